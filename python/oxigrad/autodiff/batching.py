@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import BatchLevel, plain, record
+from oxigrad._core import BatchLevel, assignable, plain, record
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules.batching_rules import aligned, on_examples
 from oxigrad.autodiff.rules.jvp_rules import shifted_axes
@@ -33,7 +33,7 @@ from oxigrad.ops.backends import (
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.linalg.standard import recorded_qr, recorded_svd
-from oxigrad.ops.protocols import array_methods, numpy_protocols
+from oxigrad.ops.protocols import array_methods, foreign_calls, numpy_protocols
 
 
 def _refuse(what: str) -> TypeError:
@@ -147,11 +147,15 @@ class Batched(Examples):
         name = numpy_protocols.name_of_function(function)
         part = str(function.__module__).rpartition(".")[2]
         space = getattr(xp, part) if part in ("linalg", "fft") else xp
+        is_made = function in numpy_protocols.CREATION
+        if is_made and not (has_batched(args) or has_variable(args)):
+            return numpy_protocols.array_function(xp, function, args, named, like=self)
         rule = _PLAIN_RULES.get(name)
         if space is xp and rule is not None:
-            return rule(*args, **named)
+            result = rule(*args, **named)
+            return assignable(result) if is_made else result
         _require_rule(space, name, function.__name__)
-        return numpy_protocols.array_function(xp, function, args, named)
+        return numpy_protocols.array_function(xp, function, args, named, like=self)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
@@ -189,7 +193,11 @@ class Batched(Examples):
     def __index__(self) -> int:
         raise _refuse("a batched index of an array that is not batched: use xp.take")
 
+    __pandas_priority__ = foreign_calls.PANDAS_PRIORITY
+
     def __array__(self, *args: Any, **named: Any) -> Any:
+        if (left := foreign_calls.left_to_variable(self)) is not None:
+            return left
         raise _refuse(
             "a batched value does not turn into an array: use functions of xp, and xp.take for a batched index"
         )

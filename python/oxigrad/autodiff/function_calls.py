@@ -156,6 +156,12 @@ class Zero:
     """A cotangent of zeros as a leaf of a tree; None would be an empty container."""
 
 
+def without_constants(tape: Tape, result: Any) -> Any:
+    """A tree with values in place of the variables of a tape on which all are constants."""
+    leaves, structure = tree.flatten(result)
+    return tree.unflatten(structure, [leaf.value if is_on(tape, leaf) else leaf for leaf in leaves])
+
+
 def is_on(tape: Tape, value: Any) -> bool:
     """Whether a value is a variable of the tape."""
     return isinstance(value, Variable) and tape.owns(value)

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import ShapeError, StructureError, Variable, new_batch_level
+from oxigrad._core import ShapeError, StructureError, Tape, Variable, new_batch_level
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.batching import Batched
+from oxigrad.autodiff.function_calls import without_constants
 from oxigrad.autodiff.transforms import check_callable
 from oxigrad.ops.backends import is_array
 
@@ -46,7 +47,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         size = _size([pair for pairs, _ in (*arguments, *by_name.values()) for pair in pairs])
         level = new_batch_level()
         inside = [_batched(level, pairs, structure) for pairs, structure in arguments]
-        result = f(*inside, **{name: _batched(level, *entry) for name, entry in by_name.items()})
+        with Tape() as tape:  # of the arrays that the function makes, and assigns to
+            result = f(*inside, **{name: _batched(level, *entry) for name, entry in by_name.items()})
+        result = without_constants(tape, result)
         pairs, structure = _pairs(result, out_axes, "the result")
         return tree.unflatten(structure, [_unbatched(level, size, *pair) for pair in pairs])
 

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import numbers
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeGuard
@@ -171,6 +172,84 @@ def _found_in(library: Any, dtype: Any) -> Any:
     return own_dtype
 
 
+# --- objects of no array library ---------------------------------------------------------------------------------------
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether a value is neither an array of some library nor a number, a list, a tuple, a text or None.
+
+    >>> import array
+    >>> is_foreign(array.array("d", [1.0])), is_foreign(np.ones(3)), is_foreign([1.0])
+    (True, False, False)
+    """
+    kind = type(value)
+    if kind is np.ndarray or id(kind) in _entries or isinstance(value, (_core.Variable, list, tuple, str, type(None))):
+        return False
+    try:
+        return _remembered(value) is None
+    except TypeError:
+        return not kind.__module__.startswith("oxigrad.")
+
+
+def is_matrix(value: Any) -> bool:
+    """Whether a value is a sparse array or matrix of SciPy, or a linear operator: a constant, with products of its own."""
+    return not isinstance(value, _SIMPLE) and any(
+        base.__module__.startswith("scipy.sparse.") for base in type(value).__mro__
+    )
+
+
+_SIMPLE = (np.ndarray, _core.Variable, list, tuple, *_NUMBERS)
+# Libraries of arrays with labels, of which the numbers are taken, in their order.
+_LABELED = {"pandas", "polars", "pyarrow"}
+
+
+def is_array_like(value: Any) -> bool:
+    """Whether `converted` takes a value: a buffer, an array of pandas, polars or Arrow, a number of another class, or a range."""
+    if isinstance(value, (range, numbers.Number)) or type(value).__module__.partition(".")[0] in _LABELED:
+        return not isinstance(value, type)
+    try:
+        return memoryview(value).format not in ("c", "O") and not isinstance(value, (bytes, bytearray))
+    except (TypeError, ValueError):
+        return False
+
+
+def converted(value: Any, what: str = "") -> Any:
+    """The numbers of an array of no array library, as an array of NumPy.
+
+    Raises `DtypeError`, which names the argument by ``what``, for what `is_array_like` does not know, and for elements that are no numbers.
+    """
+    kind, place = type(value).__name__, f"{what}: " if what else ""
+    if not is_array_like(value):
+        raise DtypeError(f"{place}expected an array, found {kind} {_shortened(value)}: {_array_of(value)}")
+    if isinstance(value, numbers.Number):
+        return float(value) if isinstance(value, numbers.Real) or hasattr(value, "as_tuple") else complex(value)  # pyright: ignore[reportArgumentType]
+    array = np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value)
+    if array.dtype.kind not in "biufc":
+        raise DtypeError(f"{place}found a {kind} of dtype {array.dtype}, expected numbers, such as x.to_numpy(dtype=float)")
+    return array
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 and "\n" not in text else f"of {type(value).__module__}"
+
+
+def _array_of(value: Any) -> str:
+    """The expression for the numbers of an object, for an error."""
+    for attribute, text in _EXPRESSIONS.items():
+        if hasattr(value, attribute):
+            return text
+    return "numpy.asarray(x) is one, if it holds numbers"
+
+
+_EXPRESSIONS = {
+    "toarray": "x.toarray() is one",
+    "matvec": "x @ identity is one",
+    "magnitude": "x.magnitude is one",
+    "coords": "x.data is one",
+}
+
+
 # --- properties --------------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +350,11 @@ def has_variable(values: Iterable[Any]) -> bool:
     return any(isinstance(value, _core.Variable) for value in _flattened(values))
 
 
+def has_derivative(values: Iterable[Any]) -> bool:
+    """As `has_variable`, of variables other than constants."""
+    return any(isinstance(value, _core.Variable) and not _core.is_constant(value) for value in _flattened(values))
+
+
 def has_batched(values: Iterable[Any]) -> bool:
     """Whether a value that `vmap` has batched is among the values, or in a list or tuple among them."""
     return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
@@ -343,10 +427,10 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
 
     A list that has variables becomes their stack. Raises `DtypeError` for anything but an array, a number, a list or a tuple.
     """
-    if isinstance(value, _core.Variable) or is_array(value):
+    if isinstance(value, _core.Variable) or (is_array(value) and not is_foreign(value)):
         return value
     if not isinstance(value, (list, tuple, *_NUMBERS)):
-        raise DtypeError(f"expected an array, found {type(value).__name__} {value!r}")
+        return converted(value)
     like = next((x for x in map(plain, others) if is_array(x)), None)
     if isinstance(value, (list, tuple)) and (has_variable(value) or has_batched(value)):
         items = [array_of(item, others) for item in value]

@@ -19,6 +19,8 @@ from oxigrad.ops.backends import (
     has_batched,
     has_variable,
     is_array,
+    is_foreign,
+    is_matrix,
     standard_namespace,
 )
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
@@ -120,7 +122,7 @@ def of_numpy(function: F) -> F:
 
 def _with_arrays(args: tuple[Any, ...], where: slice) -> tuple[Any, ...]:
     """The arguments with arrays for the lists and tuples in some places."""
-    arrays = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
+    arrays = [array_of(x, args) if _is_converted(x) else x for x in args[where]]
     return (*args[: where.start], *arrays, *args[where.start + len(arrays) :])
 
 
@@ -137,7 +139,7 @@ def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         for arg in args[where]:
-            if arg.__class__ in _CONVERTED:
+            if _is_converted(arg):
                 args = _with_arrays(args, where)
                 break
         try:
@@ -153,6 +155,11 @@ def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
             raise
 
     return cast(F, called)
+
+
+def _is_converted(value: Any) -> bool:
+    """Whether a value is no array, and not a matrix of SciPy, whose products are its own."""
+    return value.__class__ in _CONVERTED or (is_foreign(value) and not is_matrix(value))
 
 
 def _count_positional_only(function: Callable[..., Any]) -> int:

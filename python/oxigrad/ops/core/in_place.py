@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import device_of, has_variable, is_array, is_of_vmap, namespace, strip
+from oxigrad.ops.backends import device_of, has_derivative, has_variable, is_array, is_of_vmap, namespace, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.indexed_update import At
@@ -66,7 +66,7 @@ def check_target(called: str, target: Array, values: Any) -> None:
         (target,) = target
     if not is_array(plain(target)):
         raise TypeError(f"{called}: found {type(plain(target)).__name__}, expected an array to write to")
-    if not isinstance(target, Variable) and has_variable((values,)):
+    if not isinstance(target, Variable) and has_derivative((values,)):
         raise DerivativeError(
             f"{called} would write a variable to a plain array, which loses its derivative: use the result "
             "(a = a + x in place of a += x), or xp.at(array)[key].set(value), which makes a new array"

@@ -49,7 +49,10 @@ impl DtypeFields {
     unsafe fn of(descr: *mut PyObject) -> ([u8; 4], c_int) {
         // SAFETY: the caller's promise.
         let fields = unsafe { *descr.cast::<Self>() };
-        (fields.characters, fields.number)
+        let [kind, letter, order, flags] = fields.characters;
+        // An array of `ctypes`, and of other exporters, states the native order by name.
+        let native = if cfg!(target_endian = "little") { b'<' } else { b'>' };
+        ([kind, letter, if order == native { b'=' } else { order }, flags], fields.number)
     }
 }
 
