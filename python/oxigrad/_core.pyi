@@ -326,6 +326,9 @@ def install_callbacks(
     zeros_like: Callable[[Any], Any],
 ) -> None: ...
 def plain(value: Any) -> Any: ...
+def value_of_constant(object: Any) -> Any:
+    """The value of a variable that is a constant of its tape; any other object unchanged."""
+
 def assignable(array: Any) -> Any:
     """An array that takes assignments of variables: inside of a transform a constant of its tape, which records nothing until
     a variable is assigned to it. Anything else, and an array of whole numbers, is returned as it is.

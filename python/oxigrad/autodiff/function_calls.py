@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import tree
-from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record
+from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record, value_of_constant
 from oxigrad.autodiff.examples import called_for_each, level_of, level_of_variables
 from oxigrad.autodiff.rules.tangents import zero_tangent
 from oxigrad.ops.backends import is_smooth
@@ -134,7 +134,7 @@ class FunctionCall(TreeCall):
             if level is not None:
                 leaves, self.structure = tree.flatten(called_for_each(self._again, *self.arguments(values), level))
                 return tuple(leaves)
-            outputs = call(values)
+            outputs = tuple(map(value_of_constant, call(values)))
             if any(isinstance(output, Variable) for output in outputs):
                 raise DerivativeError(
                     f"{self.name}: found a variable that is not among its arguments, and whose derivative would be lost: pass it "
@@ -154,12 +154,6 @@ class FunctionCall(TreeCall):
 
 class Zero:
     """A cotangent of zeros as a leaf of a tree; None would be an empty container."""
-
-
-def without_constants(tape: Tape, result: Any) -> Any:
-    """A tree with values in place of the variables of a tape on which all are constants."""
-    leaves, structure = tree.flatten(result)
-    return tree.unflatten(structure, [leaf.value if is_on(tape, leaf) else leaf for leaf in leaves])
 
 
 def is_on(tape: Tape, value: Any) -> bool:

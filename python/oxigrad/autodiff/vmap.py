@@ -8,7 +8,6 @@ from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, Tape, Variable, new_batch_level
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.batching import Batched
-from oxigrad.autodiff.function_calls import without_constants
 from oxigrad.autodiff.transforms import check_callable
 from oxigrad.ops.backends import is_array
 
@@ -118,6 +117,11 @@ def _batched(level: int, pairs: list[_Pair], structure: tree.Structure) -> Tree:
             for leaf, axis, _ in pairs
         ],
     )
+
+
+def _without_constant(tape: Tape, leaf: Any) -> Any:
+    """The value of a variable of a tape on which all are constants; anything else as it is."""
+    return leaf.value if isinstance(leaf, Variable) and tape.owns(leaf) else leaf
 
 
 def _unbatched(level: int, size: int, leaf: Array, axis: int | None, place: str) -> Any:

@@ -89,8 +89,8 @@ def _like(name: str) -> Callable[..., Any]:
         if shape is None:
             return blank_like(name, a, dtype, device)
         library = namespace(bare := beneath(a))
-        made = getattr(library, name.removesuffix("_like"))
-        return made(shape, dtype=bare.dtype if dtype is None else dtype_in(library, dtype), device=device)
+        function = getattr(library, name.removesuffix("_like"))
+        return function(shape, dtype=bare.dtype if dtype is None else dtype_in(library, dtype), device=device)
 
     return like
 

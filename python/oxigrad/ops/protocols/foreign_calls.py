@@ -11,6 +11,11 @@ from oxigrad._core import DerivativeError, Variable, is_constant, plain
 
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
+# What takes the place of NumPy's functions that its protocols do not reach.
+_LINES = (
+    "np.array([v, w], like=v), or xp.asarray([v, w]), makes one array of several variables; y = np.zeros(n, like=v) takes assignments; "
+    "np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); ox.stop_gradient(v) gives the plain array"
+)
 # The parts of SciPy that `oxigrad.xp` has too.
 _PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate")
 
@@ -31,8 +36,8 @@ def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) 
         array = array if copy else array.view()
         array.flags.writeable = bool(copy)
         return array
-    called = _called_of_scipy(sys._getframe(1))
-    raise TypeError(_LOSS + (_REMEDY if called is None else f"{called}; {_REMEDY}"))
+    called = _called_of_scipy(sys._getframe(1)) or _called_of_arrays(sys._getframe(1))
+    raise TypeError(_LOSS + (_LINES if called is None else f"{called}; {_REMEDY}"))
 
 
 def left_to_variable(x: Any) -> np.ndarray | None:
@@ -75,6 +80,25 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
         return f"xp.{part}.{name} is {function} for variables"
     standard = "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take variables"
     return f"{function} takes none{standard}"
+
+
+def _called_of_arrays(frame: FrameType | None) -> str | None:
+    """The function to call in place of a function of NumPy or pandas that was called, if one was."""
+    root = "" if frame is None else _module(frame).partition(".")[0]
+    if root == "pandas":
+        return "operators and methods of pandas take none: x.to_numpy() is the array of an object x of pandas"
+    outermost = None
+    while frame is not None and _module(frame).partition(".")[0] == root == "numpy":
+        outermost, frame = frame, frame.f_back
+    if outermost is None:
+        return None
+    xp: Any = sys.modules["oxigrad.xp"]
+    if isinstance(outermost.f_locals.get("self"), np.vectorize):
+        return "np.vectorize(f)(x) takes none: f(x) does, if f is written in functions of xp, or xp.stack([f(v) for v in x])"
+    name = outermost.f_code.co_name
+    if hasattr(np, name) and hasattr(xp, name):
+        return f"np.{name} takes none in nested lists: xp.{name} does, or xp.asarray makes one array of a list"
+    return None
 
 
 def _module(frame: FrameType) -> str:

@@ -22,7 +22,5 @@ def computed(name: str, args: tuple[Any, ...], named: dict[str, Any] | None, is_
     is_left = is_operator or name in _COMPARISONS
     if is_left and not all(is_array_like(arg) for arg in args if is_foreign(arg)):
         return NotImplemented
-    known = [
-        converted(arg, f"{name}: argument {at}") if is_foreign(arg) else arg for at, arg in enumerate(args)
-    ]
-    return record(name, known, named)
+    arrays = [converted(arg, f"{name}: argument {at}") if is_foreign(arg) else arg for at, arg in enumerate(args)]
+    return record(name, arrays, named)

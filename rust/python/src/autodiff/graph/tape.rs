@@ -92,7 +92,7 @@ pub struct Inner {
     pub symbols: Vec<Node>,
     pub fingerprints: Vec<Fingerprint>,
     pub aliases: Aliases<Value>,
-    /// What each view of a constant was made of, since it has no entry.
+    /// The constant and the key of each view that indexing made of one, since it has no entry.
     pub items: HashMap<AliasId, Item>,
     released: bool,
 }

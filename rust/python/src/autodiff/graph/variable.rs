@@ -230,6 +230,13 @@ pub fn is_constant(object: &Object<'_>) -> bool {
     object.cast_exact::<Variable>().is_ok_and(|variable| !variable.get().carries(object.py()))
 }
 
+/// The value of a variable that is a constant of its tape; any other object unchanged.
+#[pyfunction]
+pub fn value_of_constant<'py>(object: &Object<'py>) -> PyResult<Object<'py>> {
+    let is_constant = object.cast_exact::<Variable>().is_ok_and(|variable| variable.get().is_constant());
+    if is_constant { snapshot(object) } else { Ok(object.clone()) }
+}
+
 /// An array that takes assignments of variables: inside of a transform a constant of its tape, which records nothing until
 /// a variable is assigned to it. Anything else, and an array of whole numbers, is returned as it is.
 #[pyfunction]

@@ -181,8 +181,8 @@ impl Variable {
         if self.carries(py) && self.is_recording(py) && !callbacks::is_formatting(py, ())?.is_truthy()? {
             return Err(PyTypeError::new_err(
                 "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
-                 functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
-                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
+                 functions in place of math's; y = np.zeros(n, like=x), or xp.zeros(n), in place of np.zeros(n), for an \
+                 array that takes assignments; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
             ));
         }
         py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
