@@ -26,7 +26,7 @@ MAKERS = {
     "np.ones_like": np.ones_like,
     "np.zeros": lambda x: np.zeros(3, like=x),
     "np.zeros_like": np.zeros_like,
-    "np.zeros_like of a list": lambda x: np.zeros_like([x[0], x[1], x[2]]),
+    "xp.zeros_like of a list": lambda x: xp.zeros_like([x[0], x[1], x[2]]),
     "xp.array": lambda x: xp.array([0.0, 7.0, 0.0]),
     "xp.empty": lambda x: xp.empty(3),
     "xp.empty_like": xp.empty_like,
@@ -229,7 +229,7 @@ def test_a_function_of_constants_alone_has_zeros_as_its_derivative() -> None:
     value, tangent = ox.jvp(lambda x: xp.ones(2), (X,), (X,))
     assert type(value) is np.ndarray
     np.testing.assert_array_equal(tangent, np.zeros(2))
-    value, pullback, aux = ox.vjp(lambda x: (x, {"zeros": xp.zeros(2)}), X, has_aux=True)
+    *_, aux = ox.vjp(lambda x: (x, {"zeros": xp.zeros(2)}), X, has_aux=True)
     assert type(aux["zeros"]) is np.ndarray
     assert type(ox.vmap(lambda x: xp.zeros(2))(X)) is np.ndarray
     with ox.Tape() as tape:
@@ -247,7 +247,7 @@ def test_a_constant_is_converted_as_a_plain_array_is() -> None:
         assert float(zeros[0]) == float(zeros.sum()) == math.sqrt(zeros[1]) == int(zeros[2]) == 0
         assert not zeros.any() and zeros.shape == (3,) and len(zeros) == 3 and zeros.dtype == np.float64
         assert (zeros < 1.0).tolist() == [True] * 3 and type(zeros < 1.0) is np.ndarray
-        assert [part for part in zeros] == [0.0] * 3
+        assert list(zeros) == [0.0] * 3
         assert f"{zeros[0]:.1f}" == "0.0"
         np.testing.assert_array_equal(scipy.linalg.expm(eye), math.e * np.eye(3))
         plain = np.ones(3)

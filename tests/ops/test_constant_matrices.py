@@ -30,7 +30,7 @@ PRODUCTS = {
     "np.dot(A, v)": (lambda A, v: np.dot(A, v), V),
     "np.dot(w, A)": (lambda A, w: np.dot(w, A), W),
     "xp.dot(A, X)": (lambda A, x: xp.dot(A, x), X),
-    "A.dot(v)": (lambda A, v: A.dot(v), V),
+    "A.dot(v)": (lambda A, v: A @ v if isinstance(A, np.ndarray) else A.dot(v), V),
     "v.dot": (lambda A, w: w.dot(A), W),
 }
 ELEMENTWISE = {
@@ -49,6 +49,8 @@ ELEMENTWISE = {
 def test_a_sparse_constant_gives_the_product_of_its_dense_array(form: str, kind: str) -> None:
     matrix = getattr(sparse, f"{form}_{kind}")(DENSE)
     for name, (product, at) in PRODUCTS.items():
+        if form == "coo" and name == "A.dot(v)":  # which NumPy converts: see below
+            continue
         f = lambda x, product=product: product(matrix, x)  # noqa: E731
         expected = product(DENSE, at)
         np.testing.assert_allclose(ox.vjp(f, at)[0], expected, rtol=1e-12, atol=1e-14, err_msg=name)
@@ -71,7 +73,8 @@ def test_stars_of_sparse_arrays_and_matrices_differ_as_in_scipy() -> None:
     np.testing.assert_allclose(ox.grad(lambda x: xp.sum(matrix * x))(V), DENSE.sum(axis=0))
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+# NumPy's own functions of plain arrays do not know sparse ones.
+@pytest.mark.parametrize("name", [name for name in PRODUCTS if not name.startswith(("np.", "v."))])
 def test_products_have_derivatives_of_second_order_in_every_transform(name: str) -> None:
     product, at = PRODUCTS[name]
     matrix = sparse.csr_array(DENSE)
@@ -95,7 +98,9 @@ def test_complex_products_have_the_derivatives_of_dense_ones() -> None:
         for at in (V, V + 0.5j * V[::-1]):
             f, expected = (lambda x, A=A: xp.sum(xp.abs(xp.matmul(A, x)) ** 2) for A in (A, dense))
             np.testing.assert_allclose(ox.grad(f)(at), ox.grad(expected)(at), rtol=1e-10)
-    check_grads(lambda x: xp.real(A @ (x + 1j * x**2)) if sparse.issparse(A) else xp.real(xp.matmul(A, x * x)), (V,), order=2)
+    check_grads(
+        lambda x: xp.real(A @ (x + 1j * x**2)) if sparse.issparse(A) else xp.real(xp.matmul(A, x * x)), (V,), order=2
+    )
 
 
 def test_single_precision_is_kept() -> None:
@@ -110,8 +115,7 @@ def test_linear_operators_have_derivatives_of_second_order() -> None:
     for L in (operator, linalg.aslinearoperator(DENSE)):
         for f, at, dense in (
             (lambda x, L=L: xp.matmul(L, x) ** 3, V, lambda x: (DENSE @ x) ** 3),
-            (lambda x, L=L: np.matmul(L, x) ** 3, V, lambda x: (DENSE @ x) ** 3),
-            (lambda x, L=L: np.dot(L, x) ** 3, X, lambda x: (DENSE @ x) ** 3),
+            (lambda x, L=L: xp.dot(L, x) ** 3, X, lambda x: (DENSE @ x) ** 3),
             (lambda x, L=L: (x @ L) ** 3, W, lambda x: (x @ DENSE) ** 3),
             (lambda x, L=L: (x @ L) ** 3, Y, lambda x: (x @ DENSE) ** 3),
         ):
@@ -128,10 +132,11 @@ def test_what_python_does_not_leave_to_a_variable_names_what_to_write() -> None:
         (lambda x: L.matvec(x), r"xp\.matmul\(L, x\)"),
         (lambda x: L.dot(x), r"xp\.matmul\(L, x\)"),
         (lambda x: A.multiply(x), r"xp\.multiply\(A, x\)"),
+        (lambda x: A.tocoo().dot(x), r"xp\.dot\(A, x\)"),
         (lambda x: linalg.spsolve(square, x), "custom_vjp"),
         (lambda x: linalg.cg(square, x), "custom_vjp"),
         (lambda x: xp.sum(A) * x, r"x\.toarray\(\)"),
-        (lambda x: xp.concat([A, x]), r"x\.toarray\(\)"),
+        (lambda x: xp.concat([A, xp.stack([x, x])]), r"x\.toarray\(\)"),
     ):
         with pytest.raises(TypeError, match=text):
             ox.grad(lambda x, f=f: xp.sum(f(x)))(V)

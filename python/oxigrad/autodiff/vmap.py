@@ -48,9 +48,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         inside = [_batched(level, pairs, structure) for pairs, structure in arguments]
         with Tape() as tape:  # of the arrays that the function makes, and assigns to
             result = f(*inside, **{name: _batched(level, *entry) for name, entry in by_name.items()})
-        result = without_constants(tape, result)
         pairs, structure = _pairs(result, out_axes, "the result")
-        return tree.unflatten(structure, [_unbatched(level, size, *pair) for pair in pairs])
+        leaves = [_unbatched(level, size, _without_constant(tape, leaf), axis, place) for leaf, axis, place in pairs]
+        return tree.unflatten(structure, leaves)
 
     return wrapped
 

@@ -157,10 +157,14 @@ def converted(value: Any, what: str = "") -> Any:
     if not is_array_like(value):
         raise DtypeError(f"{place}expected an array, found {kind} {_shortened(value)}: {_array_of(value)}")
     if isinstance(value, numbers.Number):
-        return float(value) if isinstance(value, numbers.Real) or hasattr(value, "as_tuple") else complex(value)  # pyright: ignore[reportArgumentType]
+        number: Any = value
+        is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
+        return complex(number) if is_complex else float(number)
     array = np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value)
     if array.dtype.kind not in "biufc":
-        raise DtypeError(f"{place}found a {kind} of dtype {array.dtype}, expected numbers, such as x.to_numpy(dtype=float)")
+        raise DtypeError(
+            f"{place}found a {kind} of dtype {array.dtype}, expected numbers, such as x.to_numpy(dtype=float)"
+        )
     return array
 
 

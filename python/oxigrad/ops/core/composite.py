@@ -81,6 +81,8 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
             if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
+        if any(map(is_matrix, args)):
+            return on_variables(*args, **named)
         if is_elementwise and len(args) > len(kinds):  # a further one might be an array that the library writes to
             raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
         is_named = named and (not args or has_batched(named.values()))

@@ -87,7 +87,7 @@ def ufunc_at(called: str, ufunc: np.ufunc, target: Array, key: Any, *operands: A
     """``ufunc.at(target, key, *operands)``: repeated elements of the key are updated repeatedly."""
     if not isinstance(target, Variable):
         check_target(called, target, operands)
-        return ufunc.at(target, strip(key), *operands)
+        return ufunc.at(target, strip(key), *map(strip, operands))
     if ufunc in (np.add, np.subtract):
         place = At(target)[key]
         target[...] = place.add(*operands) if ufunc is np.add else place.subtract(*operands)
@@ -200,7 +200,7 @@ def writing(function: Any) -> Callable[..., None] | None:
         if isinstance(target, Variable):
             return form(*args, **named)
         check_target(f"np.{function.__name__}", target, others)
-        return function(*args, **named)
+        return function(*map(strip, args), **{key: strip(value) for key, value in named.items()})
 
     return called
 

@@ -30,7 +30,9 @@ def computed(name: str, args: tuple[Any, ...], *, is_operator: bool) -> Any:
     )
 
 
-_ELEMENTWISE = set("add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal".split())
+_ELEMENTWISE = set(
+    "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal".split()
+)
 
 
 def _is_sparse(matrix: Any) -> bool:
@@ -39,7 +41,9 @@ def _is_sparse(matrix: Any) -> bool:
 
 def _multiplies_as_matrix(operand: Any) -> bool:
     """Whether ``*`` is the matrix product: it is for sparse matrices, not for sparse arrays."""
-    return is_matrix(operand) and (not _is_sparse(operand) or any(base.__name__ == "spmatrix" for base in type(operand).__mro__))
+    return is_matrix(operand) and (
+        not _is_sparse(operand) or any(base.__name__ == "spmatrix" for base in type(operand).__mro__)
+    )
 
 
 def _product(x1: Any, x2: Any) -> Any:
@@ -52,7 +56,9 @@ def _product(x1: Any, x2: Any) -> Any:
     inner = matrix.shape[1 if matrix is x1 else 0]
     if len(shape) not in (1, 2) or shape[axis] != inner:
         shapes = (matrix.shape, shape) if matrix is x1 else (shape, matrix.shape)
-        raise ShapeError(f"matmul: found shapes {shapes[0]} and {shapes[1]}, expected {inner} along axis {axis} of the array")
+        raise ShapeError(
+            f"matmul: found shapes {shapes[0]} and {shapes[1]}, expected {inner} along axis {axis} of the array"
+        )
     if matrix is x1:
         return _applied(matrix, x)
     if len(shape) == 1:

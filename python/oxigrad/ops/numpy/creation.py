@@ -8,7 +8,17 @@ import numpy as np
 
 from oxigrad._core import is_inexact, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import array_of, beneath, blank_like, device_of, dtype_in, dtype_of, has_variable, is_array, namespace
+from oxigrad.ops.backends import (
+    array_of,
+    beneath,
+    blank_like,
+    device_of,
+    dtype_in,
+    dtype_of,
+    has_variable,
+    is_array,
+    namespace,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array as as_array

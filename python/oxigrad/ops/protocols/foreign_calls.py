@@ -57,7 +57,9 @@ def left_to_variable(x: Any) -> np.ndarray | None:
             "a rule by oxigrad.custom_vjp or oxigrad.implicit differentiates it"
         )
     if not name.startswith("__"):
-        raise TypeError(f"{_LOSS}A.{name}(x) of a sparse array A takes none: xp.{name}(A, x) does, or an operator such as A * x")
+        raise TypeError(
+            f"{_LOSS}A.{name}(x) of a sparse array A takes none: xp.{name}(A, x) does, or an operator such as A * x"
+        )
     left = np.empty((), dtype=object)
     left[()] = x
     return left

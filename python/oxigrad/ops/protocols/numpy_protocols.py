@@ -60,7 +60,19 @@ _CONSTANT = {
 _CONSTANT |= {"floor_divide.outer", "empty", "eye", "identity", "ones", "tri", "zeros"}
 # Functions that make arrays, of which those of floating-point numbers take assignments of variables.
 CREATION = {
-    *(np.arange, np.array, np.asanyarray, np.asarray, np.empty, np.eye, np.full, np.identity, np.ones, np.tri, np.zeros),
+    *(
+        np.arange,
+        np.array,
+        np.asanyarray,
+        np.asarray,
+        np.empty,
+        np.eye,
+        np.full,
+        np.identity,
+        np.ones,
+        np.tri,
+        np.zeros,
+    ),
     *(np.empty_like, np.full_like, np.ones_like, np.zeros_like),
 }
 # Keywords of ufuncs whose default is no None: given as that, they are as absent.
