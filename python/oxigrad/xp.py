@@ -73,6 +73,7 @@ def _created(function: _Any) -> _Any:
         is_ours = _sys._getframe(1).f_globals.get("__name__", "").startswith("oxigrad.")
         return array if is_ours else _assignable(array)
 
+    created.__module__ = __name__
     return created
 
 
