@@ -72,7 +72,7 @@ ROOMS = {
         "spatial": "backends core linalg scipy_signatures special",
         "numpy": "backends core linalg special",
         "integrate": "backends core numpy scipy_signatures",
-        "protocols": "backends core numpy",
+        "protocols": "backends core linalg numpy",
         "__init__": "",
     },
     "autodiff": {

@@ -13,7 +13,7 @@ from oxigrad.autodiff.inspection import debug_nans, diagram
 from oxigrad.autodiff.rules import cotangents, jvp_rules, symbols, tangents, vjp_rules
 from oxigrad.ops import backends
 from oxigrad.ops.core import indexed_update, primitives, shapes, standard
-from oxigrad.ops.protocols import array_methods, foreign_calls, numpy_protocols, variable_methods
+from oxigrad.ops.protocols import array_methods, foreign_calls, foreign_operands, numpy_protocols, variable_methods
 
 
 def namespace_module(api_version: str | None) -> ModuleType:
@@ -28,9 +28,9 @@ def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], named: dict[st
     return numpy_protocols.array_ufunc(xp, ufunc, method, inputs, named or {})
 
 
-def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def array_function(function: Any, args: tuple[Any, ...], named: dict[str, Any], x: Any) -> Any:
     """Implements NumPy's protocol ``__array_function__``: ``np.sum(x)`` of a variable is ``xp.sum(x)``."""
-    return numpy_protocols.array_function(xp, function, args, named)
+    return numpy_protocols.array_function(xp, function, args, named, like=x)
 
 
 def attribute(x: Any, name: str) -> Any:
@@ -81,6 +81,7 @@ def install() -> None:
         device_of=backends.device_of,
         dtype_of=backends.dtype_of,
         fingerprint=backends.fingerprint,
+        foreign=foreign_operands.computed,
         formatted=variable_methods.formatted,
         html=array_methods.html,
         implementation=backends.implementation,
@@ -88,6 +89,7 @@ def install() -> None:
         index=primitives.index,
         initial_cotangent=cotangents.initial_cotangent,
         is_complex=backends.is_complex,
+        is_foreign=backends.is_foreign,
         is_formatting=variable_methods.is_formatting,
         iterate=variable_methods.iterate,
         iterate_reversed=variable_methods.iterate_reversed,

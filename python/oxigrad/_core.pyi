@@ -281,7 +281,7 @@ def install(
 def install_callbacks(
     *,
     copy_duplicates: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
-    array_function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
+    array_function: Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any],
     array_of: Callable[[Any, tuple[Any, ...]], Any],
     array_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any] | None], Any],
     as_floats: Callable[[Any], Any],
@@ -297,6 +297,7 @@ def install_callbacks(
     device_of: Callable[[Any], Any],
     dtype_of: Callable[[Any], Any],
     fingerprint: Callable[[Any], int | None],
+    foreign: Callable[[str, tuple[Any, ...], dict[str, Any] | None, bool], Any],
     formatted: Callable[[Any, str], str],
     html: Callable[[Any], str],
     implementation: Callable[[str, Any], Callable[..., Any]],
@@ -304,6 +305,7 @@ def install_callbacks(
     index: Callable[[Any, Any], Any],
     initial_cotangent: Callable[[Any, Any], Any],
     is_complex: Callable[[Any], bool],
+    is_foreign: Callable[[Any], bool],
     is_formatting: Callable[[], bool],
     iterate: Callable[[Variable], Iterator[Any]],
     iterate_reversed: Callable[[Variable], Iterator[Any]],
@@ -330,6 +332,17 @@ def install_callbacks(
     zeros_like: Callable[[Any], Any],
 ) -> None: ...
 def plain(value: Any) -> Any: ...
+def value_of_constant(object: Any) -> Any:
+    """The value of a variable that is a constant of its tape; any other object unchanged."""
+
+def assignable(array: Any) -> Any:
+    """An array that takes assignments of variables: inside of a transform a constant of its tape, which records nothing until
+    a variable is assigned to it. Anything else, and an array of whole numbers, is returned as it is.
+    """
+
+def is_constant(object: Any) -> bool:
+    """Whether an object is a variable without a derivative: a constant, whose value is a plain array."""
+
 def set_debug_nans(on: bool) -> bool: ...
 def new_batch_level() -> int: ...
 

@@ -9,12 +9,15 @@ arguments' array library, and returns plain values.
 0.0
 """
 
+import functools as _functools
 import importlib as _importlib
+import sys as _sys
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
 import numpy as _np
 
+from oxigrad._core import assignable as _assignable
 from oxigrad._core import elementwise_functions as _elementwise_functions
 from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.ops import fft as fft
@@ -60,6 +63,27 @@ for _function in _elementwise_functions():
 
 for _name in [_name for _name in globals() if isinstance(getattr(_np, _name, None), _np.ufunc)]:
     _passthrough.add_ufunc_methods(globals()[_name], getattr(_np, _name))
+
+# Functions that make arrays: inside of a transform these are variables that take assignments.
+_CREATION = "array empty empty_like eye full full_like identity ones ones_like tri zeros zeros_like".split()
+
+
+def _created(function: _Any) -> _Any:
+    """A function that makes an array; what this package itself makes is plain."""
+
+    @_functools.wraps(function)
+    def created(*args: _Any, **named: _Any) -> _Any:
+        array = function(*args, **named)
+        is_ours = _sys._getframe(1).f_globals.get("__name__", "").startswith("oxigrad.")
+        return array if is_ours else _assignable(array)
+
+    created.__module__ = __name__
+    return created
+
+
+for _name in _CREATION:
+    _function = globals().get(_name) or _passthrough.passthrough(_name)
+    globals()[_name] = _created(_function)
 
 _public = {_name for _name in (*globals(), *_LAZY, *_np.__all__) if not _name.startswith("_")}
 __all__: list[str] = []

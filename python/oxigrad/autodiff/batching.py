@@ -37,7 +37,7 @@ from oxigrad.ops.backends import (
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.linalg.standard import recorded_qr, recorded_svd
-from oxigrad.ops.protocols import array_methods, numpy_protocols, undifferentiated
+from oxigrad.ops.protocols import array_methods, foreign_calls, numpy_protocols, undifferentiated
 
 
 def _refuse(what: str) -> UnbatchedError:
@@ -149,7 +149,8 @@ class Batched(Examples):
         return numpy_protocols.array_ufunc(xp, ufunc, method, inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
-        return numpy_protocols.array_function(xp, function, args, named)
+        like = None if has_batched(args) else self
+        return numpy_protocols.array_function(xp, function, args, named, like=like)
 
     def undifferentiated(self, function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]) -> Any:
         """The result of a function without a derivative: by its rule, else for each example."""
@@ -200,7 +201,11 @@ class Batched(Examples):
     def __index__(self) -> int:
         raise _refuse("a batched index of an array that is not batched: use xp.take")
 
+    __pandas_priority__ = foreign_calls.PANDAS_PRIORITY
+
     def __array__(self, *args: Any, **named: Any) -> Any:
+        if (left := foreign_calls.left_to_variable(self)) is not None:
+            return left
         raise _refuse(
             "a batched value does not turn into an array: use functions of xp, and xp.take for a batched index"
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record
+from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record, value_of_constant
 from oxigrad.autodiff.batching import Batched
 from oxigrad.autodiff.rules.tangents import is_numeric, zero_tangent
 from oxigrad.ops.backends import UnbatchedError, for_each_example, holds_variable, is_smooth
@@ -143,7 +143,7 @@ class FunctionCall(TreeCall):
             if level is not None:
                 leaves, self.structure = tree.flatten(called_for_each(self._again, *self.arguments(values), level))
                 return tuple(leaves)
-            outputs = call(values)
+            outputs = tuple(map(value_of_constant, call(values)))
             if any(isinstance(output, Variable) for output in outputs):
                 raise DerivativeError(
                     f"{self.name}: found a variable that is not among its arguments, and whose derivative would be lost: pass it "
@@ -217,4 +217,6 @@ def _stacked(f: Callable[..., Any], results: Sequence[Any], level: int) -> Any:
 def _refused(f: Callable[..., Any], what: str, found: Sequence[Any]) -> UnbatchedError:
     name = getattr(f, "__name__", "a function")
     shown = ", ".join(map(str, dict.fromkeys(map(str, found))))
-    return UnbatchedError(f"vmap: {name}: the results of the examples differ in their {what}: found {shown}, expected the same")
+    return UnbatchedError(
+        f"vmap: {name}: the results of the examples differ in their {what}: found {shown}, expected the same"
+    )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import ShapeError, StructureError, Variable, new_batch_level
+from oxigrad._core import ShapeError, StructureError, Tape, Variable, new_batch_level
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.batching import Batched
 from oxigrad.autodiff.rules.tangents import is_numeric
@@ -47,9 +47,11 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         size = _size([pair for pairs, _ in (*arguments, *by_name.values()) for pair in pairs])
         level = new_batch_level()
         inside = [_batched(level, pairs, structure) for pairs, structure in arguments]
-        result = f(*inside, **{name: _batched(level, *entry) for name, entry in by_name.items()})
+        with Tape() as tape:  # of the arrays that the function makes, and assigns to
+            result = f(*inside, **{name: _batched(level, *entry) for name, entry in by_name.items()})
         pairs, structure = _pairs(result, out_axes, "the result")
-        return tree.unflatten(structure, [_unbatched(level, size, *pair) for pair in pairs])
+        leaves = [_unbatched(level, size, _without_constant(tape, leaf), axis, place) for leaf, axis, place in pairs]
+        return tree.unflatten(structure, leaves)
 
     return wrapped
 
@@ -116,6 +118,11 @@ def _batched(level: int, pairs: list[_Pair], structure: tree.Structure) -> Tree:
             for leaf, axis, _ in pairs
         ],
     )
+
+
+def _without_constant(tape: Tape, leaf: Any) -> Any:
+    """The value of a variable of a tape on which all are constants; anything else as it is."""
+    return leaf.value if isinstance(leaf, Variable) and tape.owns(leaf) else leaf
 
 
 def _unbatched(level: int, size: int, leaf: Array, axis: int | None, place: str) -> Any:

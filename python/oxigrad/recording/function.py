@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 import numpy as np
 
 from oxigrad import _core, tree
-from oxigrad._core import BatchLevel, EntryId, RecordedFunction, Replay, StateError, Variable
+from oxigrad._core import BatchLevel, EntryId, RecordedFunction, Replay, StateError, Tape, Variable
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import files
@@ -369,12 +369,14 @@ def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
     (args, named), *captured = trees
     contents = Contents([*captures.held, *trees])
     try:
-        result = _core.call_traced(captures.copied(captured), args, named)
+        with Tape() as constants:  # the arrays that the function makes, and assigns to
+            result = _core.call_traced(captures.copied(captured), args, named)
     finally:
         is_changed = contents.restore()
     if is_changed:
         raise _ChangedError("the function changes a list, a dictionary or an attribute that it was given or reads")
     leaves, structure = tree.flatten(result)
+    leaves = [leaf.value if isinstance(leaf, Variable) and constants.owns(leaf) else leaf for leaf in leaves]
     outputs = trace.outputs(leaves)
     values = (leaf.held if isinstance(leaf, Traced) else leaf for leaf in leaves)
     FirstCall(inputs.values, expected).require(values, structure)

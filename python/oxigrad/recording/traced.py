@@ -13,8 +13,8 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, compute_in_rule, record
-from oxigrad.ops.protocols.numpy_protocols import OF_TYPES
+from oxigrad._core import BatchLevel, assignable, compute_in_rule, record
+from oxigrad.ops.protocols import foreign_calls, numpy_protocols
 from oxigrad.recording import targets
 from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.targets import Target
@@ -167,10 +167,12 @@ class Traced(BatchLevel):
         return self.recorder.apply(target, getattr(ufunc, method), inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
-        if function.__name__ in OF_TYPES and function.__module__ == "numpy":
+        if function.__name__ in numpy_protocols.OF_TYPES and function.__module__ == "numpy":
             return function(*_likes(args), **_likes(named))
-        if function.__module__ == "numpy" and function.__name__ in _OF_NO_ARRAY:  # by ``like`` alone
-            return function(*args, **named)
+        if function in numpy_protocols.CREATION and not _has_traced(args[1:]):
+            like = args[0].like if args and isinstance(args[0], Traced) and function not in _COPIES else None
+            if like is not None or not _has_traced(args):
+                return assignable(function(*(args if like is None else (like, *args[1:])), **named))
         target = targets.target_of(function)
         if target is None or named.get("out") is not None:
             raise UnrecordableError(f"np.{getattr(function, '__name__', function)} is not a function without effects")
@@ -180,10 +182,6 @@ class Traced(BatchLevel):
         return object.__hash__(self)
 
 
-# Functions of NumPy that make an array of no other's elements.
-_OF_NO_ARRAY = {"empty", "eye", "identity", "ones", "tri", "zeros"}
-
-
 def _likes(value: Any) -> Any:
     """The arguments with values of the shape and dtype of traced ones in their place, which need not be computed."""
     if isinstance(value, (list, tuple)):
@@ -191,6 +189,14 @@ def _likes(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _likes(part) for key, part in value.items()}
     return value.like if isinstance(value, Traced) else value
+
+
+# Functions that copy the elements of their argument.
+_COPIES = (np.array, np.asanyarray, np.asarray)
+
+
+def _has_traced(value: Any) -> bool:
+    return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(_has_traced, value)))
 
 
 # Ops that the core computes everywhere: in a rule they are the same entries.
@@ -291,7 +297,11 @@ class TracedArray(Traced):
             raise UnrecordableError("the function depends on the order in memory of an array that is not contiguous")
         return self.value
 
+    __pandas_priority__ = foreign_calls.PANDAS_PRIORITY
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        if (left := foreign_calls.left_to_variable(self)) is not None:
+            return left
         return np.array(self.recorder.check(self), dtype=dtype)
 
     def __len__(self) -> int:

@@ -66,7 +66,7 @@ callbacks! {
     /// `(primals, gradients)`: the gradients; of those of one primal that are the same array, all but the first are
     /// copied.
     copy_duplicates;
-    /// `(function, args, named)`: NumPy's `__array_function__` protocol.
+    /// `(function, args, named, x)`: NumPy's `__array_function__` protocol, of a variable.
     array_function;
     /// `(value, arrays)`: a list or tuple as an array of the library of `arrays`.
     array_of;
@@ -100,6 +100,9 @@ callbacks! {
     dtype_of;
     /// `(array)`: a hash of the contents of an array in host memory, or `None`.
     fingerprint;
+    /// `(name, args, named, is_operator)`: an op of which an argument is of no array library; NotImplemented for an operator that is to be
+    /// left to the other operand, or an op that takes any object.
+    foreign;
     /// `(value, spec)`: a number as text.
     formatted;
     /// `(x)`: a variable as HTML.
@@ -114,6 +117,8 @@ callbacks! {
     initial_cotangent;
     /// `(x)`: whether the dtype of `x` is complex.
     is_complex;
+    /// `(value)`: whether a value is of no array library, and no number.
+    is_foreign;
     /// `()`: whether `float` is called by the operator `%` of a string.
     is_formatting;
     /// `(x)`: an iterator over the first axis.

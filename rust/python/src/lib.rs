@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::graph::template::EntryId;
     #[pymodule_export]
-    use crate::autodiff::graph::variable::{Variable, plain};
+    use crate::autodiff::graph::variable::{Variable, assignable, is_constant, plain, value_of_constant};
     #[pymodule_export]
     use crate::autodiff::operations::function::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]

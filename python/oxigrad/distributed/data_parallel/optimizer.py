@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import Watched
-from oxigrad._typing import Array, T, Tree
+from oxigrad._typing import T, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
@@ -23,8 +23,8 @@ from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.in_backward import LateLock
+from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, FLAG
 from oxigrad.stepping.arrays.sparse_rows import as_array
@@ -252,7 +252,13 @@ class DataParallel(LargeBatch):
     # --- during the backward -------------------------------------------------------------------------------------------
 
     def minimize(
-        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+        self,
+        loss: Callable[[T], Any],
+        model: T,
+        *,
+        record: bool = False,
+        in_backward: bool = False,
+        has_aux: bool = False,
     ) -> Any:
         """See `Wrapper.minimize`. With ``overlap``, gradients leave while derivatives are computed, unless they are recorded.
 

@@ -1,14 +1,18 @@
-"""Properties of arrays that need no knowledge of their library: dtype, device, size, and whether the host can read them."""
+"""Properties of arrays that need no knowledge of their library: dtype, device, size, whether the host can read them.
+
+And the arrays of no array library, which are converted or refused: `converted` has the list.
+"""
 
 import functools
 import math
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import is_inexact
+from oxigrad._core import DtypeError, is_inexact
 
 # Errors by which libraries refuse to share an array's memory. `RecursionError` is a `RuntimeError`, but never a refusal.
 REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)
@@ -117,3 +121,69 @@ def fetched(value: Any) -> Any:
         raise
     except REFUSALS:
         return value
+
+
+# --- objects of no array library ---------------------------------------------------------------------------------------
+
+
+def is_matrix(value: Any) -> bool:
+    """Whether a value is a sparse array or matrix of SciPy, or a linear operator: a constant, with products of its own."""
+    return not isinstance(value, _SIMPLE) and any(
+        base.__module__.startswith("scipy.sparse.") for base in type(value).__mro__
+    )
+
+
+_SIMPLE = (np.ndarray, _core.Variable, list, tuple, bool, int, float, complex)
+# Libraries of arrays with labels, of which the numbers are taken, in their order.
+_LABELED = {"pandas", "polars", "pyarrow"}
+
+
+def is_array_like(value: Any) -> bool:
+    """Whether `converted` takes a value: a buffer, an array of pandas, polars or Arrow, a number of another class, or a range."""
+    if isinstance(value, (range, numbers.Number)) or type(value).__module__.partition(".")[0] in _LABELED:
+        return not isinstance(value, type)
+    try:
+        return memoryview(value).format not in ("c", "O") and not isinstance(value, (bytes, bytearray))
+    except (TypeError, ValueError):
+        return False
+
+
+def converted(value: Any, what: str = "") -> Any:
+    """The numbers of an array of no array library, as an array of NumPy.
+
+    Raises `DtypeError`, which names the argument by ``what``, for what `is_array_like` does not know, and for elements that are no numbers.
+    """
+    kind, place = type(value).__name__, f"{what}: " if what else ""
+    if not is_array_like(value):
+        raise DtypeError(f"{place}expected an array, found {kind} {_shortened(value)}: {_array_of(value)}")
+    if isinstance(value, numbers.Number):
+        number: Any = value
+        is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
+        return complex(number) if is_complex else float(number)
+    array = np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value)
+    if array.dtype.kind not in "biufc":
+        raise DtypeError(
+            f"{place}found a {kind} of dtype {array.dtype}, expected numbers, such as x.to_numpy(dtype=float)"
+        )
+    return array
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 and "\n" not in text else f"of {type(value).__module__}"
+
+
+def _array_of(value: Any) -> str:
+    """The expression for the numbers of an object, for an error."""
+    for attribute, text in _EXPRESSIONS.items():
+        if hasattr(value, attribute):
+            return text
+    return "numpy.asarray(x) is one, if it holds numbers"
+
+
+_EXPRESSIONS = {
+    "toarray": "x.toarray() is one",
+    "matvec": "x @ identity is one",
+    "magnitude": "x.magnitude is one",
+    "coords": "x.data is one",
+}

@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
-from oxigrad.ops.backends.arrays import device_of, dtype_name, is_array
+from oxigrad.ops.backends.arrays import converted, device_of, dtype_name, is_array
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.device_memory import DeviceMemory
 from oxigrad.ops.backends.numpy import ADAPTER as NumPyAdapter
@@ -176,6 +176,25 @@ def _found_in(library: Any, dtype: Any) -> Any:
     return own_dtype
 
 
+# --- objects of no array library ---------------------------------------------------------------------------------------
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether a value is neither an array of some library nor a number, a list, a tuple, a text or None.
+
+    >>> import array
+    >>> is_foreign(array.array("d", [1.0])), is_foreign(np.ones(3)), is_foreign([1.0])
+    (True, False, False)
+    """
+    kind = type(value)
+    if kind is np.ndarray or id(kind) in _entries or isinstance(value, (_core.Variable, list, tuple, str, type(None))):
+        return False
+    try:
+        return _remembered(value) is None
+    except TypeError:
+        return not kind.__module__.startswith("oxigrad.")
+
+
 # --- properties --------------------------------------------------------------------------------------------------------
 
 
@@ -274,6 +293,11 @@ def refuse_masked_or_units(array: Any, what: str) -> None:
 def has_variable(values: Iterable[Any]) -> bool:
     """Whether a variable is among the values, or in a list or tuple among them."""
     return any(isinstance(value, _core.Variable) for value in _flattened(values))
+
+
+def has_derivative(values: Iterable[Any]) -> bool:
+    """As `has_variable`, of variables other than constants."""
+    return any(isinstance(value, _core.Variable) and not _core.is_constant(value) for value in _flattened(values))
 
 
 def has_batched(values: Iterable[Any]) -> bool:
@@ -380,10 +404,10 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
 
     A list that has variables becomes their stack. Raises `DtypeError` for anything but an array, a number, a list or a tuple.
     """
-    if isinstance(value, _core.Variable) or is_array(value):
+    if isinstance(value, _core.Variable) or (is_array(value) and not is_foreign(value)):
         return value
     if not isinstance(value, (list, tuple, *_NUMBERS)):
-        raise DtypeError(f"expected an array, found {type(value).__name__} {value!r}")
+        return converted(value)
     like = next((x for x in map(plain, others) if is_array(x)), None)
     if isinstance(value, (list, tuple)) and (has_variable(value) or has_batched(value)):
         items = [array_of(item, others) for item in value]

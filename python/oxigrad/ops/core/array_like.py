@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import beneath, fetched, has_variable, is_array, namespace
+from oxigrad.ops.backends import beneath, converted, fetched, has_variable, is_array, is_foreign, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
@@ -15,6 +15,8 @@ def array(x: Any, dtype: Dtype = None) -> Any:
     """An array, a number, or a nested list, with variables or without, as an array; of a dtype, where one is given."""
     if isinstance(x, Variable):
         x = x if is_array(plain(x)) else ops.reshape(ops.stack([x]), ())  # of a number of Python's
+    elif is_foreign(x):
+        x = np.asarray(converted(x))
     elif not is_array(x):
         x = standard.asarray(x) if has_variable((x,)) else np.asarray(x)
     return x if dtype is None or dtype is np._NoValue else ops.astype(x, dtype, copy=False)

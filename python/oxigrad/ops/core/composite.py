@@ -20,6 +20,8 @@ from oxigrad.ops.backends import (
     has_batched,
     has_variable,
     is_array,
+    is_foreign,
+    is_matrix,
     one_by_one,
     standard_namespace,
 )
@@ -83,6 +85,8 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
             if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
+        if any(map(is_matrix, args)):
+            return on_variables(*args, **named)
         if is_elementwise and len(args) > len(kinds):  # a further one might be an array that the library writes to
             raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
         is_named = named and (not args or has_batched(named.values()))
@@ -126,7 +130,7 @@ def of_numpy(function: F) -> F:
 
 def _with_arrays(args: tuple[Any, ...], where: slice) -> tuple[Any, ...]:
     """The arguments with arrays for the lists and tuples in some places."""
-    arrays = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
+    arrays = [array_of(x, args) if _is_converted(x) else x for x in args[where]]
     return (*args[: where.start], *arrays, *args[where.start + len(arrays) :])
 
 
@@ -143,7 +147,7 @@ def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         for arg in args[where]:
-            if arg.__class__ in _CONVERTED:
+            if _is_converted(arg):
                 args = _with_arrays(args, where)
                 break
         try:
@@ -161,6 +165,11 @@ def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
             raise
 
     return cast(F, called)
+
+
+def _is_converted(value: Any) -> bool:
+    """Whether a value is no array, and not a matrix of SciPy, whose products are its own."""
+    return value.__class__ in _CONVERTED or (is_foreign(value) and not is_matrix(value))
 
 
 def _count_positional_only(function: Callable[..., Any]) -> int:

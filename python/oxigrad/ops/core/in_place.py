@@ -11,7 +11,16 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import batched_of, device_of, has_variable, is_array, is_of_vmap, namespace, strip
+from oxigrad.ops.backends import (
+    batched_of,
+    device_of,
+    has_derivative,
+    has_variable,
+    is_array,
+    is_of_vmap,
+    namespace,
+    strip,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.indexed_update import At
@@ -83,7 +92,7 @@ def check_target(called: str, target: Array, values: Any) -> None:
             f"vmap: {called} would write a batched value to an array that is the same for all examples: use "
             "xp.at(array)[key].set(value), which makes a new array"
         )
-    if has_variable((values,)):
+    if has_derivative((values,)):
         raise DerivativeError(
             f"{called} would write a variable to a plain array, which loses its derivative: use the result "
             "(a = a + x in place of a += x), or xp.at(array)[key].set(value), which makes a new array"
@@ -104,7 +113,7 @@ def ufunc_at(called: str, ufunc: np.ufunc, target: Array, key: Any, *operands: A
     """``ufunc.at(target, key, *operands)``: repeated elements of the key are updated repeatedly."""
     if not isinstance(target, Variable):
         check_target(called, target, operands)
-        return ufunc.at(target, strip(key), *operands)
+        return ufunc.at(target, strip(key), *map(strip, operands))
     if ufunc in (np.add, np.subtract):
         place = At(target)[key]
         target[...] = place.add(*operands) if ufunc is np.add else place.subtract(*operands)
@@ -217,7 +226,7 @@ def writing(function: Any) -> Callable[..., None] | None:
         if isinstance(target, Variable):
             return form(*args, **named)
         check_target(f"np.{function.__name__}", target, others)
-        return function(*args, **named)
+        return function(*map(strip, args), **{key: strip(value) for key, value in named.items()})
 
     return called
 

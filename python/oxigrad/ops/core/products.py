@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import size_of, zeros_of
+from oxigrad.ops.backends import is_matrix, size_of, zeros_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite, of_numpy
 from oxigrad.ops.core.primitives import along
@@ -107,6 +107,8 @@ def inner(x1: Array, x2: Array, /) -> Array:
 @of_numpy
 def dot(x1: Array, x2: Array, /) -> Array:
     """Sum of products over the last dimension of ``x1`` and the second to last of ``x2``, as in NumPy."""
+    if is_matrix(x1) or is_matrix(x2):
+        return ops.matmul(x1, x2)
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
     axis = -2 if _ndim(x2) > 1 else -1

@@ -20,7 +20,6 @@ from oxigrad.ops.backends import (
     device_of,
     has_variable,
     holds_variable,
-    is_complex,
     is_of_vmap,
     namespace,
     size_of,
@@ -34,7 +33,6 @@ from oxigrad.ops.core.products import trace as _trace
 from oxigrad.ops.core.shapes import check_shapes, shaped
 from oxigrad.ops.core.standard import moveaxis
 from oxigrad.ops.scipy_signatures import scipy_signature
-
 
 _RECORDED = (Variable, BatchLevel)
 

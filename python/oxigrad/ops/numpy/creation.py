@@ -1,13 +1,24 @@
 """NumPy's functions that make arrays, of variables too: ``np.array([x, 1.0], like=x)`` and spaced numbers."""
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import is_inexact, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import array_of, device_of, dtype_in, dtype_of, has_variable, is_array, namespace
+from oxigrad.ops.backends import (
+    array_of,
+    beneath,
+    blank_like,
+    device_of,
+    dtype_in,
+    dtype_of,
+    has_variable,
+    is_array,
+    namespace,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array as as_array
@@ -77,6 +88,24 @@ def full_like(a: Any, fill_value: Any, dtype: Dtype = None, shape: Any = None, d
     like = plain(a)
     shape = tuple(np.shape(like)) if shape is None else shape
     return full(shape, fill_value, dtype_of(like) if dtype is None and is_array(like) else dtype, device=device)
+
+
+def _like(name: str) -> Callable[..., Any]:
+    """The function of NumPy that makes an array of the shape and dtype of another one, which may be a list of variables."""
+
+    @numpy_signature(getattr(np, name))
+    def like(dtype: Dtype = None, shape: Any = None, device: Any = None, **named: Any) -> Any:
+        a = as_array(*named.values())  # whose name differs
+        if shape is None:
+            return blank_like(name, a, dtype, device)
+        library = namespace(bare := beneath(a))
+        function = getattr(library, name.removesuffix("_like"))
+        return function(shape, dtype=bare.dtype if dtype is None else dtype_in(library, dtype), device=device)
+
+    return like
+
+
+empty_like, ones_like, zeros_like = map(_like, ("empty_like", "ones_like", "zeros_like"))
 
 
 def arange(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import is_inexact, plain
+from oxigrad._core import is_constant, is_inexact, plain
 from oxigrad._typing import Array, Device
 from oxigrad.ops.backends import adapter_of, is_array, is_complex
 from oxigrad.ops.protocols.other_libraries import METHODS
@@ -59,7 +59,9 @@ def _item(x: Any, *index: Any) -> Any:
     return float(np.reshape(x, ()) if x.shape else x)
 
 
-def _tolist(_: Any) -> Any:
+def _tolist(x: Any) -> Any:
+    if is_constant(x):
+        return np.asarray(x).tolist()
     raise TypeError(
         "tolist: a variable does not turn into a list of numbers, since that would lose its derivative: list(x) is a list of "
         "variables, and ox.stop_gradient(x).tolist() one of numbers"

@@ -5,18 +5,64 @@ import sys
 from types import FrameType
 from typing import Any
 
-from oxigrad._core import DerivativeError, Variable
+import numpy as np
+
+from oxigrad._core import DerivativeError, Variable, is_constant, plain
 
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
+# What takes the place of NumPy's functions that its protocols do not reach.
+_LINES = (
+    "np.array([v, w], like=v), or xp.asarray([v, w]), makes one array of several variables; y = np.zeros(n, like=v) takes assignments; "
+    "np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); ox.stop_gradient(v) gives the plain array"
+)
 # The parts of SciPy that `oxigrad.xp` has too.
 _PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate")
 
 
-def refused_array(x: Variable, dtype: Any = None, copy: bool | None = None) -> Any:
-    """``__array__`` of a variable, which SciPy's functions call: it raises `TypeError`, which names the function."""
-    called = _called_of_scipy(sys._getframe(1))
-    raise TypeError(_LOSS + (_REMEDY if called is None else f"{called}; {_REMEDY}"))
+# Above the numbers of pandas' classes, which leave operators to a class with a larger one.
+PANDAS_PRIORITY = 10_000
+
+
+def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) -> Any:
+    """``__array__`` of a variable, which NumPy's and SciPy's functions call: the array of a constant, read-only unless it is a copy.
+
+    Raises `TypeError`, which names the function, for any other variable.
+    """
+    if (left := left_to_variable(x)) is not None:
+        return left
+    if is_constant(x):
+        array = np.array(plain(x), dtype=dtype, copy=copy)  # NumPy casts, and raises for copy=False
+        array = array if copy else array.view()
+        array.flags.writeable = bool(copy)
+        return array
+    called = _called_of_scipy(sys._getframe(1)) or _called_of_arrays(sys._getframe(1))
+    raise TypeError(_LOSS + (_LINES if called is None else f"{called}; {_REMEDY}"))
+
+
+def left_to_variable(x: Any) -> np.ndarray | None:
+    """An array that holds ``x`` itself, for an operator of SciPy's sparse arrays, which leaves the operation to the other operand then.
+
+    None for other callers. Raises `TypeError`, which names the function to call, for methods that are no operators, and linear operators.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    if frame is None or not _module(frame).startswith("scipy.sparse."):
+        return None
+    name, is_of_linalg = frame.f_code.co_name, _module(frame).startswith("scipy.sparse.linalg.")
+    while frame is not None and _module(frame).startswith("scipy.sparse.") and not name.startswith("__"):
+        name, frame = frame.f_code.co_name, frame.f_back
+    if is_of_linalg:
+        raise TypeError(
+            f"{_LOSS}xp.matmul(L, x) is L @ x and L.matvec(x) for a variable x and a linear operator L; a solver takes none: "
+            "a rule by oxigrad.custom_vjp or oxigrad.implicit differentiates it"
+        )
+    if not name.startswith("__"):
+        raise TypeError(
+            f"{_LOSS}A.{name}(x) of a sparse array A takes none: xp.{name}(A, x) does, or an operator such as A * x"
+        )
+    left = np.empty((), dtype=object)
+    left[()] = x
+    return left
 
 
 def _called_of_scipy(frame: FrameType | None) -> str | None:
@@ -36,6 +82,25 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
         return f"xp.{part}.{name} is {function} for variables"
     standard = "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take variables"
     return f"{function} takes none{standard}"
+
+
+def _called_of_arrays(frame: FrameType | None) -> str | None:
+    """The function to call in place of a function of NumPy or pandas that was called, if one was."""
+    root = "" if frame is None else _module(frame).partition(".")[0]
+    if root == "pandas":
+        return "operators and methods of pandas take none: x.to_numpy() is the array of an object x of pandas"
+    outermost = None
+    while frame is not None and _module(frame).partition(".")[0] == root == "numpy":
+        outermost, frame = frame, frame.f_back
+    if outermost is None:
+        return None
+    xp: Any = sys.modules["oxigrad.xp"]
+    if isinstance(outermost.f_locals.get("self"), np.vectorize):
+        return "np.vectorize(f)(x) takes none: f(x) does, if f is written in functions of xp, or xp.stack([f(v) for v in x])"
+    name = outermost.f_code.co_name
+    if hasattr(np, name) and hasattr(xp, name):
+        return f"np.{name} takes none in nested lists: xp.{name} does, or xp.asarray makes one array of a list"
+    return None
 
 
 def _module(frame: FrameType) -> str:
@@ -88,6 +153,7 @@ class JAXArray:
 def install() -> None:
     """Installs the protocols in `Variable`."""
     variable: Any = Variable
-    variable.__array__ = refused_array
+    variable.__array__ = array_of_variable
+    variable.__pandas_priority__ = PANDAS_PRIORITY
     variable.__torch_function__ = classmethod(refused_by_torch)
     variable.__jax_array__ = JAXArray()

@@ -11,9 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import DerivativeError, Variable, is_inexact, plain
+from oxigrad._core import DerivativeError, Variable, assignable, is_inexact, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import UnbatchedError, batched_of, has_variable, one_by_one
+from oxigrad.ops.backends import (
+    UnbatchedError,
+    batched_of,
+    device_of,
+    dtype_in,
+    has_derivative,
+    has_variable,
+    namespace,
+    one_by_one,
+)
 from oxigrad.ops.core import composite, in_place
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
@@ -50,9 +59,6 @@ _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
 # them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
 _CONSTANT = {
-    "zeros_like",
-    "ones_like",
-    "empty_like",
     "fix",
     "round",
     "around",
@@ -66,6 +72,23 @@ OF_TYPES = set(
     triu_indices_from""".split()
 )
 _CONSTANT |= {"floor_divide.outer", "empty", "eye", "identity", "ones", "tri", "zeros"}
+# Functions that make arrays, of which those of floating-point numbers take assignments of variables.
+CREATION = {
+    *(
+        np.arange,
+        np.array,
+        np.asanyarray,
+        np.asarray,
+        np.empty,
+        np.eye,
+        np.full,
+        np.identity,
+        np.ones,
+        np.tri,
+        np.zeros,
+    ),
+    *(np.empty_like, np.full_like, np.ones_like, np.zeros_like),
+}
 # Keywords of ufuncs whose default is no None: given as that, they are as absent.
 _UFUNC_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
 # Modules of NumPy with a public name.
@@ -190,10 +213,14 @@ def name_of_function(function: Any) -> str:
     return _FUNCTIONS.get(name, name)
 
 
-def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A NumPy function that is not a ufunc, called on variables."""
+def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any], like: Any = None) -> Any:
+    """A NumPy function that is not a ufunc, called on variables; one that makes an array like ``like`` takes assignments."""
     try:
-        return _array_function(xp, function, args, named)
+        if function not in CREATION:
+            return _array_function(xp, function, args, named)
+        if like is not None and not has_variable(args) and namespace(plain(like)) is not np:
+            return assignable(_created_in_library(function, args, named, plain(like)))
+        return assignable(_array_function(xp, function, args, named))
     except RAW_ERRORS as error:
         if isinstance(error, UnbatchedError) and not _writes(_route(xp, function), args, named):
             return one_by_one(_dispatched(xp, function), args, named, error)
@@ -208,6 +235,15 @@ def _dispatched(xp: ModuleType, function: Any) -> Callable[..., Any]:
         return array_function(xp, function, args, named)
 
     return functools.update_wrapper(called, function)
+
+
+def _created_in_library(function: Any, args: Sequence[Any], named: dict[str, Any], like: Any) -> Any:
+    """The array that a NumPy function makes, in the library, on the device and by default in the dtype of ``like``."""
+    array = function(*args, **named)
+    is_stated = "dtype" in named or array.dtype.kind not in "fc"
+    return namespace(like).asarray(
+        array, dtype=dtype_in(namespace(like), array.dtype) if is_stated else like.dtype, device=device_of(like)
+    )
 
 
 def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -366,7 +402,7 @@ def undifferentiated(
 
     Raises `DerivativeError` where the result is of floating-point dtype, so that a derivative would be lost.
     """
-    lost = has_variable((*args, *named.values()))
+    lost = has_derivative((*args, *named.values()))
     args, keywords = [*map(_read_only, args)], {key: _read_only(value) for key, value in named.items()}
     batched = batched_of((*args, *keywords.values()))
     try:
@@ -393,7 +429,7 @@ def _read_only(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(_read_only, value))
     array = plain(value)
-    if isinstance(value, Variable) and isinstance(array, np.ndarray):
+    if isinstance(value, Variable) and isinstance(array, np.ndarray):  # of a constant too, whose memory is the tape's
         array = array.view()
         array.flags.writeable = False
     return array

@@ -94,6 +94,12 @@ impl<V> Aliases<V> {
         alias.seen != self.changes[alias.memory]
     }
 
+    /// The number of changes of its memory that a variable has seen.
+    #[must_use]
+    pub fn seen(&self, id: AliasId) -> u64 {
+        self.get(id).seen
+    }
+
     /// Whether two variables share memory.
     #[must_use]
     pub fn are_aliases(&self, a: AliasId, b: AliasId) -> bool {

@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::Entry;
+use crate::autodiff::graph::open_tapes::OpenTapes;
 use crate::autodiff::graph::tape::{CoreTape, Tape};
 use crate::autodiff::graph::trace;
 use crate::autodiff::graph::variable::Variable;
@@ -30,10 +31,12 @@ impl Tape {
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        OpenTapes::push(slf);
         slf.clone()
     }
 
     fn __exit__(&self, _kind: &Object<'_>, _error: &Object<'_>, _trace: &Object<'_>) {
+        OpenTapes::remove(self);
         self.end();
     }
 
@@ -64,7 +67,7 @@ impl Tape {
         release: bool,
     ) -> PyResult<Object<'py>> {
         let target = Self::own(slf, target, "target")?;
-        let seeds = vec![(target.get().current(slf.py())?.0, vjp_rules::seed(&target, cotangent)?)];
+        let seeds = vec![(target.get().entry(slf.py())?, vjp_rules::seed(&target, cotangent)?)];
         if sources.is_exact_instance_of::<Variable>() {
             return Self::pull_back(slf, seeds, std::slice::from_ref(sources), release, None, true)?.get_item(0);
         }
@@ -85,7 +88,7 @@ impl Tape {
         for pair in seeds.0 {
             let (target, cotangent): (Object<'py>, Object<'py>) = pair.extract()?;
             let target = Self::own(slf, &target, "target")?;
-            let id = target.get().current(slf.py())?.0;
+            let id = target.get().entry(slf.py())?;
             values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
         }
         Self::pull_back(slf, values, &sources.0, release, None, zeros)
@@ -111,7 +114,7 @@ impl Tape {
         };
         let seeds = seeds.0.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
         let zeros = |value: &Value| callbacks::zero_tangent(py, (value.object(py), batch));
-        let of = |target: &Variable| Ok(target.current(py)?.0);
+        let of = |target: &Variable| target.entry(py);
         Self::replayed(slf, &targets.0, of, false, zeros, |core, ids| {
             forward::replay_forward(py, core, seeds, ids, batch)
         })
@@ -163,7 +166,7 @@ impl Tape {
             let view = inner.tape.view(number);
             (view.result().share(py), view.origin == Origin::Constant)
         };
-        let make = if is_constant { Variable::constant } else { Variable::new };
+        let make = if is_constant { Variable::untracked } else { Variable::new };
         Bound::new(py, make(slf, number, value))
     }
 

@@ -11,8 +11,9 @@ use smallvec::{SmallVec, smallvec};
 use crate::arrays::memory::contiguous::{element_of, is_float_array};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::{is_float, is_number};
+use crate::autodiff::graph::open_tapes::OpenTapes;
 use crate::autodiff::graph::tape::Tape;
-use crate::autodiff::graph::variable::{Variable, snapshot};
+use crate::autodiff::graph::variable::{Variable, copied};
 use crate::autodiff::vjp_rules::{seed, watchable};
 use crate::callbacks;
 use crate::prelude::*;
@@ -58,7 +59,7 @@ impl Watched {
     /// Watches a leaf; returns the object that the function gets in its place.
     fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Object<'py>) -> PyResult<Py<PyAny>> {
         let variable = Tape::input(tape, watchable(leaf)?, None)?;
-        let inside = snapshot(variable.as_any())?.unbind();
+        let inside = copied(&variable)?.unbind();
         self.variables.push(variable.unbind());
         Ok(inside)
     }
@@ -181,6 +182,7 @@ pub fn record_call<'py>(
         for (at, tree) in positions.iter().zip(&watched.trees) {
             filled[*at] = tree.bind(tape.py()).clone();
         }
+        let _open = OpenTapes::with(tape);
         let result = f.call(PyTuple::new(tape.py(), filled)?, named)?;
         Ok((watched, result))
     });
@@ -211,7 +213,7 @@ pub fn value_and_grad<'py>(
     let (watched, result) = record_call(&tape, f, args, named, argnums)?;
     let target = result.cast_exact::<Variable>().ok().filter(|target| !has_aux && target.get().tape.is(&tape));
     let Some(target) = target else { return finish.call1((tape, watched, result))?.extract() };
-    let (id, value) = target.get().current(py)?;
+    let (id, value) = (target.get().entry(py)?, target.get().current(py)?.1);
     if !is_real_scalar(&value, py) {
         return finish.call1((tape, watched, result))?.extract();
     }

@@ -49,7 +49,10 @@ impl DtypeFields {
     unsafe fn of(descr: *mut PyObject) -> ([u8; 4], c_int) {
         // SAFETY: the caller's promise.
         let fields = unsafe { *descr.cast::<Self>() };
-        (fields.characters, fields.number)
+        let [kind, letter, order, flags] = fields.characters;
+        // An array of `ctypes`, and of other exporters, states the native order by name.
+        let native = if cfg!(target_endian = "little") { b'<' } else { b'>' };
+        ([kind, letter, if order == native { b'=' } else { order }, flags], fields.number)
     }
 }
 
@@ -243,6 +246,12 @@ impl Numpy {
         object.get_type_ptr().cast() == self.ndarray.as_ptr()
     }
 
+    /// Whether an object is an array of exactly NumPy's type, of Python's objects.
+    fn holds_objects(&self, object: &Object<'_>) -> bool {
+        // SAFETY: an array keeps its dtype.
+        self.fields(object).is_some_and(|fields| unsafe { DtypeFields::of(fields.descr) }.0[0] == b'O')
+    }
+
     /// Whether an object is a NumPy scalar.
     pub fn is_scalar(&self, object: &Object<'_>) -> PyResult<bool> {
         object.get_type().is_subclass(self.scalar.bind(object.py()))
@@ -339,6 +348,9 @@ pub fn are_alike(a: &Object<'_>, b: &Object<'_>) -> Option<bool> {
 #[pyfunction]
 pub fn meaning(array: &Object<'_>) -> PyResult<Option<String>> {
     let (py, numpy) = (array.py(), Numpy::get(array.py()));
+    if numpy.holds_objects(array) {
+        return Ok(Some("an array of objects: expected numbers, such as x.astype(float)".into()));
+    }
     if numpy.is_plain_array(array) || !numpy.is_array(array)? {
         return Ok(None);
     }

@@ -33,6 +33,7 @@ impl Inner {
         self.tape.values().iter().try_for_each(|value| value.traverse(visit))?;
         self.tape.attributes().iter().try_for_each(|attributes| attributes.traverse(visit))?;
         self.fingerprints.iter().try_for_each(|print| visit.call(&print.array))?;
+        self.items.values().try_for_each(|item| visit.call(&item.key))?;
         self.aliases.values().try_for_each(|value| value.traverse(visit))
     }
 }

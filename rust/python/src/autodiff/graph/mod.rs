@@ -5,6 +5,7 @@ pub mod batched;
 pub mod describe;
 pub mod entry;
 pub mod gc;
+pub mod open_tapes;
 pub mod program;
 pub mod rule_program;
 pub mod tape;

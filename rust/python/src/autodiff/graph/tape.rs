@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use oxigrad_core::autodiff::aliasing::Aliases;
+use oxigrad_core::autodiff::aliasing::{AliasId, Aliases};
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::kernel::Node;
 use pyo3::types::PyDict;
@@ -72,8 +72,17 @@ impl<'t> Names<'t> {
     }
 }
 
-/// The values, attributes, fingerprints and assigned values that a tape has kept.
-pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<Value>);
+/// The values, attributes, fingerprints, assigned values and items that a tape has kept.
+pub type Forgotten = (Vec<Value>, Vec<Attributes>, Vec<Fingerprint>, Vec<Value>, HashMap<AliasId, Item>);
+
+/// A view of a constant, made by indexing.
+#[derive(Debug)]
+pub struct Item {
+    pub base: AliasId,
+    /// The number of changes that the constant had seen then.
+    pub seen: u64,
+    pub key: Py<PyAny>,
+}
 
 #[derive(Debug, Default)]
 pub struct Inner {
@@ -83,6 +92,8 @@ pub struct Inner {
     pub symbols: Vec<Node>,
     pub fingerprints: Vec<Fingerprint>,
     pub aliases: Aliases<Value>,
+    /// The constant and the key of each view that indexing made of one, since it has no entry.
+    pub items: HashMap<AliasId, Item>,
     released: bool,
 }
 
@@ -169,7 +180,8 @@ impl Tape {
         let mut inner = self.lock();
         inner.released = true;
         let (values, attributes) = inner.tape.forget();
-        (values, attributes, std::mem::take(&mut inner.fingerprints), inner.aliases.forget())
+        let (fingerprints, items) = (std::mem::take(&mut inner.fingerprints), std::mem::take(&mut inner.items));
+        (values, attributes, fingerprints, inner.aliases.forget(), items)
     }
 
     /// Whether ops can be recorded now, on this thread.

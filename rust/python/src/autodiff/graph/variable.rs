@@ -9,8 +9,10 @@ use pyo3::exceptions::PyTypeError;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::value::Value;
+use crate::autodiff::graph::open_tapes::OpenTapes;
 use crate::autodiff::graph::tape::Tape;
 use crate::prelude::*;
+use crate::tree::is_inexact;
 
 /// A value on a tape: an array or a number, with the entry that recorded its origin.
 ///
@@ -23,12 +25,15 @@ pub struct Variable {
     pub id: Id,
     /// The value of that entry; values assigned later have its shape and dtype.
     pub value: Value,
-    /// The alias id of the variable; zero if it was neither viewed nor assigned to, `CONSTANT` if, moreover, no
+    /// The alias id of the variable; zero if it was neither viewed nor assigned to, `UNTRACKED` if, moreover, no
     /// derivative flows to it.
     slot: AtomicU32,
 }
 
-const CONSTANT: u32 = u32::MAX;
+const UNTRACKED: u32 = u32::MAX;
+
+/// The entry of a constant that has none: the tape does not know it.
+pub const NO_ENTRY: Id = Id::MAX;
 
 impl Drop for Variable {
     /// Returns the array to the pool, since the variable often has the only reference to it.
@@ -36,8 +41,11 @@ impl Drop for Variable {
         if matches!(self.value, Value::Object(_)) {
             Python::attach(|py| {
                 array_pool::keep(py, std::mem::replace(&mut self.value, Value::Absent));
-                let assigned = self.slot().and_then(|slot| self.tape.get().lock().aliases.take(slot));
-                if let Some(value) = assigned {
+                let taken = self.slot().map(|slot| {
+                    let mut inner = self.tape.get().lock();
+                    (inner.aliases.take(slot), inner.items.remove(&slot))
+                });
+                if let Some((Some(value), _)) = taken {
                     array_pool::keep(py, value);
                 }
             });
@@ -70,28 +78,53 @@ impl Variable {
         self.slot().and_then(of).unwrap_or_else(|| (self.id, self.value.share(py)))
     }
 
+    /// The current entry of the variable; a constant gets one.
+    pub fn entry(&self, py: Python<'_>) -> PyResult<Id> {
+        let (id, value) = self.current(py)?;
+        Ok(if id == NO_ENTRY { self.tape.get().lock().tape.constant(value) } else { id })
+    }
+
     /// The entry with respect to which gradients are taken: the watched one, or the one that the variable stands for.
     pub fn source(&self, py: Python<'_>) -> PyResult<Id> {
-        if self.slot().is_none() || self.origin() == Origin::Input {
+        if self.id != NO_ENTRY && (self.slot().is_none() || self.origin() == Origin::Input) {
             return Ok(self.id);
         }
-        Ok(self.current(py)?.0)
+        self.entry(py)
     }
 
     /// The alias id of the variable, if it was viewed or assigned to.
     #[inline]
     pub fn slot(&self) -> Option<AliasId> {
-        AliasId::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
+        AliasId::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != UNTRACKED)
     }
 
-    /// Whether it is a constant: a plain array that was lifted to a variable.
+    /// Whether it is an operand that no program assigns to, and no derivative flows to.
+    #[inline]
+    pub fn is_untracked(&self) -> bool {
+        self.slot.load(Ordering::Relaxed) == UNTRACKED
+    }
+
+    /// Whether no derivative flows to it: a plain array that was lifted to a variable.
     #[inline]
     pub fn is_constant(&self) -> bool {
-        self.slot.load(Ordering::Relaxed) == CONSTANT
+        self.is_untracked() || (self.id == NO_ENTRY || self.slot().is_some()) && self.last_id() == NO_ENTRY
     }
 
-    pub fn constant(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
-        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(CONSTANT) }
+    /// Whether it has a derivative, of its tape or of one that its value belongs to.
+    pub fn carries(&self, py: Python<'_>) -> bool {
+        !self.is_constant()
+            || self.last(py).1.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().carries(py))
+    }
+
+    /// The current entry, also of a stale variable.
+    fn last_id(&self) -> Id {
+        let of = |slot| self.tape.get().lock().aliases.assigned(slot).map(|(id, _)| *id);
+        self.slot().and_then(of).unwrap_or(self.id)
+    }
+
+    /// An operand that no program assigns to, and no derivative flows to.
+    pub fn untracked(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
+        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(UNTRACKED) }
     }
 
     /// The alias id of the variable, added to the tape if there is none.
@@ -109,13 +142,13 @@ impl Variable {
 
     /// The origin of the entry that the variable was made with.
     pub fn origin(&self) -> Origin {
-        self.tape.get().lock().tape.origin(self.id)
+        if self.id == NO_ENTRY { Origin::Constant } else { self.tape.get().lock().tape.origin(self.id) }
     }
 
     /// Whether the variable has not been assigned to, and derivatives flow to it.
     #[inline]
     pub fn is_as_made(&self) -> bool {
-        self.slot.load(Ordering::Relaxed) == 0
+        self.slot.load(Ordering::Relaxed) == 0 && self.id != NO_ENTRY
     }
 
     /// Whether the value is a float of Python or NumPy, which cannot be changed.
@@ -172,18 +205,48 @@ pub fn stale(name: &str) -> PyErr {
 }
 
 /// A value that later assignments do not change: for a variable of an enclosing tape, a new variable of its current
-/// entry.
+/// entry; the value of a constant.
 pub fn snapshot<'py>(object: &Object<'py>) -> PyResult<Object<'py>> {
     match object.cast_exact::<Variable>() {
-        Ok(outer) if !outer.get().is_scalar() => {
-            let py = object.py();
-            let (id, value) = outer.get().current(py)?;
-            let (tape, outer) = (outer.get().tape.bind(py), outer.get());
-            let make = if outer.is_constant() { Variable::constant } else { Variable::new };
-            Ok(Bound::new(py, make(tape, id, value))?.into_any())
+        Ok(outer) if outer.get().is_constant() => {
+            snapshot(&outer.get().current(object.py())?.1.into_object(object.py()))
         }
+        Ok(outer) if !outer.get().is_scalar() => copied(outer),
         _ => Ok(object.clone()),
     }
+}
+
+/// Another variable of the current entry: assignments to one do not change the other.
+pub fn copied<'py>(variable: &Bound<'py, Variable>) -> PyResult<Object<'py>> {
+    let (id, value) = variable.get().current(variable.py())?;
+    let tape = variable.get().tape.bind(variable.py());
+    let make = if variable.get().is_untracked() { Variable::untracked } else { Variable::new };
+    Ok(Bound::new(variable.py(), make(tape, id, value))?.into_any())
+}
+
+/// Whether an object is a variable without a derivative: a constant, whose value is a plain array.
+#[pyfunction]
+pub fn is_constant(object: &Object<'_>) -> bool {
+    object.cast_exact::<Variable>().is_ok_and(|variable| !variable.get().carries(object.py()))
+}
+
+/// The value of a variable that is a constant of its tape; any other object unchanged.
+#[pyfunction]
+pub fn value_of_constant<'py>(object: &Object<'py>) -> PyResult<Object<'py>> {
+    let is_constant = object.cast_exact::<Variable>().is_ok_and(|variable| variable.get().is_constant());
+    if is_constant { snapshot(object) } else { Ok(object.clone()) }
+}
+
+/// An array that takes assignments of variables: inside of a transform a constant of its tape, which records nothing until
+/// a variable is assigned to it. Anything else, and an array of whole numbers, is returned as it is.
+#[pyfunction]
+pub fn assignable<'py>(array: &Object<'py>) -> PyResult<Object<'py>> {
+    let Some(tape) = OpenTapes::innermost(array.py()) else { return Ok(array.clone()) };
+    let is_there = array.cast_exact::<Variable>().is_ok_and(|own| own.get().tape.is(&tape));
+    if is_there || tape.get().symbolic || !is_inexact(array)? {
+        return Ok(array.clone());
+    }
+    Tape::lift(&tape, array, true)
 }
 
 impl Tape {
@@ -200,17 +263,11 @@ impl Tape {
         Bound::new(py, Variable::new(slf, id, value))
     }
 
-    /// A plain array as a variable that no derivative flows to.
-    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Object<'py>) -> PyResult<Object<'py>> {
-        let (id, value) = Self::constant(slf, object)?;
-        Ok(Bound::new(slf.py(), Variable::constant(slf, id, value))?.into_any())
-    }
-
-    /// An entry that no derivative flows to, with its value.
-    pub fn constant(slf: &Bound<'_, Self>, object: &Object<'_>) -> PyResult<(Id, Value)> {
+    /// A plain array as a variable that no derivative flows to, and that a program may assign to.
+    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Object<'py>, is_assignable: bool) -> PyResult<Object<'py>> {
         let value = Value::new(&snapshot(object)?);
-        let kept = value.share(slf.py());
-        Ok((slf.get().lock().tape.constant(kept), value))
+        let make = if is_assignable { Variable::new } else { Variable::untracked };
+        Ok(Bound::new(slf.py(), make(slf, NO_ENTRY, value))?.into_any())
     }
 
     pub fn own<'py>(slf: &Bound<'py, Self>, object: &Object<'py>, what: &str) -> PyResult<Bound<'py, Variable>> {

@@ -11,8 +11,8 @@ use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString,
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::is_above;
-use crate::autodiff::graph::tape::Tape;
-use crate::autodiff::graph::variable::{Variable, plain};
+use crate::autodiff::graph::tape::Item;
+use crate::autodiff::graph::variable::{NO_ENTRY, Variable, plain, snapshot};
 use crate::callbacks;
 use crate::prelude::*;
 
@@ -60,7 +60,7 @@ pub fn share(base: &Object<'_>, view: &Object<'_>) -> PyResult<()> {
         return Ok(());
     };
     let Value::Object(value) = &variable.get().value else { return Ok(()) };
-    if base.get().is_constant()
+    if base.get().is_untracked()
         || value.bind(view.py()).is_instance_of::<PyFloat>()
         || !has(variable, intern!(view.py(), "__setitem__"))?
     {
@@ -68,6 +68,19 @@ pub fn share(base: &Object<'_>, view: &Object<'_>) -> PyResult<()> {
     }
     let slot = base.get().slot_or_new();
     variable.get().set_slot(base.get().tape.get().lock().aliases.add_view(slot));
+    Ok(())
+}
+
+/// As [`share`], of a constant, whose view has no entry that tells its key.
+pub fn share_constant(base: &Object<'_>, view: &Object<'_>, named: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    share(base, view)?;
+    let (Ok(base), Ok(view)) = (base.cast_exact::<Variable>(), view.cast_exact::<Variable>()) else { return Ok(()) };
+    let key = named.map(|named| named.get_item(intern!(named.py(), "key"))).transpose()?.flatten();
+    if let (Some(slot), Some(base), Some(key)) = (view.get().slot(), base.get().slot(), key) {
+        let mut inner = view.get().tape.get().lock();
+        let seen = inner.aliases.seen(base);
+        inner.items.insert(slot, Item { base, seen, key: key.unbind() });
+    }
     Ok(())
 }
 
@@ -99,15 +112,26 @@ fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Object<'_>, value: &Object
     if !view.get().tape.is(&slf.get().tape) || copies(key)? {
         return Ok(false);
     }
+    let py = slf.py();
+    if view.get().id == NO_ENTRY {
+        let own = {
+            let inner = slf.get().tape.get().lock();
+            let item = inner.items.get(&its).filter(|item| {
+                item.base == mine && item.seen == inner.aliases.seen(mine) && !inner.aliases.is_stale(its)
+            });
+            item.map(|item| item.key.clone_ref(py))
+        };
+        return own.map_or(Ok(false), |own| own.bind(py).eq(key));
+    }
     let of = {
         let inner = slf.get().tape.get().lock();
         let is_item = inner.aliases.is_current_item(&inner.tape, (mine, id), (its, view.get().id));
         let entry = inner.tape.view(view.get().id);
         let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
-        named.filter(|_| is_item).map(|named| named.clone_ref(slf.py()))
+        named.filter(|_| is_item).map(|named| named.clone_ref(py))
     };
     let Some(of) = of else { return Ok(false) };
-    of.bind(slf.py()).get_item("key")?.map_or(Ok(false), |own| own.eq(key))
+    of.bind(py).get_item("key")?.map_or(Ok(false), |own| own.eq(key))
 }
 
 /// Augmented assignment, `x += y`: changes `x` if its array would be changed, and returns a new variable otherwise.
@@ -125,7 +149,9 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Object<'py>) -> PyResul
 fn rebind(slf: &Bound<'_, Variable>, after: &Object<'_>) -> PyResult<()> {
     let (py, this) = (slf.py(), slf.get());
     let tape = this.tape.bind(py);
-    tape.get().check_recording(this.id)?;
+    if !this.is_constant() {
+        tape.get().check_recording(this.id)?;
+    }
     let assigned = match after.cast_exact::<Variable>() {
         Ok(own) if own.get().tape.is(tape) => own.get().current(py)?,
         Ok(inner) if inner.get().tape.get().serial > tape.get().serial => {
@@ -142,7 +168,7 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Object<'_>) -> PyResult<()> {
                  inner vmap: make a new array in the inner function"
             )));
         }
-        _ => Tape::constant(tape, after)?,
+        _ => (NO_ENTRY, Value::new(&snapshot(after)?)),
     };
     let is_repeated = matches!(this.origin(), Origin::Op(op) if repeats_elements(op));
     if is_repeated && this.last(py).0 == this.id {

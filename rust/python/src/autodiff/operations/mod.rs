@@ -4,6 +4,7 @@
 
 mod descriptions;
 pub mod evaluate;
+pub mod foreign;
 pub mod function;
 pub mod indexed_assignment;
 pub mod mutation_check;

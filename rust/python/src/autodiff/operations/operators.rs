@@ -11,6 +11,7 @@ use crate::arrays::compute::numpy_functions::is_array;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::operations::foreign::{is_plain_operand, operator_with_foreign};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::operations::scalars::{ScalarOperand, record_numbers, record_scalars};
@@ -44,6 +45,12 @@ pub fn binary<'py>(
     }
     if defers(other)? {
         return Ok(slf.py().NotImplemented().into_bound(slf.py()));
+    }
+    if !is_plain_operand(other) {
+        let args = if reflected { [other, slf.as_any()] } else { [slf.as_any(), other] };
+        if let Some(result) = operator_with_foreign(op, args)? {
+            return Ok(result);
+        }
     }
     let (mine, other) = (slf.as_any().clone(), other.clone());
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)

@@ -4,7 +4,7 @@ use oxigrad_core::autodiff::rule::Needs;
 use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind, Structured};
 use pyo3::intern;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::elementwise;
@@ -13,9 +13,10 @@ use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::batched::{BatchLevel, batched, is_number};
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::tape::{Attributes, CotangentType, Tape};
-use crate::autodiff::graph::variable::{Variable, snapshot};
+use crate::autodiff::graph::variable::{NO_ENTRY, Variable, snapshot};
 use crate::autodiff::operations::evaluate::evaluate;
-use crate::autodiff::operations::indexed_assignment::{gives_view, share};
+use crate::autodiff::operations::foreign::{is_list, is_no_array, is_plain_operand, with_foreign};
+use crate::autodiff::operations::indexed_assignment::{gives_view, share, share_constant};
 use crate::autodiff::operations::scalars::{record_if_scalars, recorded};
 use crate::autodiff::vjp_rules::{is_whole_sum, registry};
 use crate::callbacks;
@@ -38,14 +39,22 @@ pub fn record<'py>(
     args: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
-    if args.iter().any(is_no_array)
-        && let Some(arrays) = as_arrays(op, args)?
-    {
-        return record(py, op, &arrays, named);
+    if !args.iter().all(is_plain_operand) {
+        if args.iter().any(is_no_array)
+            && let Some(arrays) = as_arrays(op, args)?
+        {
+            return record(py, op, &arrays, named);
+        }
+        if let Some(result) = with_foreign(py, op, args, named, false)? {
+            return Ok(result);
+        }
     }
     let Some(variable) = innermost(args) else { return evaluate(py, op, args, named) };
     let tape = variable.get().tape.bind(py);
-    tape.get().check_recording(variable.get().id)?;
+    if let Err(error) = tape.get().check_recording(variable.get().id) {
+        let args = with_values_of_constants(args)?.ok_or(error)?;
+        return record(py, op, &args, named);
+    }
     if tape.get().symbolic {
         return record_symbol(tape, op, args, named);
     }
@@ -69,7 +78,7 @@ pub fn record<'py>(
         operands.push(match own {
             Some(own) => {
                 let (id, value) = own.current(py)?;
-                ((!own.is_constant()).then_some(id), value)
+                ((id != NO_ENTRY && !own.is_untracked()).then_some(id), value)
             }
             None => (None, Value::of_argument(&snapshot(arg)?)),
         });
@@ -105,7 +114,7 @@ pub fn record<'py>(
         return Ok(result);
     }
     if is_constant {
-        return if is_inexact(&result)? { Tape::lift(tape, &result) } else { Ok(result) };
+        return if is_inexact(&result)? { lifted(tape, op, args, named, result) } else { Ok(result) };
     }
     if result.is_exact_instance_of::<PyComplex>() {
         result = callbacks::complex_number(py, (result,))?;
@@ -136,6 +145,43 @@ fn has_kink(op: &Op, values: &[Object<'_>]) -> PyResult<bool> {
     }
 }
 
+/// The result of an op on constants. One without dimensions, which no program assigns to, is a plain value.
+fn lifted<'py>(
+    tape: &Bound<'py, Tape>,
+    op: Op,
+    args: &[Object<'py>],
+    named: Option<&Bound<'py, PyDict>>,
+    result: Object<'py>,
+) -> PyResult<Object<'py>> {
+    let own = |arg: &Object<'py>| arg.cast_exact::<Variable>().is_ok_and(|own| own.get().tape.is(tape));
+    let untracked = |arg: &Object<'py>| arg.cast_exact::<Variable>().is_ok_and(|own| own.get().is_untracked());
+    if args.iter().filter(|arg| own(arg)).all(untracked) {
+        return Tape::lift(tape, &result, false);
+    }
+    if result.getattr(intern!(tape.py(), "shape"))?.len()? == 0 {
+        return Ok(result);
+    }
+    let variable = Tape::lift(tape, &result, true)?;
+    if gives_view(op, named)? {
+        share_constant(&args[0], &variable, named)?;
+    }
+    Ok(variable)
+}
+
+/// The arguments with the values of constants whose tapes have ended, or belong to other threads; `None` where there are none.
+fn with_values_of_constants<'py>(args: &[Object<'py>]) -> PyResult<Option<Few<Object<'py>>>> {
+    let mut is_changed = false;
+    let values = args.iter().map(|arg| match arg.cast_exact::<Variable>() {
+        Ok(own) if own.get().is_constant() && own.get().tape.get().check_recording(own.get().id).is_err() => {
+            is_changed = true;
+            snapshot(arg)
+        }
+        _ => Ok(arg.clone()),
+    });
+    let values = values.collect::<PyResult<_>>()?;
+    Ok(is_changed.then_some(values))
+}
+
 /// The sign `x / |x|` of a complex number; zero at zero.
 fn record_complex_sign<'py>(py: Python<'py>, x: &Object<'py>) -> PyResult<Object<'py>> {
     let elementwise = |op, args: &[Object<'py>]| record(py, Op::Elementwise(op), args, None);
@@ -158,15 +204,6 @@ fn as_arrays<'py>(op: Op, args: &[Object<'py>]) -> PyResult<Option<Few<Object<'p
         if takes_any && !is_list(arg) { Ok(arg.clone()) } else { as_array(op, which, arg, args) }
     };
     args.iter().enumerate().map(array).collect::<PyResult<_>>().map(Some)
-}
-
-fn is_list(arg: &Object<'_>) -> bool {
-    arg.is_exact_instance_of::<PyList>() || arg.is_exact_instance_of::<PyTuple>()
-}
-
-/// Whether an argument is a list, a tuple, a string or None, none of which is an array.
-fn is_no_array(arg: &Object<'_>) -> bool {
-    is_list(arg) || arg.is_exact_instance_of::<PyString>() || arg.is_none()
 }
 
 /// A list or tuple as an array of the library of the other arguments; `DtypeError` for a string or None.

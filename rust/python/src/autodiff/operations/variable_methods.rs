@@ -8,7 +8,8 @@ use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::variable::{Variable, plain, snapshot};
+use crate::autodiff::graph::open_tapes::OpenTapes;
+use crate::autodiff::graph::variable::{Variable, copied, plain, snapshot};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};
 use crate::autodiff::operations::record::record;
@@ -177,11 +178,11 @@ impl Variable {
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
         let value = self.known(py, "the value")?;
-        if self.is_recording(py) && !callbacks::is_formatting(py, ())?.is_truthy()? {
+        if self.carries(py) && self.is_recording(py) && !callbacks::is_formatting(py, ())?.is_truthy()? {
             return Err(PyTypeError::new_err(
                 "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
-                 functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
-                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
+                 functions in place of math's; y = np.zeros(n, like=x), or xp.zeros(n), in place of np.zeros(n), for an \
+                 array that takes assignments; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
             ));
         }
         py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
@@ -189,7 +190,7 @@ impl Variable {
 
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let value = self.known(py, "the value")?;
-        if self.is_recording(py) {
+        if self.carries(py) && self.is_recording(py) {
             return Err(PyTypeError::new_err(
                 "a variable does not turn into a complex number by itself, since that would lose its derivative: \
                  complex(ox.stop_gradient(x)) is the number",
@@ -244,12 +245,12 @@ impl Variable {
 
     /// Another variable for the same entry: an assignment to one does not change the other.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
-        snapshot(slf.as_any())
+        copied(slf)
     }
 
     /// As `__copy__`: values of entries are never changed.
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Object<'py>) -> PyResult<Object<'py>> {
-        snapshot(slf.as_any())
+        copied(slf)
     }
 
     /// The methods and attributes of the array, as functions of the variable.
@@ -380,14 +381,18 @@ impl Variable {
     }
 
     fn __array_function__<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         py: Python<'py>,
         function: &Object<'py>,
         _types: &Object<'py>,
         args: &Object<'py>,
         named: &Object<'py>,
     ) -> PyResult<Object<'py>> {
-        callbacks::array_function(py, (function, args, named))
+        // `numpy.zeros(3, like=x)` outside of a block of a tape.
+        let tape = slf.get().tape.bind(py);
+        let is_open = OpenTapes::innermost(py).is_some() || tape.get().is_ended() || tape.get().symbolic;
+        let _open = (!is_open).then(|| OpenTapes::with(tape));
+        callbacks::array_function(py, (function, args, named, slf))
     }
 
     /// Every cycle with a variable in it has something else in it that can be cleared: its tape, or what holds it.

@@ -409,7 +409,7 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Object<'py>) -> PyResult<Object<'p
     if arg.is_exact_instance_of::<Variable>() || is_above(arg, tape.get().serial) || !is_inexact(arg)? {
         return Ok(arg.clone());
     }
-    Tape::lift(tape, arg)
+    Tape::lift(tape, arg, false)
 }
 
 /// The operand of a rule of an elementwise op.
