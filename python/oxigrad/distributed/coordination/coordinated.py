@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.link import Link, connected
 from oxigrad.distributed.coordination.parts import PartServer, coordinator
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve
+from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve_or_abort, wait_for_others
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
@@ -48,7 +49,6 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, Domain
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
-_POLL = 0.5
 
 
 class Coordinated(Wrapper):
@@ -109,7 +109,7 @@ class Coordinated(Wrapper):
     _states_defaults = True
     _fixed = Wrapper._fixed | {"lease", "coordinators"}
     _transient = frozenset(
-        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former".split()
+        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former _model".split()
     )
 
     def _set_apart(self) -> None:
@@ -130,6 +130,7 @@ class Coordinated(Wrapper):
         self._replica: Replica | None = None
         self._is_admitted = False
         self._local_step = self._number = self._incarnation = self._root = 0
+        self._model: Tree = None
         self._memory = np.empty(0, np.uint8)
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
@@ -186,7 +187,11 @@ class Coordinated(Wrapper):
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
 
     def leave(self, model: Tree = None) -> Any:
-        """See `Wrapper.leave`. On the coordinators' ranks, returns when all others have left or died."""
+        """See `Wrapper.leave`. On the coordinators' ranks, returns when all others have left or died.
+
+        On that of the first one, ``model``, or else the model of the last step, then has the parameters after the last step of all workers, and
+        the optimizer has its state. A worker that sends nothing for longer than the lease, while it is waited for, is excluded.
+        """
         if self._link is None:
             return model
         try:
@@ -198,12 +203,25 @@ class Coordinated(Wrapper):
             self._stopped.set()  # nobody is left to serve
         servers, self._servers, self._link = self._servers, [], None
         self._enrolment.end(self._codec.digest)
-        while running := [server for server in servers if server.is_alive()]:
-            running[0].join(_POLL)
-            self.communicator.alive()  # which raises `Excluded`
+        wait_for_others(servers, self.communicator, self._coordinator, max(self.lease, self._seconds))
         if self._failure is not None:
             raise self._failure
-        return model
+        return self._final(model)
+
+    def _final(self, model: Tree) -> Tree:
+        """The model after the last step of all workers, where this process has the coordinator; the optimizer gets its state."""
+        last, self._model = self._model if model is None else model, None
+        coordinator, replica = self._coordinator, self._replica
+        if coordinator is None or replica is None or last is None:
+            return model
+        if self._local_step != coordinator.decisions.step or replica.checksum() != coordinator.replica.checksum():
+            replica.follow(coordinator.replica)
+            self._local_step = coordinator.decisions.step
+        written = self._parameters.write(last, replica.parameters())
+        if model is None and written is not last:
+            text = "leave has a model to replace, which it returns where it is given the model: expected leave(model)"
+            warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
+        return model if model is None else written
 
     def _abandon(self) -> None:
         """See `Wrapper._abandon`."""
@@ -238,7 +256,8 @@ class Coordinated(Wrapper):
         if not self._servers:
             self._enrolment.takes_part(self.leave)
         model = self._parameters.write_untrained(model, replica.untrained)
-        return self._parameters.write(model, replica.parameters())
+        self._model = self._parameters.write(model, replica.parameters())
+        return self._model
 
     def _begin(self, parameters: Mapping[Any, np.ndarray]) -> None:
         """Starts from the model and the state of the optimizer that this worker has, or goes on where it has neither changed."""
@@ -308,21 +327,7 @@ class Coordinated(Wrapper):
             self._coordinator.offer(copy.deepcopy(self.optimizer))
 
     def _serve(self, service: Service) -> None:
-        try:
-            serve(service, self.communicator, self._stopped.is_set)
-            service.finish()
-        except (WorkerLost, Excluded):
-            return  # the workers form the next generation
-        except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
-            self._failure = error
-            if isinstance(error, Aborted):
-                return  # the job has ended
-            try:
-                self.communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
-            except CommunicationError:
-                pass
-        except BaseException as error:  # noqa: BLE001 - the worker was killed; the others are told by its loss
-            self._failure = error
+        self._failure = serve_or_abort(service, self.communicator, self._stopped.is_set) or self._failure
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -348,7 +353,7 @@ class Coordinated(Wrapper):
         self._offer_settings()
         self._request(PUSH, self._codec.encode(gradients))
         self._answered()
-        model = self._parameters.write(model, self._running_replica().parameters())
+        self._model = model = self._parameters.write(model, self._running_replica().parameters())
         if self._refusal is not None:
             raise self._refusal
         return model

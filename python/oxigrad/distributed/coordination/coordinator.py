@@ -152,6 +152,10 @@ class Coordinator(Service):
         """See `Service.tick`."""
         return self._handle(Clock(now))
 
+    def members(self) -> list[int]:
+        """See `Service.members`."""
+        return [rank for rank, worker in list(self.workers.items()) if worker in self.decisions.members]
+
     @property
     def is_done(self) -> bool:
         """Whether workers have joined, all have left, and none is waited for."""

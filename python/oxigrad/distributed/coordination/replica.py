@@ -101,6 +101,10 @@ class Replica:
         """The state of the optimizer as bytes, with the untrained arrays; the parameters are not part of it."""
         return transfer.pack(self.untrained, self.optimizer.state_dict(copy=False))
 
+    def follow(self, other: "Replica") -> None:
+        """Takes the parameters and the state of another replica of this process."""
+        self.load(other._buffers, other.packed_state())
+
     def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
         """Takes the parameters and the state of another replica. Raises before anything is changed."""
         if [buffer.nbytes for buffer in buffers] != [buffer.nbytes for buffer in self._buffers]:
