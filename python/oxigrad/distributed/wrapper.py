@@ -14,6 +14,7 @@ from oxigrad._core import RuleError, StateError
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import Field, restored, written
+from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
@@ -129,6 +130,22 @@ class Wrapper(DeclaredAttributes, Optimizer):
             name: getattr(self, name) for name, default in self._arguments.items() if getattr(self, name) != default
         }
         return {name: each.get_config() if isinstance(each, Schedule) else each for name, each in values.items()}
+
+    def _agreed_config(self) -> Config:
+        """What all workers must have alike beside their models, as plain data: the name, and the arguments that cannot change."""
+        return {"optimizer": self.name, **self._arguments_as_data(is_fixed=True)}
+
+    def _agreed_settings(self) -> list[Any]:
+        """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
+        return [self._arguments_as_data(is_fixed=False), agreement.settings_of(self.optimizer)]
+
+    def _description_config(self) -> list[Any]:
+        """What a worker that asks to join has in common with the others: hyperparameters too, unless they may have changed since the start."""
+        return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]
+
+    def _arguments_as_data(self, *, is_fixed: bool) -> Config:
+        names = [name for name in self._arguments if (name in self._fixed) == is_fixed]
+        return {name: agreement.plain(getattr(self, name)) for name in names}
 
     def _set_apart(self) -> None:
         """Makes the attributes that belong to a connection, as of a worker that has none."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import NonFiniteError, StateError
-from oxigrad._typing import Array, Tree
+from oxigrad._typing import Array, Config, Tree
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import (
     ASK,
@@ -99,7 +99,7 @@ class Coordinated(Wrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
-        self.lease = self._seconds if lease is None else lease
+        self._lease, self.lease = lease, self._seconds if lease is None else lease
         self.coordinators = COUNT.check("coordinators", coordinators)
         self.verdicts = []
         self._set_apart()
@@ -239,15 +239,14 @@ class Coordinated(Wrapper):
         if self._replica is None:
             apart = self._parameters.frozen(model), self._parameters.untrained(model)
             self._replica = Replica(self.optimizer, parameters, *apart)
-        divided = {"coordinators": self.coordinators} if self.coordinators > 1 else {}
-        replica, config = self._replica, {"optimizer": type(self).__name__, **self._own_config(), **divided}
+        replica = self._replica
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         self._holders = self._enrolment.first(self._root, self.coordinators)
         if self.communicator.rank == self._root:
-            self._coordinate(size, config)
+            self._coordinate(size)
         self._incarnation = time.time_ns()  # unlike that of a process of this rank before
         try:
-            self._enrolment.ask(lambda: self._asked(config), self._seconds)
+            self._enrolment.ask(self._asked, self._seconds)
         except BaseException as error:
             self._link = None
             if isinstance(error, Refused):
@@ -270,7 +269,11 @@ class Coordinated(Wrapper):
         if coordinator is not None:
             self._former, self._local_step = coordinator.replica, coordinator.decisions.step
 
-    def _coordinate(self, size: int, config: Any) -> None:
+    def _agreed_config(self) -> Config:
+        """See `Wrapper._agreed_config`."""
+        return {**super()._agreed_config(), "coordinators": self.coordinators, "lease": self._lease}
+
+    def _coordinate(self, size: int) -> None:
         """Starts the coordinator in this process: from the replica of a former one, or from copies of this worker's."""
         former, self._former = self._former, None
         replica = former or self._running_replica().copy()
@@ -281,7 +284,8 @@ class Coordinated(Wrapper):
             self._seconds,
             replica=replica,
             decisions=self._decisions(step=step, expected=size, lease=self.lease),
-            config=config,
+            config=self._agreed_config(),
+            description=replica.description(self._description_config()),
             sparse_mean=self.sparse_mean,
             training=self._training,
         )
@@ -298,16 +302,16 @@ class Coordinated(Wrapper):
         self._servers.append(server)
         self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds), self.leave)
 
-    def _asked(self, config: Any) -> tuple[Admission, int] | None:
+    def _asked(self) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
         arrays = (replica := self._running_replica()).parameters()
         places = self.communicator, self._holders, self._coordinator, self._seconds
-        self._link, self._codec = connected(*places, arrays, config, self._training)
+        self._link, self._codec = connected(*places, arrays, self._agreed_config(), self._training)
         is_known = self._training != Training() and not any(server.name == "part" for server in self._servers)
         if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
             part = self._codec.parts[self._holders.index(self.communicator.rank)]
             self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
-        self._request(JOIN, [replica.description(config)])
+        self._request(JOIN, [replica.description(self._description_config())])
         answer = self._answered()
         self._is_admitted = answer.kind not in NOTICES
         return None if answer.kind not in NOTICES else (NOTICES[answer.kind], answer.step)
@@ -404,12 +408,11 @@ class Coordinated(Wrapper):
             for part in answer.parts[self._local_step - first :]:
                 self._refusal = replica.take(self._codec.decode(part)) or self._refusal
                 self._local_step += 1
-            return self._local_step > answer.step or replica.checksum() == answer.checksum
+            return self._local_step > answer.step or replica.agrees(answer.checksum, f"rank {self.communicator.rank}")
         return True
 
     def _running_replica(self) -> Replica:
-        if self._replica is None:
-            raise StateError(f"{type(self).__name__}: the worker has not joined")
+        assert self._replica is not None  # noqa: S101 - for the type checker: a worker that has joined has one
         return self._replica
 
     def _receive(self, seconds: float) -> Header | None:

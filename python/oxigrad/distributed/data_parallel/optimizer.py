@@ -133,10 +133,6 @@ class DataParallel(LargeBatch):
         """See `Wrapper._abandon`."""
         self._hooks.remove()
 
-    def _agreed_config(self) -> Any:
-        """See `CollectiveWrapper._agreed_config`."""
-        return {"optimizer": self.name, **self._own_config()}
-
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         self._drop()
@@ -196,7 +192,9 @@ class DataParallel(LargeBatch):
         if self._shards is None:
             return super()._repeated(model, operation)
         with self._telling_of_slots():
-            return model, operation()
+            result = operation()
+            self._check_settings()
+            return model, result
 
     @contextmanager
     def _telling_of_slots(self) -> Iterator[None]:

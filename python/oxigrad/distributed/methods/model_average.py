@@ -15,6 +15,7 @@ from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, stri
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
 from oxigrad.distributed.fields import Arrays, Plain, arrays
+from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT
@@ -374,6 +375,10 @@ class ModelAverage(CollectiveWrapper):
         """See `Wrapper.get_config`."""
         config = super().get_config()
         return {**config, "parts": [*config["parts"], self.outer.get_config()]} if self.outer else config
+
+    def _agreed_config(self) -> Config:
+        """See `Wrapper._agreed_config`."""
+        return {**super()._agreed_config(), "outer": self.outer and agreement.settings_of(self.outer)}
 
     def _whole_state(self, *, copy: bool, for_others: bool = False) -> dict[str, Any]:
         """See `Wrapper._whole_state`. Waits for the exchanges that run."""
