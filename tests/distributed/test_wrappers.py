@@ -126,7 +126,7 @@ def test_a_replica_that_joins_with_other_hyperparameters_warns(name: str, rate: 
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        job = ThreadJob(old, 1)
+        job = ThreadJob(old, 1, accept_newcomers=True)
         job.join(new)
         job.wait(jobs.DEADLINE)
     found = [str(each.message) for each in caught if each.category is RuntimeWarning]
@@ -244,7 +244,7 @@ def test_a_step_of_late_workers_alone_changes_nothing(name: str) -> None:
         later: list[Any] = []
         started.clear()
         waiting.clear()
-        job = ThreadJob(old, 1, timeout=20.0)
+        job = ThreadJob(old, 1, timeout=20.0, accept_newcomers=True)
         job.start()
         started.wait(jobs.DEADLINE)
         for _ in range(count):

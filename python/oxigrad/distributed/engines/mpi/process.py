@@ -28,11 +28,14 @@ from oxigrad.distributed.messages.agreement import VERSION_BYTES, check_versions
 _membership: list[Membership] = []
 
 
-def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPICommunicator:
+def communicator(
+    *, timeout: float = TIMEOUT, spares: int | None = None, accept_newcomers: bool = False
+) -> MPICommunicator:
     """The communicator of this process of an MPI job; the same one at each call.
 
     The last ``spares`` processes (``OXIGRAD_SPARES``, which ``python -m oxigrad.launch --spares`` sets) wait here until they replace lost
-    workers, and end where that does not happen. Raises `Refused` on all processes where they run other versions of the package. Ends the
+    workers, and end where that does not happen. They are processes of the job from the start: no other process can join it, whatever ``accept_newcomers``
+    is, which is there for programs that run on every engine. Raises `Refused` on all processes where they run other versions of the package. Ends the
     process, with a traceback, where another one does not come here within the time-out.
     """
     if _membership:

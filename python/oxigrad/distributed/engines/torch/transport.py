@@ -291,7 +291,7 @@ class TorchCommunicator(ByteCollectives):
 
     def _look_for_newcomers(self) -> None:
         """Ends the generation as soon as a process waits to join: the first worker that lives asks the rendezvous."""
-        while not self._has_ended.wait(_LOOK):
+        while self._rendezvous.accepts_newcomers and not self._has_ended.wait(_LOOK):
             if self.rank == min(set(range(self.size)) - self._gone(), default=None):
                 try:
                     if self._rendezvous.newcomers():
