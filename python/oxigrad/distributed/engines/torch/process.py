@@ -11,8 +11,9 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad.distributed.communicator import TIMEOUT, Communicator, results_of
+from oxigrad.distributed.engines.background import in_time
 from oxigrad.distributed.engines.torch.admission import TOKEN, proof, token_of_environment
-from oxigrad.distributed.engines.torch.library import Group, distributed, in_time, init_group, store_of_program
+from oxigrad.distributed.engines.torch.library import Group, distributed, init_group, store_of_program
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
 from oxigrad.distributed.engines.torch.transport import TorchCommunicator
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut
@@ -109,7 +110,9 @@ def _joined(timeout: float) -> Rendezvous:
 
 def _close() -> None:
     """Ends this process's part in its job, where it has one."""
-    while _rendezvous:
+    while (
+        _rendezvous and _rendezvous[0].process == os.getpid()
+    ):  # and not that of a process of which this one is a fork
         communicator = _rendezvous.pop().communicator
         if not hasattr(sys, "last_value"):  # no uncaught exception ends the program
             communicator.trainings.end()

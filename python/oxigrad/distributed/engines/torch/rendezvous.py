@@ -24,6 +24,7 @@ key                    value
 
 import json
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -65,6 +66,8 @@ class Rendezvous:
         self.uid, self.members, self.generation = uid, members, generation
         #: The communicator of the present generation.
         self.communicator: Any = None
+        #: The process that has it: one that it forks has none.
+        self.process: int = os.getpid()
         #: The first ticket whose process may wait.
         self._first = 1
         self._refused: set[str] = set()

@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.engines.background import in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox
-from oxigrad.distributed.engines.torch.library import Group, failures_of_store, in_time
+from oxigrad.distributed.engines.torch.library import Group, failures_of_store
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
 from oxigrad.distributed.engines.torch.tensors import TensorGroup
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
