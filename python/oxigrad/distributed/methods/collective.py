@@ -69,6 +69,13 @@ class CollectiveWrapper(Wrapper):
     def _receive(self, model: Tree) -> None:
         """Adapts the state that was received from another worker: by default, it is the own one as well."""
 
+    def _wants_agreement(self) -> bool:
+        """Whether this worker wants all of them to `_agree_anew`."""
+        return False
+
+    def _agree_anew(self) -> None:
+        """Forgets what the workers have agreed on in the first step: all of them call it, and agree again in the next one."""
+
     # --- agreement -----------------------------------------------------------------------------------------------------
 
     def _agree(self, model: Tree) -> tuple[Tree, bool]:
@@ -124,9 +131,11 @@ class CollectiveWrapper(Wrapper):
         """Compares hyperparameters with those of the others, once in so many rounds. Raises `Refused` on all workers where they differ."""
         if self._done % agreement.ROUNDS == 0 < self._done and self.communicator.size > 1 and self._are_replicas:
             description = agreement.described({}, self._agreed_settings())
-            digest = np.array([_digest(description)], np.int64)
-            digests = self.communicator.all_gather_v(digest, timeout=self._seconds)
-            self._check_same(description, [int(each[0]) for each in digests])
+            own = np.array([_digest(description), self._wants_agreement()], np.int64)
+            rows = self.communicator.all_gather_v(own, timeout=self._seconds)
+            self._check_same(description, [int(each[0]) for each in rows])
+            if any(int(each[1]) for each in rows):
+                self._agree_anew()
 
     def _warn_of_hyperparameters(self, theirs: Any) -> None:
         """Warns where this worker joins others whose optimizer has another configuration."""
