@@ -13,6 +13,7 @@ import pytest
 from oxigrad import distributed, optim, schedules
 from oxigrad.distributed import Refused, TimedOut, WorkerLost, Wrapper
 from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.methods.configuration import plain
 
 # Arguments in which workers may differ: each has its own optimizer and communicator, and waits as long as it likes.
 LOCAL = {"optimizer", "communicator", "timeout"}
@@ -152,7 +153,7 @@ def test_another_value_of_any_argument_is_refused_with_both_values(name: str, ar
             disagreeing(make, timeout=0.5)
         return
     attribute = "_lease" if argument == "lease" and name != "elastic" else argument
-    values = [agreement.plain(getattr(make(rank), attribute)) for rank in (1, 0)]
+    values = [plain(getattr(make(rank), attribute)) for rank in (1, 0)]
     if argument == "outer":
         values = [value and value["learning_rate"] for value in values]
     found = disagreeing(make)[1]

@@ -14,10 +14,10 @@ from oxigrad._core import RuleError, StateError
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import Field, restored, written
-from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
+from oxigrad.distributed.methods.configuration import arguments_of, settings_of
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
@@ -132,20 +132,16 @@ class Wrapper(DeclaredAttributes, Optimizer):
         return {name: each.get_config() if isinstance(each, Schedule) else each for name, each in values.items()}
 
     def _agreed_config(self) -> Config:
-        """What all workers must have alike beside their models, as plain data: the name, and the arguments that cannot change."""
-        return {"optimizer": self.name, **self._arguments_as_data(is_fixed=True)}
+        """The name and the arguments that cannot change, as plain data, which all workers have alike."""
+        return {"optimizer": self.name, **arguments_of(self, (n for n in self._arguments if n in self._fixed))}
 
     def _agreed_settings(self) -> list[Any]:
         """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
-        return [self._arguments_as_data(is_fixed=False), agreement.settings_of(self.optimizer)]
+        return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
 
-    def _description_config(self) -> list[Any]:
-        """What a worker that asks to join has in common with the others: hyperparameters too, unless they may have changed since the start."""
+    def _joining_config(self) -> list[Any]:
+        """As `_agreed_config`, of a worker that asks to join; with hyperparameters, unless they may have changed since the start."""
         return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]
-
-    def _arguments_as_data(self, *, is_fixed: bool) -> Config:
-        names = [name for name in self._arguments if (name in self._fixed) == is_fixed]
-        return {name: agreement.plain(getattr(self, name)) for name in names}
 
     def _set_apart(self) -> None:
         """Makes the attributes that belong to a connection, as of a worker that has none."""

@@ -39,7 +39,7 @@ def main(program: list[str]) -> NoReturn:
 
 
 def _last(pipe: int) -> bytes:
-    """What the engine has written last."""
+    """The last byte that the engine has written."""
     try:
         return os.read(pipe, 1 << 10)[-1:]
     except BlockingIOError:  # a process that the program has started has the other end

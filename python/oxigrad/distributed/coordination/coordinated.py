@@ -285,7 +285,7 @@ class Coordinated(Wrapper):
             replica=replica,
             decisions=self._decisions(step=step, expected=size, lease=self.lease),
             config=self._agreed_config(),
-            description=replica.description(self._description_config()),
+            description=replica.description(self._joining_config()),
             sparse_mean=self.sparse_mean,
             training=self._training,
         )
@@ -311,7 +311,7 @@ class Coordinated(Wrapper):
         if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
             part = self._codec.parts[self._holders.index(self.communicator.rank)]
             self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
-        self._request(JOIN, [replica.description(self._description_config())])
+        self._request(JOIN, [replica.description(self._joining_config())])
         answer = self._answered()
         self._is_admitted = answer.kind not in NOTICES
         return None if answer.kind not in NOTICES else (NOTICES[answer.kind], answer.step)

@@ -12,6 +12,7 @@ from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients, padded
 from oxigrad.distributed.messages.message import Layout, checksum
+from oxigrad.distributed.methods.configuration import with_options
 from oxigrad.distributed.parameters import nested
 from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim.optimizer import Optimizer
@@ -111,7 +112,7 @@ class Replica:
         self._times_apart += 1
         config = config_of(self.optimizer)
         if self._times_apart > agreement.ROUNDS and config is not None and self._configuration is not None:
-            unlike = agreement.unlike_config(config, self._configuration, whose)
+            unlike = agreement.unlike_config(with_options(config), with_options(self._configuration), whose)
             if unlike is not None:
                 raise Refused("config", f"{unlike}, as of the coordinator: set it on every worker")
         return False

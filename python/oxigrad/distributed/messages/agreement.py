@@ -10,12 +10,8 @@ import numpy as np
 from oxigrad import _core
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import checksum
-from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.stepping.state.state_dict import config_of
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-# Options that are among the parts of an optimizer.
-_PARTS = {"groups", "loss_scale"}
 
 ROUNDS = 16
 """Steps between two comparisons of hyperparameters."""
@@ -39,33 +35,6 @@ def check_versions(rows: np.ndarray) -> None:
         if other != first:
             text = f"rank {rank} runs oxigrad {other}, rank 0 {first}: expected one version on every worker"
             raise Refused("version", text)
-
-
-def settings_of(optimizer: Any) -> Any:
-    """The configuration of an optimizer as plain data, with the names of the functions of the user that it has.
-
-    >>> from oxigrad import optim
-    >>> settings_of(optim.SGD(lambda step: 0.1))["learning_rate"]
-    'the function <lambda>'
-    """
-    if (config := config_of(optimizer)) is not None:
-        return config
-    options = {name: getattr(optimizer, name, value) for name, value in OPTIONS.items() if name not in _PARTS}
-    values = {**options, **dict(optimizer._parts())}
-    return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
-
-
-def plain(value: Any) -> Any:
-    """An argument or a hyperparameter as plain data, with the names of functions in place of them."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
-    if hasattr(value, "get_config") and (config := config_of(value)) is not None:
-        return config
-    if callable(value):
-        return f"the function {getattr(value, '__qualname__', type(value).__qualname__)}"
-    return str(value)
 
 
 def described(
@@ -135,8 +104,7 @@ def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | N
     """
     if isinstance(theirs, dict) and isinstance(ours, dict):
         keys = dict.fromkeys([*ours, *theirs])  # without those that have their default
-        defaults = {key: _default(key) for key in keys}
-        pairs = [(f"{path}.{key}".lstrip("."), theirs.get(key, d), ours.get(key, d)) for key, d in defaults.items()]
+        pairs = [(f"{path}.{key}".lstrip("."), theirs.get(key, _DEFAULT), ours.get(key, _DEFAULT)) for key in keys]
     elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
         pairs = [(path and f"{path}[{at}]", *pair) for at, pair in enumerate(zip(theirs, ours, strict=True))]
     elif theirs == ours:
@@ -146,12 +114,6 @@ def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | N
         value, expected = (each if each is _DEFAULT else json.dumps(each) for each in (theirs, ours))
         return f"{of} on {whose} is {value}: expected {expected}"
     return next(filter(None, (unlike_config(a, b, whose, at) for at, a, b in pairs)), None)
-
-
-def _default(key: str) -> Any:
-    """The value of an option that a configuration lacks."""
-    value = OPTIONS.get(key, _DEFAULT)
-    return [*value] if isinstance(value, tuple) else value
 
 
 def _unlike(entry: Any, expected: Any, whose: str) -> str:

@@ -131,8 +131,8 @@ class CollectiveWrapper(Wrapper):
         """Compares hyperparameters with those of the others, once in so many rounds. Raises `Refused` on all workers where they differ."""
         if self._done % agreement.ROUNDS == 0 < self._done and self.communicator.size > 1 and self._are_replicas:
             description = agreement.described({}, self._agreed_settings())
-            own = np.array([_digest(description), self._wants_agreement()], np.int64)
-            rows = self.communicator.all_gather_v(own, timeout=self._seconds)
+            numbers = np.array([_digest(description), self._wants_agreement()], np.int64)
+            rows = self.communicator.all_gather_v(numbers, timeout=self._seconds)
             self._check_same(description, [int(each[0]) for each in rows])
             if any(int(each[1]) for each in rows):
                 self._agree_anew()

@@ -1,4 +1,4 @@
-"""What a rendezvous believes: values of its store that are checked, and newcomers that show the token of the job.
+"""Admission to a job: values in the store of a rendezvous are checked, and newcomers show the token of the job.
 
 Whoever reaches the port of the store reads and writes it. So a value is used only where it has the form that a member gives it, and a process is
 admitted only where the job accepts newcomers, and the process proves that it has the token, which is never in the store.
@@ -31,7 +31,7 @@ def token_of_environment(purpose: str) -> bytes:
 
 
 def proof(token: bytes, job: bytes, uid: str) -> str:
-    """What the process ``uid`` shows to the workers of a job: no other process, and no other job, can use it.
+    """The proof that the process ``uid`` shows to the workers of a job: no other process, and no other job, can use it.
 
     >>> proof(b"a token", b"a job", "j1") == proof(b"a token", b"a job", "j2")
     False
