@@ -280,7 +280,8 @@ def main(engine: str, name: str, *arguments: str) -> None:
         sys.stdout.write(f"result {json.dumps(PROGRAMS[name](engine))}\n")
         sys.stdout.flush()
         return
-    options: dict[str, Any] = {"join": True} if "JOIN" in os.environ else {}
+    accepts = {"accept_newcomers": True} if "OXIGRAD_TOKEN" in os.environ else {}
+    options: dict[str, Any] = {"join": True} if "JOIN" in os.environ else accepts
     comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")), **options)
     result = globals()[name](comm, *given)
     sys.stdout.write(f"result {json.dumps(result)}\n")

@@ -139,7 +139,7 @@ def test_a_worker_that_joins_takes_the_same_steps(starts: bool, ratio: float) ->
             model = opt.update(model, grads)
         return model, opt.report()[0]
 
-    job = ThreadJob(old, 2)
+    job = ThreadJob(old, 2, accept_newcomers=True)
     job.join(new)
     results = job.wait(120)
     models = [model for model, _ in results]

@@ -196,8 +196,8 @@ DIFFERENT: dict[str, tuple[Model, dict[str, Any], str]] = {
     "shape": ({"b": np.zeros(4)}, {}, r"b: shape \(4,\) on rank 1: expected \(3,\)"),
     "dtype": ({"w": np.zeros(2, np.float32)}, {}, "w: dtype float32 on rank 1: expected float64"),
     "structure": ({"v": np.zeros(1)}, {}, "v: on rank 1 only"),
-    "buckets": ({}, {"bucket_bytes": 8}, "bucket_bytes of the optimizer on rank 1 is 8: expected its default"),
-    "batches": ({}, {"local_batches": 2}, "local_batches of the optimizer on rank 1 is 2: expected its default"),
+    "buckets": ({}, {"bucket_bytes": 8}, "bucket_bytes of the optimizer on rank 1 is 8: expected 26214400"),
+    "batches": ({}, {"local_batches": 2}, "local_batches of the optimizer on rank 1 is 2: expected 1"),
 }
 
 

@@ -318,3 +318,45 @@ def test_gradients_in_shards_are_given_back_during_the_replay(shards: bool) -> N
 
     for most, whole in distributed.run(worker, workers=2, timeout=jobs.DEADLINE):
         assert most < 0.45 * whole if shards else most >= 2 * whole
+
+
+def chained(model: Any, names: str) -> Any:
+    x: Any = np.ones((2, 4))
+    for name in names:
+        x = ox.xp.tanh(x @ model[name])
+    return ox.xp.sum(x)
+
+
+def leaving(comm: Any, first: str, later: str, *, overlap: bool = True, steps: int = 40) -> list[Any]:
+    """A training whose first step is of other gradients than the later ones; returns how many buckets left early in each step, and the parameters."""
+    model = {name: np.full((4, 4), 0.1 + 0.1 * at) for at, name in enumerate("abcd")}
+    left: list[int] = []
+    with DataParallel(optim.SGD(0.1), bucket_bytes=1, overlap=overlap) as opt:
+        opt.start(model)
+        means = opt._means
+
+        def counted(*arguments: Any) -> Any:
+            left.append(opt._buckets.begun if opt._buckets else 0)
+            return means(*arguments)
+
+        opt._means = counted  # type: ignore[method-assign]
+        for step in range(steps):
+            if not step and not first:
+                model = opt.update(model, {name: np.ones((4, 4)) for name in model})
+            else:
+                names = later if step else first
+                opt.minimize(lambda model, names=names: chained(model, names), model)
+    return [left[-1], b"".join(array.tobytes() for array in model.values())]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "expected"),
+    [("abcd", "abcd", 4), ("", "abcd", 4), ("acd", "abcd", 4), ("abcd", "abc", 3), ("dcba", "abcd", 4)],
+    ids=["same", "gradients", "one more", "one less", "reversed"],
+)
+def test_gradients_leave_early_whatever_the_first_step_was(first: str, later: str, expected: int) -> None:
+    """In the end, all buckets that can: those behind a parameter without a gradient do not wait for it."""
+    found = distributed.run(lambda comm: leaving(comm, first, later), workers=2)
+    without = distributed.run(lambda comm: leaving(comm, first, later, overlap=False), workers=2)
+    assert [each[1] for each in found] == [each[1] for each in without]
+    assert all(each[0] == expected for each in found), found

@@ -385,7 +385,7 @@ def test_a_worker_that_joins_a_synchronous_run_takes_part(starts: bool) -> None:
             model = opt.update(model, problem.gradient(2, step, model))
         return opt.centre(), opt.communicator.size, opt.report()[0].dropped
 
-    job = ThreadJob(old, 2)
+    job = ThreadJob(old, 2, accept_newcomers=True)
     job.join(new)
     results = job.wait(120)
     assert len({digest([centre]) for centre, _, _ in results}) == 1

@@ -183,7 +183,9 @@ def test_a_worker_that_joins_takes_the_same_steps(mode: str, starts: bool) -> No
         return train(opt, opt.start(model) if starts else model, 2, range(2, 6))
 
     joining = threading.Event()
-    job = ThreadJob(lambda comm: train(new(), network(), comm.rank, range(6)), 2, timeout=DEADLINE)
+    job = ThreadJob(
+        lambda comm: train(new(), network(), comm.rank, range(6)), 2, timeout=DEADLINE, accept_newcomers=True
+    )
     job.start()
     job.join(late)
     joining.set()

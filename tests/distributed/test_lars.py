@@ -144,7 +144,11 @@ def test_a_worker_that_joins_between_steps_adds_what_it_has() -> None:
         return train(opt, opt.start({"w": np.full(2, 9.0)}), 2, range(3, 8))
 
     joining = threading.Event()
-    job = ThreadJob(lambda comm: train(LargeBatch(optim.SGD(1.0), 4), {"w": np.zeros(2)}, comm.rank, range(8)), 2)
+    job = ThreadJob(
+        lambda comm: train(LargeBatch(optim.SGD(1.0), 4), {"w": np.zeros(2)}, comm.rank, range(8)),
+        2,
+        accept_newcomers=True,
+    )
     job.join(late)
     joining.set()
     for found, opt in job.wait(DEADLINE):  # 4 gradients of 1, 4 of 2 and 1 of 4; then 4 of each

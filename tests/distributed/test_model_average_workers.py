@@ -85,7 +85,7 @@ def test_a_worker_that_joins_gets_parameters_and_state_before_its_first_step(sta
         return model, opt
 
     joining = threading.Event()
-    job = ThreadJob(old, 2)
+    job = ThreadJob(old, 2, accept_newcomers=True)
     job.join(new)
     joining.set()
     results = job.wait(120)

@@ -218,3 +218,60 @@ def test_a_death_that_one_process_is_told_of_while_a_generation_forms(stage: str
     """The others do not wait for this process in an operation that it has given up; all try again."""
     run = jobs.launched(5, "fail_while_forming", f'"{stage}"')
     assert jobs.results(run.stdout) == [[4, 4]] * 4, run.stderr
+
+
+ENDINGS = """
+import os, sys
+import numpy as np
+from oxigrad import distributed, optim
+from oxigrad.distributed.engines.mpi.library import MPI
+
+comm = distributed.communicator("mpi", timeout=150.0)
+
+def forked(end):
+    child = os.fork()
+    if child == 0:
+        end()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+class Lost:
+    '''A matched message whose sender has died.'''
+    def __init__(self, code):
+        self.code = code
+    def Recv(self, into):
+        raise MPI.Exception(self.code)
+    Irecv = Recv
+
+with distributed.DataParallel(optim.SGD(1.0)) as opt:
+    model = opt.start({"w": np.zeros(1)})
+    while opt.step < 6:
+        if comm.rank == 1 and opt.step == 2:
+            assert forked(sys.exit) == 0
+            assert forked(lambda: 1 / 0) == 1
+        if comm.rank == 0 and opt.step == 2:
+            membership = comm._membership
+            assert [membership.receive(Lost(code), []) for code in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)] == [False] * 2
+            try:
+                comm._transfer(Lost(MPI.ERR_PROC_FAILED), np.empty(1, np.uint8), 1.0)
+            except distributed.Refused as error:
+                assert error.reason == "lost"
+            else:
+                raise AssertionError
+        if comm.rank == 2 and opt.step == 4:
+            os._exit(int(sys.argv[1]))
+        model = opt.update(model, {"w": np.ones(1)})
+print(opt.communicator.size, opt.step, model["w"].tolist(), flush=True)
+"""
+
+
+@needs_open_mpi
+@pytest.mark.parametrize("status", [0, 3])
+def test_the_others_go_on_after_a_worker_that_ends_itself_and_forks_that_end(status: int, tmp_path: Path) -> None:
+    """They are told at once, whatever its status is; what a fork does at its end is not the end of its parent."""
+    program = tmp_path / "program.py"
+    program.write_text(ENDINGS)
+    begun = time.monotonic()
+    run = jobs.completed([sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", "3", str(program), str(status)])
+    assert run.stdout.splitlines() == ["2 6 [-6.0]"] * 2, run.stderr
+    assert run.returncode == 0
+    assert time.monotonic() - begun < 120.0, "the survivors have waited for their time-out"

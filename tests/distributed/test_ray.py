@@ -87,7 +87,7 @@ def test_a_new_worker_replaces_the_one_that_decides(engine: ModuleType, method: 
 
 
 def test_a_worker_joins_and_one_leaves(engine: ModuleType) -> None:
-    job = engine.RayJob(jobs.grow, 2)
+    job = engine.RayJob(jobs.grow, 2, accept_newcomers=True)
     while not job.poll(0.1):
         if len(job.pids()) == 3:
             job.join()

@@ -202,7 +202,7 @@ def test_a_worker_joins_while_the_coordinator_lives() -> None:
             assert opt.step >= 5
             return train(opt, own)
 
-    job = ThreadJob(worker, 2, timeout=DEADLINE)
+    job = ThreadJob(worker, 2, timeout=DEADLINE, accept_newcomers=True)
     results = job.wait(DEADLINE)
     assert len(results) == 3
     for size, digest, steps in results:

@@ -258,7 +258,7 @@ def test_a_worker_joins_at_the_next_generation() -> None:
         assert entered.wait(DEADLINE)
         return joiner(comm.reform())
 
-    job = ThreadJob(worker, 2)
+    job = ThreadJob(worker, 2, accept_newcomers=True)
     assert job.wait(DEADLINE) == [(0, 3, 3.0), (1, 3, 3.0), (2, 3, 3.0)]
 
 
@@ -368,3 +368,11 @@ def test_a_worker_that_reforms_ends_the_waits_of_others(monkeypatch: pytest.Monk
     monkeypatch.setattr(threading.Condition, "wait", seen)
     job = ThreadJob(worker, 3, timeout=2 * DEADLINE)
     assert job.wait(DEADLINE) == [2, None, 2]
+
+
+def test_a_worker_joins_only_where_the_job_accepts_newcomers() -> None:
+    job = ThreadJob(lambda comm: comm.rank, 2)
+    with pytest.raises(distributed.NotSupported, match="accepts no newcomers: expected accept_newcomers=True"):
+        job.join()
+    assert job.wait(DEADLINE) == [0, 1]
+    assert distributed.run(lambda comm: comm.rank, workers=2, accept_newcomers=True) == [0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -30,13 +31,23 @@ from oxigrad.distributed.engines.torch.rendezvous import Rendezvous  # noqa: E40
 
 pytestmark = pytest.mark.xdist_group("processes")
 
+TOKEN = "a secret of the tests"  # noqa: S105 - of no job but these
+KEYS = f"oxigrad/{bytes(16).hex()}"
+"""The keys of the job of `Members`."""
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OXIGRAD_TOKEN", TOKEN)
+
 
 class Job:
     """The processes of a job. The rendezvous is in this process, as torchrun has it, or in that of rank 0."""
 
-    def __init__(self, name: str, *arguments: str, timeout: float = 60.0) -> None:
+    def __init__(self, name: str, *arguments: str, timeout: float = 60.0, token: bool = True) -> None:
         self._line = [sys.executable, jobs.__file__, "torch", name, *arguments]
         self._environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "JOB_TIMEOUT": str(timeout)}
+        self._environment |= {"OXIGRAD_TOKEN": TOKEN} if token else {}
         self._stack = contextlib.ExitStack()
         self._store: Any = None
         self.processes: list[subprocess.Popen[str]] = []
@@ -195,10 +206,10 @@ def test_a_process_that_names_no_job_is_told_so(monkeypatch: pytest.MonkeyPatch)
 class Members:
     """Members of a generation, and newcomers, by their rendezvous."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, token: str | None = TOKEN) -> None:
         self.store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        names = [str(rank) for rank in range(count)]
-        self.rendezvous = [Rendezvous(self._client(), bytes(16), name, names) for name in names]
+        names, secret = [str(rank) for rank in range(count)], token.encode() if token else None
+        self.rendezvous = [Rendezvous(self._client(), bytes(16), name, names, token=secret) for name in names]
         self.rendezvous[0].publish("1")
 
     def _client(self) -> Any:
@@ -249,13 +260,13 @@ def test_a_member_that_does_not_come_is_named_and_may_come_later() -> None:
 
 def test_newcomers_are_admitted_in_order_and_one_that_died_is_not() -> None:
     members = Members(2)
-    members.store.add(f"oxigrad/{bytes(16).hex()}/tickets", 1)
-    members.store.set(f"oxigrad/{bytes(16).hex()}/ticket/j1", "5")  # which shows no sign of life
+    members.store.add(f"{KEYS}/tickets", 1)
+    members.store.set(f"{KEYS}/ticket/j1", "5")  # which shows no sign of life
     with ThreadPoolExecutor() as pool:
         newcomers = []
         for number in (2, 3):
             newcomers.append(pool.submit(members.join))
-            while not members.store.check([f"oxigrad/{bytes(16).hex()}/ticket/j{number}"]):
+            while not members.store.check([f"{KEYS}/ticket/j{number}"]):
                 time.sleep(0.01)
         assert members.rendezvous[0].newcomers() == ["j2", "j3"]
         runs = [pool.submit(members.reform, rank, [0, 1]) for rank in (0, 1)]
@@ -278,7 +289,7 @@ def test_a_newcomer_that_dies_before_it_connects_is_left_out(monkeypatch: pytest
 def test_members_that_wait_for_a_dead_one_in_different_places_go_on_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gloo waits as long as it is told for an address, and five times as long for a connection to a process that gave its address."""
     members, calls = Members(4), [0, 0, 0]
-    members.store.set(f"oxigrad/{bytes(16).hex()}/1/come/3", "1")  # which dies then
+    members.store.set(f"{KEYS}/1/come/3", "1")  # which dies then
     gloo = torch.distributed.ProcessGroupGloo
 
     def group(store: Any, rank: int, size: int, timeout: Any) -> Any:
@@ -337,3 +348,97 @@ def test_a_process_of_another_version_is_refused() -> None:
         distributed.Refused, match="a worker runs oxigrad 2, the job 1: expected one version on every worker"
     ):
         Rendezvous.of_newcomer("127.0.0.1", members.store.port, "2", 5.0)
+
+
+# --- strangers --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_joins_only_where_the_job_accepts_newcomers() -> None:
+    members = Members(2, token=None)
+    with pytest.raises(
+        distributed.Refused, match="accepts no newcomers: expected accept_newcomers=True on its workers"
+    ):
+        members.join()
+    members.store.add(f"{KEYS}/tickets", 1)
+    members.store.set(f"{KEYS}/ticket/j1", "1")
+    assert members.rendezvous[0].newcomers() == []
+
+
+def test_a_process_without_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = Members(1)
+    for value, expected in (("short", "has 5 characters"), ("", "is not set")):
+        monkeypatch.setenv("OXIGRAD_TOKEN", value)
+        with pytest.raises(distributed.CommunicationError, match=f"OXIGRAD_TOKEN {expected}: expected at least 16"):
+            members.join()
+
+
+def test_a_process_with_another_token_is_refused_and_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    members = Members(2)
+    monkeypatch.setenv("OXIGRAD_TOKEN", "a guess, and a wrong one")
+    with ThreadPoolExecutor() as pool:
+        stranger = pool.submit(members.join)
+        while not stranger.done():
+            assert members.rendezvous[0].newcomers() == []
+            time.sleep(0.01)
+        with pytest.raises(distributed.Refused, match="it has another token: expected OXIGRAD_TOKEN as of the workers"):
+            stranger.result()
+        runs = [pool.submit(members.reform, rank, [0, 1]) for rank in (0, 1)]
+        assert [run.result() for run in runs] == [["0", "1"]] * 2
+    assert [each.levelname for each in caplog.records if "is refused" in each.message] == ["WARNING"]
+
+
+def test_a_proof_of_one_process_is_not_that_of_another() -> None:
+    members = Members(1)
+    first = members.rendezvous[0]
+    shown = {"beat": 1, "proof": rendezvous.proof(TOKEN.encode(), bytes(16), "j1")}
+    members.store.add(f"{KEYS}/tickets", 2)
+    for uid in ("j1", "j2"):
+        members.store.set(f"{KEYS}/ticket/{uid}", json.dumps(shown))
+    assert [*first._waiting([1, 2])] == ["j1"]
+
+
+JUNK = ["", "junk", "[", "null", "7", '"text"', "[1]", '{"job": 3}', "\x00\xff", "[" * 5_000]
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
+def test_junk_in_the_store_is_refused_by_name(junk: str) -> None:
+    """Whatever reads it, a process that joins or a worker, names the key and what is there."""
+    members = Members(1)
+    members.store.set("oxigrad/job", junk)
+    with pytest.raises(distributed.Refused, match="the key oxigrad/job of the rendezvous is "):
+        members.join()
+    first = members.rendezvous[0]
+    members.store.set(f"{KEYS}/ticket/j1", junk)
+    members.store.add(f"{KEYS}/tickets", 1)
+    assert first.newcomers() == []
+    members.store.set(f"{KEYS}/0/next", junk or "junk")
+    with pytest.raises(distributed.Refused, match="the key 0/next of the rendezvous is "):
+        first.decided(lambda: [0], 5.0)
+    members.store.set(f"{KEYS}/1/begins", junk or "junk")
+    with pytest.raises(distributed.Refused, match="the key 1/begins of the rendezvous is "):
+        first.connect(["0"], 5.0)
+
+
+def test_workers_that_accept_newcomers_on_some_ranks_alone_are_refused() -> None:
+    from oxigrad.distributed.engines.torch.process import _check_tokens
+
+    zeros, one, other = np.zeros(64, np.uint8), np.full(64, 49, np.uint8), np.full(64, 50, np.uint8)
+    _check_tokens(np.stack([zeros, zeros]))
+    _check_tokens(np.stack([one, one]))
+    with pytest.raises(distributed.Refused, match="accept_newcomers is True on rank 1, False on rank 0"):
+        _check_tokens(np.stack([zeros, one]))
+    with pytest.raises(distributed.Refused, match="OXIGRAD_TOKEN of rank 1 is another one than of rank 0"):
+        _check_tokens(np.stack([one, other]))
+
+
+def test_a_stranger_does_not_join_a_job_that_trains() -> None:
+    """The job trains to its end, with the parameters that it has without the stranger, who is told."""
+    with Job("train", "[]", token=False).start(2, has_store=False) as job:
+        job.join(OXIGRAD_TOKEN=TOKEN, JOB_TIMEOUT="20")
+        stranger = job.processes.pop()
+        results = job.results()
+        _, errors = stranger.communicate(timeout=jobs.DEADLINE)
+    assert len(results) == 2
+    assert "accepts no newcomers" in errors or "no job can be joined" in errors

@@ -74,6 +74,7 @@ def test_a_process_joins_over_a_link_that_is_cut_for_a_moment(link: Link, tmp_pa
         "MASTER_ADDR": two_hosts.ADDRESSES[0],
         "MASTER_PORT": "29500",
         "WORLD_SIZE": "2",
+        "OXIGRAD_TOKEN": "a secret of two hosts",
     }
     with contextlib.ExitStack() as stack:
 

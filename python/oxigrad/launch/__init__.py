@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
+from oxigrad.launch import worker
 from oxigrad.launch.hosts import Hosts, hosts_of
 from oxigrad.launch.processes import descendants, listening, stat
 
@@ -126,6 +127,7 @@ def command(
             line += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
         if fault_tolerant and "Open MPI) 4" not in version:
             line += ["--with-ft", "ulfm"]
+            program = [program[0], worker.__file__, *program[1:]]
         if hasattr(os, "geteuid") and os.geteuid() == 0 and hostfile is None:
             line += ["--allow-run-as-root"]
         if hostfile is not None:

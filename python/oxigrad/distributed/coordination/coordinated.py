@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import NonFiniteError, StateError
-from oxigrad._typing import Array, Tree
+from oxigrad._typing import Array, Config, Tree
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import (
     ASK,
@@ -32,7 +33,7 @@ from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.link import Link, connected
 from oxigrad.distributed.coordination.parts import PartServer, coordinator
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve
+from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve_or_abort, wait_for_others
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
@@ -48,7 +49,6 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, Domain
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
-_POLL = 0.5
 
 
 class Coordinated(Wrapper):
@@ -99,7 +99,7 @@ class Coordinated(Wrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
-        self.lease = self._seconds if lease is None else lease
+        self._lease, self.lease = lease, self._seconds if lease is None else lease
         self.coordinators = COUNT.check("coordinators", coordinators)
         self.verdicts = []
         self._set_apart()
@@ -109,7 +109,7 @@ class Coordinated(Wrapper):
     _states_defaults = True
     _fixed = Wrapper._fixed | {"lease", "coordinators"}
     _transient = frozenset(
-        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former".split()
+        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former _model".split()
     )
 
     def _set_apart(self) -> None:
@@ -130,6 +130,7 @@ class Coordinated(Wrapper):
         self._replica: Replica | None = None
         self._is_admitted = False
         self._local_step = self._number = self._incarnation = self._root = 0
+        self._model: Tree = None
         self._memory = np.empty(0, np.uint8)
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
@@ -186,7 +187,11 @@ class Coordinated(Wrapper):
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
 
     def leave(self, model: Tree = None) -> Any:
-        """See `Wrapper.leave`. On the coordinators' ranks, returns when all others have left or died."""
+        """See `Wrapper.leave`. On the coordinators' ranks, returns when all others have left or died.
+
+        On that of the first one, ``model``, or else the model of the last step, then has the parameters after the last step of all workers, and
+        the optimizer has its state. A worker that sends nothing for longer than the lease, while it is waited for, is excluded.
+        """
         if self._link is None:
             return model
         try:
@@ -198,12 +203,25 @@ class Coordinated(Wrapper):
             self._stopped.set()  # nobody is left to serve
         servers, self._servers, self._link = self._servers, [], None
         self._enrolment.end(self._codec.digest)
-        while running := [server for server in servers if server.is_alive()]:
-            running[0].join(_POLL)
-            self.communicator.alive()  # which raises `Excluded`
+        wait_for_others(servers, self.communicator, self._coordinator, max(self.lease, self._seconds))
         if self._failure is not None:
             raise self._failure
-        return model
+        return self._final(model)
+
+    def _final(self, model: Tree) -> Tree:
+        """The model after the last step of all workers, where this process has the coordinator; the optimizer gets its state."""
+        last, self._model = self._model if model is None else model, None
+        coordinator, replica = self._coordinator, self._replica
+        if coordinator is None or replica is None or last is None:
+            return model
+        if self._local_step != coordinator.decisions.step or replica.checksum() != coordinator.replica.checksum():
+            replica.follow(coordinator.replica)
+            self._local_step = coordinator.decisions.step
+        written = self._parameters.write(last, replica.parameters())
+        if model is None and written is not last:
+            text = "leave has a model to replace, which it returns where it is given the model: expected leave(model)"
+            warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
+        return model if model is None else written
 
     def _abandon(self) -> None:
         """See `Wrapper._abandon`."""
@@ -221,15 +239,14 @@ class Coordinated(Wrapper):
         if self._replica is None:
             apart = self._parameters.frozen(model), self._parameters.untrained(model)
             self._replica = Replica(self.optimizer, parameters, *apart)
-        divided = {"coordinators": self.coordinators} if self.coordinators > 1 else {}
-        replica, config = self._replica, {"optimizer": type(self).__name__, **self._own_config(), **divided}
+        replica = self._replica
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         self._holders = self._enrolment.first(self._root, self.coordinators)
         if self.communicator.rank == self._root:
-            self._coordinate(size, config)
+            self._coordinate(size)
         self._incarnation = time.time_ns()  # unlike that of a process of this rank before
         try:
-            self._enrolment.ask(lambda: self._asked(config), self._seconds)
+            self._enrolment.ask(self._asked, self._seconds)
         except BaseException as error:
             self._link = None
             if isinstance(error, Refused):
@@ -238,7 +255,8 @@ class Coordinated(Wrapper):
         if not self._servers:
             self._enrolment.takes_part(self.leave)
         model = self._parameters.write_untrained(model, replica.untrained)
-        return self._parameters.write(model, replica.parameters())
+        self._model = self._parameters.write(model, replica.parameters())
+        return self._model
 
     def _begin(self, parameters: Mapping[Any, np.ndarray]) -> None:
         """Starts from the model and the state of the optimizer that this worker has, or goes on where it has neither changed."""
@@ -251,7 +269,11 @@ class Coordinated(Wrapper):
         if coordinator is not None:
             self._former, self._local_step = coordinator.replica, coordinator.decisions.step
 
-    def _coordinate(self, size: int, config: Any) -> None:
+    def _agreed_config(self) -> Config:
+        """See `Wrapper._agreed_config`."""
+        return {**super()._agreed_config(), "coordinators": self.coordinators, "lease": self._lease}
+
+    def _coordinate(self, size: int) -> None:
         """Starts the coordinator in this process: from the replica of a former one, or from copies of this worker's."""
         former, self._former = self._former, None
         replica = former or self._running_replica().copy()
@@ -262,7 +284,8 @@ class Coordinated(Wrapper):
             self._seconds,
             replica=replica,
             decisions=self._decisions(step=step, expected=size, lease=self.lease),
-            config=config,
+            config=self._agreed_config(),
+            description=replica.description(self._joining_config()),
             sparse_mean=self.sparse_mean,
             training=self._training,
         )
@@ -279,16 +302,16 @@ class Coordinated(Wrapper):
         self._servers.append(server)
         self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds), self.leave)
 
-    def _asked(self, config: Any) -> tuple[Admission, int] | None:
+    def _asked(self) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
         arrays = (replica := self._running_replica()).parameters()
         places = self.communicator, self._holders, self._coordinator, self._seconds
-        self._link, self._codec = connected(*places, arrays, config, self._training)
+        self._link, self._codec = connected(*places, arrays, self._agreed_config(), self._training)
         is_known = self._training != Training() and not any(server.name == "part" for server in self._servers)
         if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
             part = self._codec.parts[self._holders.index(self.communicator.rank)]
             self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
-        self._request(JOIN, [replica.description(config)])
+        self._request(JOIN, [replica.description(self._joining_config())])
         answer = self._answered()
         self._is_admitted = answer.kind not in NOTICES
         return None if answer.kind not in NOTICES else (NOTICES[answer.kind], answer.step)
@@ -308,21 +331,7 @@ class Coordinated(Wrapper):
             self._coordinator.offer(copy.deepcopy(self.optimizer))
 
     def _serve(self, service: Service) -> None:
-        try:
-            serve(service, self.communicator, self._stopped.is_set)
-            service.finish()
-        except (WorkerLost, Excluded):
-            return  # the workers form the next generation
-        except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
-            self._failure = error
-            if isinstance(error, Aborted):
-                return  # the job has ended
-            try:
-                self.communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
-            except CommunicationError:
-                pass
-        except BaseException as error:  # noqa: BLE001 - the worker was killed; the others are told by its loss
-            self._failure = error
+        self._failure = serve_or_abort(service, self.communicator, self._stopped.is_set) or self._failure
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -348,7 +357,7 @@ class Coordinated(Wrapper):
         self._offer_settings()
         self._request(PUSH, self._codec.encode(gradients))
         self._answered()
-        model = self._parameters.write(model, self._running_replica().parameters())
+        self._model = model = self._parameters.write(model, self._running_replica().parameters())
         if self._refusal is not None:
             raise self._refusal
         return model
@@ -399,12 +408,11 @@ class Coordinated(Wrapper):
             for part in answer.parts[self._local_step - first :]:
                 self._refusal = replica.take(self._codec.decode(part)) or self._refusal
                 self._local_step += 1
-            return self._local_step > answer.step or replica.checksum() == answer.checksum
+            return self._local_step > answer.step or replica.agrees(answer.checksum, f"rank {self.communicator.rank}")
         return True
 
     def _running_replica(self) -> Replica:
-        if self._replica is None:
-            raise StateError(f"{type(self).__name__}: the worker has not joined")
+        assert self._replica is not None  # noqa: S101 - for the type checker: a worker that has joined has one
         return self._replica
 
     def _receive(self, seconds: float) -> Header | None:

@@ -60,7 +60,8 @@ class Coordinator(Service):
     Args:
         replica: the parameters, and the optimizer that takes the steps on them.
         decisions: the state machine, which sees workers as pairs of rank and incarnation.
-        config: what all workers must agree on besides the parameters, as plain data.
+        config: what the messages of all workers have in common besides the parameters, as plain data.
+        description: what those who ask to join must have alike; by default the parameters and ``config``.
         sparse_mean: see `mean_of`.
         training: the identity of the training; workers that ask to join a later one wait, those of an earlier one are refused.
 
@@ -74,11 +75,12 @@ class Coordinator(Service):
         replica: Replica,
         decisions: Decisions,
         config: Any = None,
+        description: np.ndarray | None = None,
         sparse_mean: SparseMean = "replicas",
         training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
         arrays = replica.parameters()
-        super().__init__(training, replica.description(config))
+        super().__init__(training, replica.description(config) if description is None else description)
         self.replica: Replica = replica
         self.decisions: Decisions = decisions
         self.sparse_mean: SparseMean = sparse_mean
@@ -151,6 +153,10 @@ class Coordinator(Service):
     def tick(self, now: float) -> list[Reply]:
         """See `Service.tick`."""
         return self._handle(Clock(now))
+
+    def members(self) -> list[int]:
+        """See `Service.members`."""
+        return [rank for rank, worker in list(self.workers.items()) if worker in self.decisions.members]
 
     @property
     def is_done(self) -> bool:

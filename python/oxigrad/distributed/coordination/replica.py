@@ -12,9 +12,11 @@ from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients, padded
 from oxigrad.distributed.messages.message import Layout, checksum
+from oxigrad.distributed.methods.configuration import with_options
 from oxigrad.distributed.parameters import nested
 from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim.optimizer import Optimizer
+from oxigrad.stepping.state.state_dict import config_of
 
 
 class Replica:
@@ -58,6 +60,8 @@ class Replica:
         self._model = nested({**self.by_path(), **frozen})
         #: The step of the optimizer, as the replica left it.
         self.step = optimizer.step
+        # The answers in a row after which it differed from the coordinator's, and the configuration of the latter's optimizer.
+        self._times_apart, self._configuration = 0, None
 
     def copy(self) -> "Replica":
         """A replica of the same parameters and state, with an optimizer of its own."""
@@ -97,9 +101,29 @@ class Replica:
         """The CRC-32C of the parameters, which differs between replicas that took other steps."""
         return checksum(self._buffers)
 
+    def agrees(self, checksum: int, whose: str) -> bool:
+        """Whether the coordinator's replica has this checksum, as that of the worker ``whose``.
+
+        Raises `Refused` where it has had another one for many steps, and the optimizer has other hyperparameters.
+        """
+        if self.checksum() == checksum:
+            self._times_apart = 0
+            return True
+        self._times_apart += 1
+        config = config_of(self.optimizer)
+        if self._times_apart > agreement.ROUNDS and config is not None and self._configuration is not None:
+            unlike = agreement.unlike_config(with_options(config), with_options(self._configuration), whose)
+            if unlike is not None:
+                raise Refused("config", f"{unlike}, as of the coordinator: set it on every worker")
+        return False
+
     def packed_state(self) -> np.ndarray:
         """The state of the optimizer as bytes, with the untrained arrays; the parameters are not part of it."""
         return transfer.pack(self.untrained, self.optimizer.state_dict(copy=False))
+
+    def follow(self, other: "Replica") -> None:
+        """Takes the parameters and the state of another replica of this process."""
+        self.load(other._buffers, other.packed_state())
 
     def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
         """Takes the parameters and the state of another replica. Raises before anything is changed."""
@@ -107,6 +131,6 @@ class Replica:
             raise Refused("length", "the parameters of another replica have another size")
         untrained, slots = transfer.unpack(state)
         self.optimizer.load_state_dict(slots)
-        self.untrained, self.step = untrained, self.optimizer.step
+        self.untrained, self.step, self._configuration = untrained, self.optimizer.step, slots["config"]
         for target, source in zip(self._buffers, buffers, strict=True):
             np.copyto(target, source)

@@ -19,13 +19,16 @@ import numpy as np
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
 from oxigrad.distributed.decisions.watch import Watch
-from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.refusals import Refusals
 
 ANY = bytes(8)
 MOST_DESCRIPTION = 1 << 24
+
+_POLL, _STOPPED = 0.5, 5.0
+"""Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
 
 _log = logging.getLogger("oxigrad.distributed")
 
@@ -54,6 +57,8 @@ class Service:
         self.lock: AbstractContextManager[Any] = contextlib.nullcontext()
         #: Counts the messages and the workers that were refused, by reason.
         self.refused: Refusals = Refusals()
+        #: The time of the last message of each worker.
+        self.heard: dict[int, float] = {}
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 
@@ -81,6 +86,10 @@ class Service:
     def is_done(self) -> bool:
         """Whether there is nobody to serve any more."""
         return False
+
+    def members(self) -> list[int]:
+        """The ranks of the workers that take part."""
+        return []
 
     def finish(self) -> None:
         """Ends what serves the training in other processes."""
@@ -143,6 +152,7 @@ def serve(
         with service.lock:
             replies += service.tick(time.monotonic() - start)
             if header is not None:
+                service.heard[header.rank] = time.monotonic()
                 try:
                     replies += service.receive(header, *payload)
                 except Refused as error:
@@ -166,6 +176,47 @@ def deliver(service: Service, communicator: Communicator, replies: list[Reply]) 
             lost.add(reply.rank)
             replies += service.lost([reply.rank])
     return frozenset(lost)
+
+
+def serve_or_abort(
+    service: Service, communicator: Communicator, is_stopped: Callable[[], bool]
+) -> BaseException | None:
+    """As `serve`; returns the error by which it ended, of which the other workers are told, or None."""
+    try:
+        serve(service, communicator, is_stopped)
+        service.finish()
+    except (WorkerLost, Excluded):
+        return None  # the workers form the next generation
+    except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
+        with contextlib.suppress(CommunicationError):
+            if not isinstance(error, Aborted):  # the job has ended
+                communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
+        return error
+    except BaseException as error:  # noqa: BLE001 - the worker was killed; the others are told by its loss
+        return error
+    return None
+
+
+def wait_for_others(
+    servers: Iterable[threading.Thread], communicator: Communicator, service: Service | None, seconds: float
+) -> None:
+    """Waits until all other workers have left, and the threads have ended. A worker that sends ``service`` nothing for as many seconds is excluded.
+
+    Raises `Excluded` where the others exclude this one.
+    """
+    begun = before = time.monotonic()
+    while running := [server for server in servers if server.is_alive()]:
+        running[0].join(_POLL)
+        communicator.alive()  # which raises `Excluded`
+        now = time.monotonic()
+        begun, before = (now if now - before > _STOPPED else begun), now
+        heard = {} if service is None else {rank: service.heard.get(rank, begun) for rank in service.members()}
+        for rank, last in heard.items():
+            if rank != communicator.rank and now - max(begun, last) > seconds:
+                _log.warning(
+                    "rank %d is excluded: it has sent nothing for %g s, while the others have left", rank, seconds
+                )
+                communicator.exclude(rank)
 
 
 def end(stopped: threading.Event, servers: Iterable[threading.Thread], seconds: float) -> None:

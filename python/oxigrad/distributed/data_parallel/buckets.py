@@ -5,7 +5,7 @@ receives the sums of all elements, or those of its pieces of the parameters alon
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -193,6 +193,10 @@ class Buckets:
     def has_begun(self, path: str) -> bool:
         """Whether the exchange of the gradient of a parameter has begun."""
         return self._numbers.get(path, self.begun) < self.begun
+
+    def is_blocked(self, has_all: Callable[[Iterable[str]], bool]) -> bool:
+        """Whether a bucket that has all of its gradients waits for another one, which does not."""
+        return any(has_all(bucket.paths) for bucket in self._buckets[self.begun + 1 :])
 
     def next_paths(self) -> Iterable[str]:
         """The key paths of the next bucket; none where all have begun."""

@@ -36,7 +36,7 @@ class DataParallel(LargeBatch):
 
     Gradients travel in buckets of ``bucket_bytes``: each bucket is exchanged in a thread while the next one is filled. The gradients of a PyTorch
     module, which are in its tensors, leave while ``loss.backward()`` goes on, and those of `minimize` over NumPy arrays while derivatives are computed: a bucket as
-    soon as all of its gradients are final, in an order that the workers agree on in the first step. Sums over workers are taken in the order of ranks for each element, so that the bits depend neither on the
+    soon as all of its gradients are final, in an order that the workers agree on in the first step, and anew where gradients then wait for others. Sums over workers are taken in the order of ranks for each element, so that the bits depend neither on the
     buckets nor on ``overlap``; the step is that of one worker by the mean gradient.
 
     A gradient may be None on some workers, as that of a parameter that was not used: it counts as zeros there. A parameter whose gradient is None on all
@@ -73,18 +73,9 @@ class DataParallel(LargeBatch):
     """
 
     _shards: Shards | None = None
-    _transient = LargeBatch._transient | {
-        "_buckets",
-        "_group",
-        "_hooks",
-        "_is_agreed",
-        "_order",
-        "_overlaps",
-        "_replayed",
-        "_rides",
-        "_source",
-        "_specs",
-    }
+    _transient = LargeBatch._transient | frozenset(
+        "_buckets _group _hooks _is_agreed _is_blocked _order _overlaps _replayed _rides _source _specs".split()
+    )
 
     def __init__(
         self,
@@ -114,7 +105,7 @@ class DataParallel(LargeBatch):
         self._source: FinalGradients | None = None
         # Whether the workers have agreed on the order of buckets in this generation, on exchanges during the backward, and that the last
         # bucket carries what they tell each other.
-        self._is_agreed = self._overlaps = self._rides = False
+        self._is_agreed = self._overlaps = self._rides = self._is_blocked = False
         self._order: Sequence[str] = ()
         self._specs: Mapping[str, GradientSpec] = {}
 
@@ -135,17 +126,21 @@ class DataParallel(LargeBatch):
         """See `Wrapper._abandon`."""
         self._hooks.remove()
 
-    def _agreed_config(self) -> Any:
-        """See `CollectiveWrapper._agreed_config`."""
-        return {"optimizer": self.name, **self._own_config()}
-
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         self._drop()
         self._buckets = None
-        self._is_agreed = self._overlaps = self._rides = False
+        self._agree_anew()
         self._attach(model)
         self._divide(model)
+
+    def _wants_agreement(self) -> bool:
+        """See `CollectiveWrapper._wants_agreement`: gradients do not leave, or wait for one that came in the first step."""
+        return self.overlap and (not self._overlaps or self._is_blocked)
+
+    def _agree_anew(self) -> None:
+        """See `CollectiveWrapper._agree_anew`: on the order of the buckets, and on exchanges during the backward."""
+        self._is_agreed = self._overlaps = self._rides = self._is_blocked = False
 
     def _attach(self, model: Tree) -> None:
         """Puts hooks on the tensors of a module, unless they have them."""
@@ -198,7 +193,9 @@ class DataParallel(LargeBatch):
         if self._shards is None:
             return super()._repeated(model, operation)
         with self._telling_of_slots():
-            return model, operation()
+            result = operation()
+            self._check_settings()
+            return model, result
 
     @contextmanager
     def _telling_of_slots(self) -> Iterator[None]:
@@ -414,6 +411,9 @@ class DataParallel(LargeBatch):
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
         if self._rides and self._buckets.begun < len(self._buckets):
             self._buckets.flags[:] = flags
+        self._is_blocked = (
+            self._overlaps and self._source is not None and self._buckets.is_blocked(self._source.has_all)
+        )
         ordered = {path: sums[path] for path in order if path in sums}
         arrays = {path: as_array(g) for path, g in ordered.items()}
         self._buckets.finish(arrays, self.communicator, self._seconds)

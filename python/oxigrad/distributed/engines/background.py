@@ -1,10 +1,13 @@
-"""Collective operations that run in a thread while the worker goes on."""
+"""Operations that run in a thread, while the worker goes on, or waits for them no longer than it should."""
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.reports.clock import waiting
+
+_Result = TypeVar("_Result")
 
 
 class _Exchange(threading.Thread):
@@ -68,3 +71,24 @@ class InOrder:
         if running is not None and not isinstance(threading.current_thread(), _Exchange):
             running.wait()
             self._running = None
+
+
+def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationError) -> _Result:
+    """The result of a call that may take longer than is wanted, as for a stopped process. Raises ``late`` after the time-out."""
+    results: list[_Result] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="in time", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failure:
+        raise failure[0]
+    if not results:
+        raise late
+    return results[0]

@@ -1,6 +1,7 @@
 """The message engine: headers, checks, time-outs and counts of all communicators, over the primitives of each engine."""
 
 import dataclasses
+import logging
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -12,11 +13,20 @@ from oxigrad.distributed.communicator import Buffer, Memory
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import InOrder
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.errors import NotSupported, Refused
 from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, Header, copied, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
 from oxigrad.distributed.messages.reports.clock import waiting
+
+_log = logging.getLogger("oxigrad.distributed")
+
+
+def check_accepts(job: str, *, accept_newcomers: bool) -> None:
+    """Raises `NotSupported` where a job does not accept newcomers; otherwise one joins, which is logged."""
+    if not accept_newcomers:
+        raise NotSupported(f"{job} accepts no newcomers: expected accept_newcomers=True where it is started")
+    _log.info("a further worker joins %s", job)
 
 
 class Place(NamedTuple):

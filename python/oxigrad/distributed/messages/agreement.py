@@ -13,6 +13,9 @@ from oxigrad.distributed.messages.message import checksum
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
+ROUNDS = 16
+"""Steps between two comparisons of hyperparameters."""
+
 VERSION_BYTES = 64
 """The bytes of `version`."""
 
@@ -40,7 +43,7 @@ def described(
     untrained: Mapping[str, Any] = _NONE,
     constant: Mapping[str, Any] = _NONE,
 ) -> np.ndarray:
-    """A description as bytes: the version of the package, a configuration as plain data, and shapes and dtypes by key path.
+    """A description as bytes: the version of the package, configurations as plain data, and shapes and dtypes by key path.
 
     ``untrained`` are the arrays that no step updates. Of ``constant`` ones, which all workers must have alike, the values are described too.
     """
@@ -92,7 +95,7 @@ _DEFAULT = "its default"
 
 
 def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | None:
-    """The first difference of two configurations, as plain data; None without one.
+    """The first difference of two configurations, or of lists of them, as plain data; None without one.
 
     >>> unlike_config(
     ...     {"optimizer": "SGD", "learning_rate": 0.1}, {"optimizer": "SGD", "learning_rate": 1.0}, "rank 1"
@@ -103,7 +106,7 @@ def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | N
         keys = dict.fromkeys([*ours, *theirs])  # without those that have their default
         pairs = [(f"{path}.{key}".lstrip("."), theirs.get(key, _DEFAULT), ours.get(key, _DEFAULT)) for key in keys]
     elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
-        pairs = [(f"{path}[{at}]", *pair) for at, pair in enumerate(zip(theirs, ours, strict=True))]
+        pairs = [(path and f"{path}[{at}]", *pair) for at, pair in enumerate(zip(theirs, ours, strict=True))]
     elif theirs == ours:
         return None
     else:

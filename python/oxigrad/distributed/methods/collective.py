@@ -50,7 +50,7 @@ class CollectiveWrapper(Wrapper):
     def start(self, model: Tree) -> Tree:
         """Starts this worker, and returns ``model`` with the parameters that all workers start from.
 
-        All workers call it. Raises `Refused` on all of them where their models or optimizers differ.
+        All workers call it. Raises `Refused` on all of them where their models, the wrapper's arguments or the optimizers differ.
         """
         with self._lock.stepping():
             return self._agree(model)[0] if self._done < 0 else model
@@ -63,15 +63,18 @@ class CollectiveWrapper(Wrapper):
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 
-    def _agreed_config(self) -> Any:
-        """The plain data that all workers must have alike, beside their models."""
-        return self.name
-
     def _begin(self, model: Tree) -> None:
         """Makes the worker's own state for the parameters of the start, where none was loaded."""
 
     def _receive(self, model: Tree) -> None:
         """Adapts the state that was received from another worker: by default, it is the own one as well."""
+
+    def _wants_agreement(self) -> bool:
+        """Whether this worker wants all of them to `_agree_anew`."""
+        return False
+
+    def _agree_anew(self) -> None:
+        """Forgets what the workers have agreed on in the first step: all of them call it, and agree again in the next one."""
 
     # --- agreement -----------------------------------------------------------------------------------------------------
 
@@ -98,7 +101,7 @@ class CollectiveWrapper(Wrapper):
             model = self._parameters.write(model, parameters)
             model = self._parameters.write_untrained(model, untrained)
             if late:
-                self._warn_of_hyperparameters(state["config"] and state["config"]["parts"][0])
+                self._warn_of_hyperparameters(state["config"])
                 self._receive(model)
         self._done = max(completed[root], 0)
         self._begin(model)
@@ -108,8 +111,7 @@ class CollectiveWrapper(Wrapper):
         """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
         arrays, untrained = self._parameters.read(model), self._parameters.untrained(model)
         description = agreement.described(arrays, self._agreed_config(), untrained)
-        config = states.config_of(self.optimizer) if self._are_replicas else None
-        hyperparameters = agreement.described({}, config)
+        hyperparameters = agreement.described({}, self._agreed_settings())
         numbers = [self._done, _digest(description), _digest(hyperparameters)]
         rows = self.communicator.all_gather_v(np.array(numbers, np.int64), timeout=self._seconds)
         completed = [int(each[0]) for each in rows]
@@ -125,11 +127,24 @@ class CollectiveWrapper(Wrapper):
             differences = (agreement.difference(first, each, f"rank {rank}") for rank, each in enumerate(others, 1))
             raise next(error for error in differences if error is not None)
 
+    def _check_settings(self) -> None:
+        """Compares hyperparameters with those of the others, once in so many rounds. Raises `Refused` on all workers where they differ."""
+        if self._done % agreement.ROUNDS == 0 < self._done and self.communicator.size > 1 and self._are_replicas:
+            description = agreement.described({}, self._agreed_settings())
+            numbers = np.array([_digest(description), self._wants_agreement()], np.int64)
+            rows = self.communicator.all_gather_v(numbers, timeout=self._seconds)
+            self._check_same(description, [int(each[0]) for each in rows])
+            if any(int(each[1]) for each in rows):
+                self._agree_anew()
+
     def _warn_of_hyperparameters(self, theirs: Any) -> None:
         """Warns where this worker joins others whose optimizer has another configuration."""
-        config = states.config_of(self.optimizer)
-        if self._are_replicas and config is not None and theirs is not None:
-            unlike = agreement.unlike_config(config, theirs, "this worker, which joins,")
+        ours = states.config_of(self)
+        if self._are_replicas and ours is not None and theirs is not None:
+            apart = [
+                [{n: value for n, value in each.items() if n != "parts"}, *each["parts"]] for each in (ours, theirs)
+            ]
+            unlike = agreement.unlike_config(apart[0], apart[1], "this worker, which joins,")
             if unlike is not None:
                 warnings.warn(f"{unlike}, as on the others", RuntimeWarning, stacklevel=2)
 
@@ -165,7 +180,9 @@ class CollectiveWrapper(Wrapper):
         """
         while True:
             try:
-                return model, operation()
+                result = operation()
+                self._check_settings()
+                return model, result
             except WorkerLost:
                 model, is_behind = self._recover(model)
                 if is_behind:

@@ -314,7 +314,7 @@ class ElasticAverage(CollectiveWrapper):
             self._layout = layout
             return model, late
         frozen = {str(path): np.asarray(to_host(array)) for path, array in self._parameters.frozen(model).items()}
-        self._description = agreement.described(parameters, self.name, constant=frozen)
+        self._description = agreement.described(parameters, self._joining_config(), constant=frozen)
         self._layout, seen = layout, self._centre
         self._enrolment.begin()
         try:

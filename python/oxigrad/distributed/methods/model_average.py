@@ -19,6 +19,7 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT
 from oxigrad.distributed.methods.collective import CollectiveWrapper
+from oxigrad.distributed.methods.configuration import settings_of
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
@@ -374,6 +375,10 @@ class ModelAverage(CollectiveWrapper):
         """See `Wrapper.get_config`."""
         config = super().get_config()
         return {**config, "parts": [*config["parts"], self.outer.get_config()]} if self.outer else config
+
+    def _agreed_config(self) -> Config:
+        """See `Wrapper._agreed_config`."""
+        return {**super()._agreed_config(), "outer": self.outer and settings_of(self.outer)}
 
     def _whole_state(self, *, copy: bool, for_others: bool = False) -> dict[str, Any]:
         """See `Wrapper._whole_state`. Waits for the exchanges that run."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from oxigrad.distributed.engines.background import in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.errors import Excluded, NotSupported, TimedOut
@@ -62,6 +63,10 @@ class Membership:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
         self.fault_tolerant = has_fault_tolerance()
         self.generation = 0
+        #: The process that has this membership: one that it forks has none.
+        self.process: int = os.getpid()
+        #: Whether an operation of MPI never completed, which a thread of this process still waits in.
+        self.is_stuck: bool = False
         #: Whether any process has died, in any generation.
         self.has_lost = False
         #: The communicator of the present generation, and operations that never completed, to whose buffers MPI may still write.
@@ -116,8 +121,9 @@ class Membership:
         with lock:
             status = MPI.Status()
             while (matched := self.probe(self.base, MPI.ANY_SOURCE, _TAG, status)) is not None:
-                notice = np.empty(2, np.int64)
-                matched.Recv([notice, MPI.INT64_T])
+                notice = np.zeros(2, np.int64)
+                if not self.receive(matched, [notice, MPI.INT64_T]):
+                    continue
                 if notice[0] == _LEFT:
                     self._left[status.source] = int(notice[1])
                 elif notice[0] == _REFORM:
@@ -154,6 +160,17 @@ class Membership:
             if error.Get_error_class() != MPI.ERR_REVOKED:
                 comm.Ack_failed()
             return None
+
+    def receive(self, matched: Any, into: list[Any]) -> bool:
+        """Receives a matched message; False where its sender has died since, which is remembered."""
+        try:
+            matched.Recv(into)
+        except MPI.Exception as error:
+            if not _is_loss(error):
+                raise
+            self._find_dead()
+            return False
+        return True
 
     def _find_dead(self) -> None:
         if not self.fault_tolerant:
@@ -208,13 +225,22 @@ class Membership:
     def _form(self, timeout: float) -> None:
         """Enters the next generation, with all other living processes or none."""
         self._gather(timeout)
-        place = None
-        while place is None:  # the processes meet in `Shrink`, and try again if one dies meanwhile
-            comm = self._others() if self._excluded else self.base.Shrink() if self.fault_tolerant else self.base.Dup()
-            comm.Set_errhandler(MPI.ERRORS_RETURN)
-            place = self._place_in(comm)
+        late = TimedOut(f"reform took more than {timeout:g} s: a process is stopped; this job cannot go on")
+        try:  # the operations of MPI have no time-out
+            place = self._next_place() if timeout == math.inf else in_time(self._next_place, timeout, late)
+        except TimedOut:
+            self.is_stuck = True
+            raise
         self.generation += 1
         self._enter(place)
+
+    def _next_place(self) -> "_Place":
+        """The place of this process among all that live: they meet in `Shrink`, and try again if one dies meanwhile."""
+        while True:
+            comm = self._others() if self._excluded else self.base.Shrink() if self.fault_tolerant else self.base.Dup()
+            comm.Set_errhandler(MPI.ERRORS_RETURN)
+            if (place := self._place_in(comm)) is not None:
+                return place
 
     def _place_in(self, comm: Any) -> "_Place | None":
         """The place of this process in a generation of the processes of ``comm``; None for all of them where one has died."""

@@ -20,19 +20,23 @@ import numpy as np
 from oxigrad.distributed.communicator import TIMEOUT, Communicator, results_of
 from oxigrad.distributed.engines.mpi.library import FINALIZES, MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
-from oxigrad.distributed.engines.mpi.transport import MPICommunicator, abort
+from oxigrad.distributed.engines.mpi.transport import MPICommunicator, abort, tell_parent
 from oxigrad.distributed.errors import CommunicationError, Excluded
 from oxigrad.distributed.messages.agreement import VERSION_BYTES, check_versions, version
+from oxigrad.launch.worker import BEGUN, ENDED
 
 # The membership of this process, once it is a worker.
 _membership: list[Membership] = []
 
 
-def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPICommunicator:
+def communicator(
+    *, timeout: float = TIMEOUT, spares: int | None = None, accept_newcomers: bool = False
+) -> MPICommunicator:
     """The communicator of this process of an MPI job; the same one at each call.
 
     The last ``spares`` processes (``OXIGRAD_SPARES``, which ``python -m oxigrad.launch --spares`` sets) wait here until they replace lost
-    workers, and end where that does not happen. Raises `Refused` on all processes where they run other versions of the package. Ends the
+    workers, and end where that does not happen. They are processes of the job from the start: no other process can join it, whatever ``accept_newcomers``
+    is, which is there for programs that run on every engine. Raises `Refused` on all processes where they run other versions of the package. Ends the
     process, with a traceback, where another one does not come here within the time-out.
     """
     if _membership:
@@ -42,6 +46,7 @@ def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPIC
     with _limited(timeout):
         membership, job, versions = _wait_for_all_processes(spares)
     check_versions(versions)
+    tell_parent(BEGUN)
     atexit.register(_finish, membership)
     if not membership.is_worker and not membership.stand_by():
         sys.exit(0)
@@ -99,13 +104,16 @@ def run(worker: Callable[[Communicator], Any], workers: int | None = None, **opt
 
 def _finish(membership: Membership) -> None:
     """Ends this process's part: the others see it leave, and it takes part in their `reform` until they have ended too."""
-    if not all(request.Test() for request in membership.unfinished):
+    if os.getpid() != membership.process:  # of which this one is a fork
+        return
+    if membership.is_stuck or not all(request.Test() for request in membership.unfinished):
         abort("oxigrad.distributed: an operation never completed: ends the processes that wait for it")
     if not membership.is_excluded:
         if membership.communicator is not None:
             membership.communicator.trainings.end()  # an uncaught exception has ended the job before
             membership.communicator.leave()
         membership.stand_by()
+    tell_parent(ENDED)
     sys.stdout.flush()
     sys.stderr.flush()
     if membership.has_lost:
@@ -123,16 +131,16 @@ def _finish(membership: Membership) -> None:
 
 def _end_job_on_exceptions() -> None:
     """Makes an uncaught exception in any thread end all processes, which otherwise wait for this one until they time out."""
-    shown, shown_in_thread = sys.excepthook, threading.excepthook
+    shown, shown_in_thread, process = sys.excepthook, threading.excepthook, os.getpid()
 
     def excepthook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
         shown(kind, value, trace)
-        if not isinstance(value, Excluded):  # the others go on
+        if not isinstance(value, Excluded) and os.getpid() == process:  # the others go on, as after an error of a fork
             abort(f"oxigrad.distributed: rank {MPI.COMM_WORLD.rank} ends the job after an uncaught exception")
 
     def threading_excepthook(args: threading.ExceptHookArgs) -> None:
         shown_in_thread(args)
-        if args.exc_type not in (SystemExit, Excluded):
+        if args.exc_type not in (SystemExit, Excluded) and os.getpid() == process:
             abort(f"oxigrad.distributed: rank {MPI.COMM_WORLD.rank} ends the job after an uncaught exception")
 
     sys.excepthook, threading.excepthook = excepthook, threading_excepthook

@@ -33,6 +33,7 @@ from oxigrad.distributed.messages.message import (
     size_of,
 )
 from oxigrad.distributed.messages.reduction import Op
+from oxigrad.launch.worker import ENDED, PIPE
 
 INLINE = 1 << 14
 """Bytes of payload up to which a message travels in one piece, with its header; others follow their header without a copy by
@@ -182,11 +183,13 @@ class MPICommunicator(ByteCollectives):
             waiting = self._arrived.setdefault(tag, deque())
             if matched is not None:
                 message = np.empty(status.Get_count(MPI.BYTE), np.uint8)
-                matched.Recv([message, MPI.BYTE])
-                arrival = Announced.of(message, status.source)
-                if len(message) == HEADER_BYTES and (announced := _announced(arrival.header)) > INLINE:
-                    arrival.payload, arrival.nbytes = None, announced
-                waiting.append(arrival)
+                if self._membership.receive(matched, [message, MPI.BYTE]):
+                    arrival = Announced.of(message, status.source)
+                    if len(message) == HEADER_BYTES and (announced := _announced(arrival.header)) > INLINE:
+                        arrival.payload, arrival.nbytes = None, announced
+                    waiting.append(arrival)
+                else:
+                    self.refused.add(Refused("lost", f"rank {status.source} was lost while its message came"))
             return self._first_whole(waiting, source)
 
     def _first_whole(self, waiting: "deque[Announced]", source: int | None) -> Announced | None:
@@ -298,11 +301,11 @@ class MPICommunicator(ByteCollectives):
                 self._transfer(arrival.payload, np.empty(arrival.nbytes, np.uint8), self.timeout)
 
     def _transfer(self, matched: Any, into: np.ndarray, seconds: float) -> None:
-        with self._lock:
-            request = matched.Irecv([into, MPI.BYTE])
         try:
+            with self._lock:
+                request = matched.Irecv([into, MPI.BYTE])
             self._wait(request, "recv_any", seconds)
-        except WorkerLost as error:
+        except (WorkerLost, MPI.Exception) as error:
             raise Refused("lost", "the sender was lost before its payload came") from error
 
     # --- membership ----------------------------------------------------------------------------------------------------
@@ -402,6 +405,13 @@ def _announced(head: bytes) -> int:
         return 0
 
 
+def tell_parent(what: bytes) -> None:
+    """Tells the process of `oxigrad.launch` that has started this one, if there is one, whether the worker has begun or ended."""
+    if pipe := os.environ.get(PIPE):
+        with contextlib.suppress(OSError, ValueError):
+            os.write(int(pipe), what)
+
+
 def abort(reason: str) -> NoReturn:
     """Prints the reason and ends all processes of the job with status 1."""
     try:
@@ -410,5 +420,6 @@ def abort(reason: str) -> NoReturn:
         sys.stderr.flush()
     except OSError:
         traceback.print_exc()
+    tell_parent(ENDED)
     MPI.COMM_WORLD.Abort(1)
     os._exit(1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
-from oxigrad.distributed.engines.base import Place
+from oxigrad.distributed.engines.base import Place, check_accepts
 from oxigrad.distributed.engines.ray.library import (
     GetTimeoutError,
     RayActorError,
@@ -70,6 +70,7 @@ class RayJob:
         workers: the number of processes at the start.
         timeout: seconds that a wait of a worker takes at most.
         restarts: how many processes are started, in all, in place of those that die; a new one enters with `Communicator.reform` of the others.
+        accept_newcomers: whether `join` may start further workers, which show the identity of the job, as those that ``restarts`` lets start.
         address: of a Ray cluster; by default one is started on this machine, unless the program is connected to one.
         allow_insecure: use a cluster that other machines can reach although it does not authenticate by token. Whoever reaches the
             ports of such a cluster runs code in it.
@@ -86,6 +87,7 @@ class RayJob:
         *,
         timeout: float = TIMEOUT,
         restarts: int = 0,
+        accept_newcomers: bool = False,
         address: str | None = None,
         allow_insecure: bool = False,
     ) -> None:
@@ -93,6 +95,7 @@ class RayJob:
             raise ValueError(f"workers is {workers}: expected at least 1")
         connect(address, workers, allow_insecure=allow_insecure)
         self._worker, self._timeout, self._restarts = worker, timeout, restarts
+        self._accepts_newcomers = accept_newcomers
         self._job = secrets.token_bytes(16)
         self._actors: dict[str, Any] = {}
         self._pending: dict[Any, str] = {}
@@ -117,7 +120,14 @@ class RayJob:
         self._pending[actor.run.remote(self._worker, self.coordinator, uid, self._job, self._timeout)] = uid
 
     def join(self) -> None:
-        """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`."""
+        """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`.
+
+        Raises `NotSupported` where the job does not accept newcomers.
+        """
+        check_accepts("a job of Ray", accept_newcomers=self._accepts_newcomers)
+        self._start_further()
+
+    def _start_further(self) -> None:
         self._start(self._name(len(self._actors)))
 
     def pids(self) -> dict[str, int]:
@@ -163,7 +173,7 @@ class RayJob:
             self._results[uid] = None, _lost(uid, error)
             if self._restarts > 0:
                 self._restarts -= 1
-                self.join()
+                self._start_further()
             elif not self._has_begun(uid):
                 self._not_begun = _lost(uid, error)
         except RayTaskError as error:

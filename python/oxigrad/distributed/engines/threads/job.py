@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
+from oxigrad.distributed.engines.base import check_accepts
 from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
 from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut
@@ -22,6 +23,7 @@ class ThreadJob:
         worker: called in each thread with its communicator.
         workers: the number of threads at the start.
         timeout: seconds that a wait of a worker takes at most.
+        accept_newcomers: whether further workers may `join`.
 
     >>> job = ThreadJob(lambda comm: comm.rank * 10, 3)
     >>> job.wait()
@@ -30,10 +32,17 @@ class ThreadJob:
     The threads start in `start` or `wait`.
     """
 
-    def __init__(self, worker: Callable[[Communicator], Any], workers: int, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self,
+        worker: Callable[[Communicator], Any],
+        workers: int,
+        timeout: float = TIMEOUT,
+        *,
+        accept_newcomers: bool = False,
+    ) -> None:
         if workers < 1:
             raise ValueError(f"workers is {workers}: expected at least 1")
-        self._worker, self._timeout = worker, timeout
+        self._worker, self._timeout, self._accepts_newcomers = worker, timeout, accept_newcomers
         self._changed = threading.Condition()
         self._hub = ThreadHub([_name(number) for number in range(workers)], secrets.token_bytes(16), self._changed)
         self._threads: list[threading.Thread] = []
@@ -98,7 +107,11 @@ class ThreadJob:
         thread.start()
 
     def join(self, worker: Callable[[Communicator], Any] | None = None) -> None:
-        """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`."""
+        """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`.
+
+        Raises `NotSupported` where the job does not accept newcomers.
+        """
+        check_accepts("a job of threads", accept_newcomers=self._accepts_newcomers)
         self.start()  # which does nothing once there is a thread
         with self._changed:
             self._hub.expect(uid := _name(len(self._ends)))
@@ -137,6 +150,13 @@ def _name(number: int) -> str:
     return f"{number:06}"
 
 
-def run(worker: Callable[[Communicator], Any], workers: int | None = None, *, timeout: float = TIMEOUT) -> list[Any]:
+def run(
+    worker: Callable[[Communicator], Any],
+    workers: int | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    accept_newcomers: bool = False,
+) -> list[Any]:
     """Runs ``worker(communicator)`` in threads; returns the results by rank. See `oxigrad.distributed.run`."""
-    return ThreadJob(worker, WORKERS if workers is None else workers, timeout).wait()
+    count = WORKERS if workers is None else workers
+    return ThreadJob(worker, count, timeout, accept_newcomers=accept_newcomers).wait()

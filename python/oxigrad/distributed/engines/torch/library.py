@@ -5,9 +5,8 @@ import datetime
 import importlib
 import itertools
 import os
-import threading
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +27,6 @@ _UNUSED_TAG = 77
 # The stores of the program by place, with the rank and the number of processes, and the numbers of its groups.
 _stores: dict[tuple[str | None, ...], Any] = {}
 _groups = itertools.count()
-
-_Result = TypeVar("_Result")
 
 
 class Group:
@@ -160,24 +157,3 @@ def failures_of_store(kind: type[CommunicationError], text: str) -> Iterator[Non
         raise
     except RuntimeError as error:
         raise kind(f"{text} ({str(error).splitlines()[0]})") from error
-
-
-def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationError) -> _Result:
-    """The result of a call for which torch may wait longer than is wanted, as for a stopped process. Raises ``late`` after the time-out."""
-    results: list[_Result] = []
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            results.append(call())
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failure.append(error)
-
-    thread = threading.Thread(target=target, name="rendezvous", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if failure:
-        raise failure[0]
-    if not results:
-        raise late
-    return results[0]

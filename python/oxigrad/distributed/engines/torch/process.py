@@ -11,17 +11,24 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad.distributed.communicator import TIMEOUT, Communicator, results_of
-from oxigrad.distributed.engines.torch.library import Group, distributed, in_time, init_group, store_of_program
+from oxigrad.distributed.engines.background import in_time
+from oxigrad.distributed.engines.torch.admission import TOKEN, proof, token_of_environment
+from oxigrad.distributed.engines.torch.library import Group, distributed, init_group, store_of_program
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
 from oxigrad.distributed.engines.torch.transport import TorchCommunicator
-from oxigrad.distributed.errors import CommunicationError, TimedOut
+from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut
 from oxigrad.distributed.messages.agreement import VERSION_BYTES, check_versions, version
+
+_DIGEST = 64
+"""Characters of a `proof`."""
 
 # The rendezvous of the job of this process, once it has a communicator.
 _rendezvous: list[Rendezvous] = []
 
 
-def communicator(*, timeout: float = TIMEOUT, group: Any = None, join: bool = False) -> TorchCommunicator:
+def communicator(
+    *, timeout: float = TIMEOUT, group: Any = None, join: bool = False, accept_newcomers: bool = False
+) -> TorchCommunicator:
     """The communicator of this process; the same one at each call, until it has left.
 
     Args:
@@ -29,41 +36,63 @@ def communicator(*, timeout: float = TIMEOUT, group: Any = None, join: bool = Fa
         group: the processes of ``torch.distributed`` that take part; by default all. All of them make a communicator at the same time.
         join: whether this process joins a job that runs, whose rendezvous ``MASTER_ADDR`` and ``MASTER_PORT`` name; it needs no group of torch.
             Its workers get `WorkerLost`, and admit it by `reform`. A job of a ``group`` cannot be joined.
+        accept_newcomers: whether processes may join; the same on all workers. Workers and newcomers have a secret in common, the variable
+            ``OXIGRAD_TOKEN`` of their environment.
 
-    Raises `CommunicationError` where ``torch.distributed`` is not initialized, or there is no job to join; `TimedOut` where a process
-    does not make its own, or the workers do not admit this one; and `Refused` where the processes run other versions of the package.
+    Raises `CommunicationError` where ``torch.distributed`` is not initialized, there is no job to join, or no token; `TimedOut` where a process
+    does not make its own, or the workers do not admit this one; and `Refused` where the processes run other versions of the package, some of them
+    accept newcomers alone, or the job does not accept this one.
     """
     if _rendezvous and _rendezvous[0].communicator.has_left:
         _close()
     if not _rendezvous:
-        rendezvous = _joined(timeout) if join else _begun(timeout, group)
+        rendezvous = _joined(timeout) if join else _begun(timeout, group, accept_newcomers=accept_newcomers)
         _rendezvous.append(rendezvous)
         atexit.register(_close)
     return _rendezvous[0].communicator
 
 
-def _begun(timeout: float, group: Any) -> Rendezvous:
+def _begun(timeout: float, group: Any, *, accept_newcomers: bool) -> Rendezvous:
     """The rendezvous of a job that begins, with the communicator of this process."""
     if not distributed.is_initialized():
         raise CommunicationError("torch.distributed is not initialized: call init_process_group first")
     world = distributed.get_process_group_ranks(group or distributed.group.WORLD)
+    token = token_of_environment("accept_newcomers=True") if accept_newcomers else None
     job = np.frombuffer(secrets.token_bytes(16), np.uint8).copy()
+    tokens = np.zeros((len(world), _DIGEST), np.uint8)
     versions = np.empty(len(world) * VERSION_BYTES, np.uint8)
 
     def make() -> tuple[list[Group], Any]:
         groups = [Group.of_world(world) for _ in range(2)]
         groups[0].broadcast(job, 0).wait()
         groups[0].all_gather(versions, version()).wait()
+        digest = bytes(_DIGEST) if token is None else proof(token, job.tobytes(), "every worker").encode()
+        groups[0].all_gather(tokens.reshape(-1), np.frombuffer(digest, np.uint8).copy()).wait()
         return groups, store_of_program()
 
     text = f"the communicator is not made within {timeout:g} s: a worker has ended before, or does not make its own"
     groups, store = in_time(make, timeout, TimedOut(text))
     check_versions(versions)
-    rendezvous = Rendezvous(store, job.tobytes(), str(groups[0].rank), [str(rank) for rank in range(len(world))])
+    _check_tokens(tokens)
+    members = [str(rank) for rank in range(len(world))]
+    rendezvous = Rendezvous(store, job.tobytes(), str(groups[0].rank), members, token=token)
     if groups[0].rank == 0 and len(world) == distributed.get_world_size():
         rendezvous.publish(_core.__version__)
     TorchCommunicator(rendezvous, groups, timeout, group or distributed.group.WORLD)
     return rendezvous
+
+
+def _check_tokens(rows: np.ndarray) -> None:
+    """Raises `Refused` where some workers accept newcomers alone, or have other tokens: rows of zeros, or digests of these."""
+    for rank, row in enumerate(rows):
+        if row.any() != rows[0].any():
+            does, does_not = (rank, 0) if row.any() else (0, rank)
+            text = (
+                f"accept_newcomers is True on rank {does}, False on rank {does_not}: expected one value on every worker"
+            )
+            raise Refused("newcomers", text)
+        if (row != rows[0]).any():
+            raise Refused("token", f"{TOKEN} of rank {rank} is another one than of rank 0: expected one for the job")
 
 
 def _joined(timeout: float) -> Rendezvous:
@@ -81,7 +110,9 @@ def _joined(timeout: float) -> Rendezvous:
 
 def _close() -> None:
     """Ends this process's part in its job, where it has one."""
-    while _rendezvous:
+    while (
+        _rendezvous and _rendezvous[0].process == os.getpid()
+    ):  # and not that of a process of which this one is a fork
         communicator = _rendezvous.pop().communicator
         if not hasattr(sys, "last_value"):  # no uncaught exception ends the program
             communicator.trainings.end()
@@ -118,7 +149,9 @@ def run(
     return results
 
 
-def _check_workers(workers: int | None, group: Any = None, *, join: bool = False) -> None:
+def _check_workers(
+    workers: int | None, group: Any = None, *, join: bool = False, accept_newcomers: bool = False
+) -> None:
     """Raises `ValueError` where the first generation of the job has another number of workers."""
     if workers is None or join or (_rendezvous and _rendezvous[0].communicator.generation > 0):
         return

@@ -6,10 +6,11 @@ its ticket:
 ====================== ========================================================================================
 key                    value
 ====================== ========================================================================================
-``job``                without the identity: that of the last job of the store, and the version of the package
+``job``                without the identity: that of the last job of the store, the version of the package, and whether processes can join
 ``ended``              the reason for which no process can join any more
 ``tickets``            the number of processes that have asked to join
-``ticket/uid``         of a process that waits: a number that it changes all the time; "" afterwards
+``ticket/uid``         of a process that waits: a number that it changes all the time, and its proof; "" afterwards
+``refused/uid``        why a process that waits is not admitted
 ``admitted/uid``       the generation that it belongs to first
 ``g/ready/uid``        there while this member of the generation ``g`` waits for the next one
 ``g/left``             the number of members that have left
@@ -22,13 +23,18 @@ key                    value
 """
 
 import json
+import logging
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.torch.admission import TOKEN, has_token, parsed, proof, token_of_environment
 from oxigrad.distributed.engines.torch.library import Group, client_of, failures_of_store
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+
+_log = logging.getLogger("oxigrad.distributed")
 
 _BEAT = 0.1
 """Seconds between two signs of life of a process that waits."""
@@ -45,20 +51,26 @@ class Rendezvous:
         job: the identity of the job.
         uid, members: the name of this process, and those of all members of its generation by rank.
         generation: that of the members.
+        token: that of a job which accepts newcomers; None where nobody can join.
     """
 
     uid: str
     members: list[str]
     generation: int
 
-    def __init__(self, store: Any, job: bytes, uid: str, members: list[str], generation: int = 0) -> None:
-        self._store = store
+    def __init__(
+        self, store: Any, job: bytes, uid: str, members: list[str], generation: int = 0, token: bytes | None = None
+    ) -> None:
+        self._store, self._token = store, token
         self.job: bytes = job
         self.uid, self.members, self.generation = uid, members, generation
         #: The communicator of the present generation.
         self.communicator: Any = None
+        #: The process that has it: one that it forks has none.
+        self.process: int = os.getpid()
         #: The first ticket whose process may wait.
         self._first = 1
+        self._refused: set[str] = set()
 
     # --- keys ----------------------------------------------------------------------------------------------------------
 
@@ -72,13 +84,20 @@ class Rendezvous:
     def _write(self, name: str, value: Any) -> None:
         self._store.set(self._key(name), str(value))
 
-    def _decide(self, name: str, value: Any) -> Any:
-        """The value of a key that is written once: this one, unless another process was faster."""
-        return json.loads(self._store.compare_set(self._key(name), "", json.dumps(value)).decode())
+    def _decide(self, name: str, value: Any, form: Any) -> Any:
+        """The value of a key that is written once: this one, unless another process was faster. Raises `Refused` for one of another form."""
+        text = self._store.compare_set(self._key(name), "", json.dumps(value)).decode(errors="replace")
+        return parsed(name, text, form)
 
     def publish(self, version: str) -> None:
-        """Lets processes join this job; one member calls it."""
-        self._store.set("oxigrad/job", json.dumps({"job": self.job.hex(), "version": version}))
+        """Tells processes that would join of this job; one member calls it."""
+        job = {"job": self.job.hex(), "version": version, "accepts": self.accepts_newcomers}
+        self._store.set("oxigrad/job", json.dumps(job))
+
+    @property
+    def accepts_newcomers(self) -> bool:
+        """Whether processes can join."""
+        return self._token is not None
 
     # --- processes that join -------------------------------------------------------------------------------------------
 
@@ -87,8 +106,9 @@ class Rendezvous:
         """The rendezvous of a job that this process joins, and its groups. Waits until the workers admit it, by their `reform`.
 
         Raises `CommunicationError` where the process that has the store has ended, or the workers have; `Refused` where they run another
-        version of the package; and `TimedOut`.
+        version of the package, accept no newcomers or have another token; and `TimedOut`.
         """
+        token = token_of_environment("join=True")
         where, end = f"{host}:{port}", Backoff(seconds, longest=_BEAT)
         gone = f"no job can be joined at {where}: the process that began it has ended, or MASTER_ADDR and MASTER_PORT are of another one"
         with failures_of_store(CommunicationError, gone):
@@ -99,36 +119,47 @@ class Rendezvous:
                         f"no job began at {where} within {seconds:g} s whose workers have the engine 'torch'"
                     )
                 end.pause()
-            job = json.loads(text)
+            job = parsed("oxigrad/job", text, {"job": str, "version": str, "accepts": bool})
             if job["version"] != version:
                 theirs = f"a worker runs oxigrad {version}, the job {job['version']}"
                 raise Refused("version", f"{theirs}: expected one version on every worker")
-            rendezvous = cls(store, bytes.fromhex(job["job"]), "", [])
+            if not job["accepts"]:
+                raise Refused(
+                    "newcomers",
+                    f"the job at {where} accepts no newcomers: expected accept_newcomers=True on its workers",
+                )
+            rendezvous = cls(store, _identity(job["job"]), "", [], token=token)
             rendezvous.uid = f"j{store.add(rendezvous._key('tickets'), 1)}"
             rendezvous._wait_for_admission(where, end, seconds)
-            return rendezvous, rendezvous.connect(rendezvous._decide(f"{rendezvous.generation}/next", []), seconds)
+            return rendezvous, rendezvous.connect(
+                rendezvous._decide(f"{rendezvous.generation}/next", [], [str]), seconds
+            )
 
     def _wait_for_admission(self, where: str, end: Backoff, seconds: float) -> None:
         """Waits until this process belongs to a generation, and sets the one before as its own."""
-        beat = 0
+        beat, shown = 0, proof(self._token or b"", self.job, self.uid)
         while (generation := self._read(f"admitted/{self.uid}")) is None:
-            reason = self._read("ended")
-            if reason is None and not end.is_over():
+            reason, refusal = self._read("ended"), self._read(f"refused/{self.uid}")
+            if reason is None and refusal is None and not end.is_over():
                 beat += 1
-                self._write(f"ticket/{self.uid}", beat)
+                self._write(f"ticket/{self.uid}", json.dumps({"beat": beat, "proof": shown}))
                 time.sleep(_BEAT)
                 continue
             self._write(f"ticket/{self.uid}", "")
+            if refusal is not None:
+                raise Refused("token", f"the job at {where} refuses this process: {refusal}")
             if reason is not None:
                 raise CommunicationError(f"the job at {where} can no longer be joined: {reason}")
             raise TimedOut(
                 f"the workers of the job at {where} have not admitted this one within {seconds:g} s: they have died or hang"
             )
         self._write(f"ticket/{self.uid}", "")
-        self.generation = int(generation) - 1
+        self.generation = parsed(f"admitted/{self.uid}", generation, int) - 1
 
     def newcomers(self) -> list[str]:
-        """The processes that wait to join and live, in the order in which they came."""
+        """The processes that wait to join, live and have the token, in the order in which they came; none where the job accepts none."""
+        if self._token is None:
+            return []
         count = self._store.add(self._key("tickets"), 0)
         while self._first <= count and self._read(f"ticket/j{self._first}") == "":
             self._first += 1
@@ -141,7 +172,23 @@ class Rendezvous:
 
     def _waiting(self, tickets: Iterable[int]) -> dict[str, str]:
         beats = {uid: self._read(f"ticket/{uid}") for uid in (f"j{ticket}" for ticket in tickets)}
-        return {uid: beat for uid, beat in beats.items() if beat and self._read(f"admitted/{uid}") is None}
+        waiting = {uid: beat for uid, beat in beats.items() if beat and self._read(f"admitted/{uid}") is None}
+        return {uid: beat for uid, beat in waiting.items() if self._is_entitled(uid, beat)}
+
+    def _is_entitled(self, uid: str, ticket: str) -> bool:
+        """Whether a process has shown the token with its ticket; one that has not is told, and logged once."""
+        try:
+            shown = parsed(f"ticket/{uid}", ticket, {"beat": int, "proof": str})["proof"]
+            if has_token(self._token or b"", self.job, uid, shown):
+                return True
+            why = f"it has another token: expected {TOKEN} as of the workers"
+        except Refused as error:
+            why = str(error)
+        if uid not in self._refused:
+            self._refused.add(uid)
+            self._write(f"refused/{uid}", why)
+            _log.warning("a process that asks to join is refused: %s", why)
+        return False
 
     def leave(self, lost: int) -> None:
         """Notes that this member has left; after the last one, but for the lost ones, no process can join."""
@@ -180,15 +227,16 @@ class Rendezvous:
         """The members of the next generation: the survivors and those that wait to join, unless another process has decided."""
         name = f"{self.generation}/next"
         newcomers = [] if self._read(name) is not None else self.newcomers()
-        following = self._decide(name, [*survivors, *newcomers])
+        following = self._decide(name, [*survivors, *newcomers], [str])
         for uid in set(newcomers) & set(following):
+            _log.info("a process joins as rank %d of generation %d", following.index(uid), self.generation + 1)
             self._write(f"admitted/{uid}", self.generation + 1)
         return following
 
     def excludes_this(self, generation: int) -> bool:
         """Whether the others have formed the generation after this one without this process."""
         following = self._read(f"{generation}/next")
-        return following is not None and self.uid not in json.loads(following)
+        return following is not None and self.uid not in parsed(f"{generation}/next", following, [str])
 
     def connect(self, members: list[str], seconds: float) -> list[Group]:
         """Enters the next generation, of these members: its two groups.
@@ -232,9 +280,9 @@ class Rendezvous:
         while self._read(name) is None:
             have_come = all(self._read(f"{self.generation}/come/{uid}") is not None for uid in self.members)
             if have_come or end.is_over():
-                return self._decide(name, have_come)
+                return self._decide(name, have_come, bool)
             end.pause()
-        return self._decide(name, False)
+        return self._decide(name, False, bool)
 
     def _outcome(self, patience: float, *, is_connected: bool) -> dict[str, bool]:
         """Whether each member has connected, the same for all; those that do not say so in time are not in it."""
@@ -244,12 +292,22 @@ class Rendezvous:
         end = Backoff(2 * patience if is_first else 3 * patience, longest=0.01)
         while self._read(name := f"{self.generation}/outcome") is None:
             texts = {uid: self._read(f"{self.generation}/connected/{uid}") for uid in self.members}
-            reports = {uid: json.loads(text) for uid, text in texts.items() if text is not None}
+            reports = {uid: parsed(f"connected/{uid}", text, bool) for uid, text in texts.items() if text is not None}
             if len(reports) == len(self.members) or end.is_over():
-                return self._decide(name, reports)
+                return self._decide(name, reports, {str: bool})
             end.pause()
-        return self._decide(name, {})
+        return self._decide(name, {}, {str: bool})
+
+
+def _identity(text: str) -> bytes:
+    """The identity of a job. Raises `Refused` for a text that is not one."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise Refused(
+            "rendezvous", f"the job of the rendezvous is {text[:40]!r}: expected hexadecimal digits"
+        ) from None
 
 
 def _read(store: Any, key: str) -> str | None:
-    return store.get(key).decode() if store.check([key]) else None
+    return store.get(key).decode(errors="replace") if store.check([key]) else None

@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.engines.background import in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox
-from oxigrad.distributed.engines.torch.library import Group, failures_of_store, in_time
+from oxigrad.distributed.engines.torch.library import Group, failures_of_store
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
 from oxigrad.distributed.engines.torch.tensors import TensorGroup
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
@@ -291,7 +292,7 @@ class TorchCommunicator(ByteCollectives):
 
     def _look_for_newcomers(self) -> None:
         """Ends the generation as soon as a process waits to join: the first worker that lives asks the rendezvous."""
-        while not self._has_ended.wait(_LOOK):
+        while self._rendezvous.accepts_newcomers and not self._has_ended.wait(_LOOK):
             if self.rank == min(set(range(self.size)) - self._gone(), default=None):
                 try:
                     if self._rendezvous.newcomers():

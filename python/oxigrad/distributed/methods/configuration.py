@@ -1,0 +1,48 @@
+"""Configurations that the workers of a job compare: of any optimizer, and as plain data."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from oxigrad._typing import Config
+from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.stepping.state.state_dict import config_of
+
+# Options that are among the parts of an optimizer.
+_PARTS = {"groups", "loss_scale"}
+
+
+def settings_of(optimizer: Any) -> Any:
+    """The configuration of an optimizer as plain data, with its options at their defaults too, and the names of the functions of the user that it has.
+
+    >>> from oxigrad import optim
+    >>> settings_of(optim.SGD(lambda step: 0.1))["learning_rate"]
+    'the function <lambda>'
+    """
+    if (config := config_of(optimizer)) is not None:
+        return with_options(config)
+    options = {name: getattr(optimizer, name, value) for name, value in OPTIONS.items() if name not in _PARTS}
+    values = {**options, **dict(optimizer._parts())}
+    return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
+
+
+def with_options(config: Config) -> Config:
+    """A configuration that has all options."""
+    return {**{name: plain(value) for name, value in OPTIONS.items()}, **config}
+
+
+def arguments_of(wrapper: Any, names: Iterable[str]) -> Config:
+    """Arguments of a wrapper as plain data."""
+    return {name: plain(getattr(wrapper, name)) for name in names}
+
+
+def plain(value: Any) -> Any:
+    """An argument or a hyperparameter as plain data, with the names of functions in place of them."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    if hasattr(value, "get_config") and (config := config_of(value)) is not None:
+        return config
+    if callable(value):
+        return f"the function {getattr(value, '__qualname__', type(value).__qualname__)}"
+    return str(value)
