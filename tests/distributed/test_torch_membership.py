@@ -431,14 +431,3 @@ def test_workers_that_accept_newcomers_on_some_ranks_alone_are_refused() -> None
         _check_tokens(np.stack([zeros, one]))
     with pytest.raises(distributed.Refused, match="OXIGRAD_TOKEN of rank 1 is another one than of rank 0"):
         _check_tokens(np.stack([one, other]))
-
-
-def test_a_stranger_does_not_join_a_job_that_trains() -> None:
-    """The job trains to its end, with the parameters that it has without the stranger, who is told."""
-    with Job("train", "[]", token=False).start(2, has_store=False) as job:
-        job.join(OXIGRAD_TOKEN=TOKEN, JOB_TIMEOUT="20")
-        stranger = job.processes.pop()
-        results = job.results()
-        _, errors = stranger.communicate(timeout=jobs.DEADLINE)
-    assert len(results) == 2
-    assert "accepts no newcomers" in errors or "no job can be joined" in errors

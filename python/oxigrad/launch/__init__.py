@@ -66,11 +66,12 @@ def main(arguments: list[str] | None = None) -> int:
     if hosts and not options.quiet:
         names = ", ".join(hosts.slots)
         sys.stderr.write(f"oxigrad.launch: {workers} workers on {names}, by {hosts.source}\n")
+    watched = [worker.__file__] if not options.no_fault_tolerance and _can_go_on(_version(launcher)) else []
     with _hostfile(options.hostfile, hosts, launcher) as hostfile:
         line = command(
             launcher,
             workers + options.spares,
-            [sys.executable, options.program, *options.arguments],
+            [sys.executable, *watched, options.program, *options.arguments],
             hostfile=hostfile,
             fault_tolerant=not options.no_fault_tolerance,
         )
@@ -125,9 +126,8 @@ def command(
         line += ["--oversubscribe", "--bind-to", "none"]
         if hostfile is None:
             line += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
-        if fault_tolerant and "Open MPI) 4" not in version:
+        if fault_tolerant and _can_go_on(version):
             line += ["--with-ft", "ulfm"]
-            program = [program[0], worker.__file__, *program[1:]]
         if hasattr(os, "geteuid") and os.geteuid() == 0 and hostfile is None:
             line += ["--allow-run-as-root"]
         if hostfile is not None:
@@ -140,6 +140,11 @@ def command(
 
 def _version(launcher: str) -> str:
     return subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+
+
+def _can_go_on(version: str) -> bool:
+    """Whether a job of this launcher can go on after the death of a worker."""
+    return _is_open_mpi(version) and "Open MPI) 4" not in version
 
 
 def _is_open_mpi(version: str) -> bool:
