@@ -43,11 +43,7 @@ fn visit_items<'py>(list: &Object<'py>, visit: &mut impl FnMut(&Object<'py>) -> 
     list.cast::<PyTuple>().is_ok_and(|tuple| tuple.iter().all(|item| visit(&item)))
 }
 
-fn visit_entries<'py>(
-    dict: &Bound<'py, PyDict>,
-    depth: usize,
-    visit: &mut impl FnMut(&Object<'py>) -> bool,
-) -> bool {
+fn visit_entries<'py>(dict: &Bound<'py, PyDict>, depth: usize, visit: &mut impl FnMut(&Object<'py>) -> bool) -> bool {
     dict.iter().all(|(key, value)| {
         visit(&key)
             && visit(&value)
