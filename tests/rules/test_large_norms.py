@@ -25,7 +25,6 @@ RULES: dict[str, Callable[[], Any]] = {
     "lars, separate": lambda: optim.LARS(0.1, momentum=0.0, trust_coefficient=1.0, norms="separate"),
     "fromage": lambda: optim.Fromage(0.1),
     "lamb": lambda: optim.LAMB(0.1),
-    "muon": lambda: optim.Muon(0.1, weight_decay=0.0),
 }
 CASES: dict[str, Callable[[], Any]] = {
     **{name: lambda make=make: optim.chain(make(), optim.SGD(1.0)) for name, make in TRANSFORMS.items()},
@@ -68,14 +67,14 @@ def test_the_step_is_that_in_float64(name: str, size: float, like: Callable[[np.
     """In float64 no square of a float32 overflows."""
     if size > SQUARED.get(name, np.inf):
         pytest.skip("its second moments are infinite")
-    if size > 1e38 and (name in ("muon", "mars") or (like is not of_numpy and name in RULES)):
+    if size > 1e38 and (name == "mars" or (like is not of_numpy and name in RULES)):
         pytest.skip("the norm itself is infinite in float32, or the corrected gradient")
     if size > 1e37 and like is of_jax:
         pytest.skip("the factor is subnormal, which XLA takes for zero")
     found = stepped(CASES[name], like, np.float32, size)
     expected = stepped(CASES[name], of_numpy, np.float64, size)
     for key, change in expected.items():
-        np.testing.assert_allclose(found[key], change, rtol=1e-2 if name == "muon" else 2e-5, atol=3e-7)
+        np.testing.assert_allclose(found[key], change, rtol=2e-5, atol=3e-7)
         if name in TRANSFORMS:
             assert np.any(found[key])
 

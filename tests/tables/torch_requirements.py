@@ -213,6 +213,10 @@ def distributed_checkpoints_initialize_state(library: Library) -> None:
         others = copies(params)
         other = make(others)
         distributed_state.get_optimizer_state_dict(Listed(others), other)
+        if name in ("MADGRAD", "ScheduleFreeSGD"):  # The mean of a parameter and itself is rounded.
+            torch.testing.assert_close(values(others), values(params), rtol=1e-6, atol=1e-6)
+            for p, q in zip(others, params, strict=True):
+                p.data.copy_(q.data)
         assert equal(others, params), name
         assert [t.shape for t in states(other)] == [t.shape for t in states(opt)], name
         assert other.param_groups[0]["lr"] == opt.param_groups[0]["lr"]

@@ -275,9 +275,9 @@ class StatefulOptimizer(Options):
 
         Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded whole or
         not at all: `StateError` lists missing and unexpected entries, and those of another shape or dtype. With
-        ``strict=False``, matching entries are loaded, and the report lists the others. A parameter without matching arrays keeps its slots
-        and the number of steps that it took part in. Before the first `build` or `update` the
-        parameters are unknown: slots are then compared in it, and it raises the error or completes the report.
+        ``strict=False``, matching entries are loaded, and the report lists the others; a parameter without matching arrays keeps its
+        slots and the number of steps that it took part in. Before the first `build` or `update` the parameters are unknown: slots
+        are then compared in it, and it raises the error or completes the report.
         """
         with self._lock:
             return resume(self, with_present_names(state, self.name), strict=strict)
@@ -402,7 +402,7 @@ def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report
     compare(report, parts, remembered, "{}: its state".format)
     if stepper.slots and stepper.fitting is None:
         slots, waits = _fitted(fitting, state["slots"], stepper, presence.get("without_slots", ())), None
-        presence = _with_steps_of(stepper, fitting.lacking, presence, state["step"])
+        presence = stepper.presence.with_steps_of(fitting.lacking, presence, state["step"], stepper.counts.taken)
     else:
         has_begun = state["slots"] or any(state[name] for name in COUNTS)
         slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
@@ -430,18 +430,6 @@ def _fitted(
     begun = {path: named for path, named in slots.items() if path not in existing and path in stepper.presence.waiting}
     matching = {path: named for path, named in slots.items() if path not in begun}
     return {**fitting(matching, existing), **copied_slots(begun)}
-
-
-def _with_steps_of(
-    stepper: Stepper, lacking: Collection[str], presence: Mapping[str, Any], count: int
-) -> Mapping[str, Any]:
-    """The presence of a state after ``count`` steps, with those that the parameters which it is ``lacking`` took part in here."""
-    if not lacking:
-        return presence
-    stepper.presence.settle(stepper.counts.taken)
-    taken = {path: stepper.counts.taken - stepper.presence.missed.get(path, 0) for path in lacking}
-    missed = {path: max(0, count - number) for path, number in taken.items()}
-    return {**presence, "missed_steps": {**presence.get("missed_steps", {}), **missed}}
 
 
 def _remind(report: Report, name: str, part: Any, before: Any, remembered: Any) -> None:

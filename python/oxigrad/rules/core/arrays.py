@@ -26,7 +26,12 @@ def root_mean_square(xp, x):
 
 
 def norm(xp, x):
-    """The Euclidean norm of all elements."""
+    """The Euclidean norm of all elements; infinite where their squares overflow."""
+    return xp.sqrt(xp.sum(x * x))
+
+
+def finite_norm(xp, x):
+    """The Euclidean norm of all elements, whose squares may overflow."""
     length, scale = scaled_norm(xp, x)
     return length / scale
 

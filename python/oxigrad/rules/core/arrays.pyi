@@ -12,7 +12,10 @@ def root_mean_square(xp: Any, x: Array) -> Array:
     """The root mean square of all elements, with dimensions kept."""
 
 def norm(xp: Any, x: Array) -> Array:
-    """The Euclidean norm of all elements."""
+    """The Euclidean norm of all elements; infinite where their squares overflow."""
+
+def finite_norm(xp: Any, x: Array) -> Array:
+    """The Euclidean norm of all elements, whose squares may overflow."""
 
 def scaled_norm(xp: Any, x: Array, add: Array=None) -> Array:
     """A number, and the scale by which it is to be divided to be the Euclidean norm; ``add`` sums terms up, by default all of them."""

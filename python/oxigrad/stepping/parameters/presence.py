@@ -109,6 +109,14 @@ class ParticipationLog:
         }
         return {name: value for name, value in {"missed_steps": dict(self.missed), **lists}.items() if value}
 
+    def with_steps_of(
+        self, lacking: Collection[str], state: Mapping[str, Any], count: int, taken: int
+    ) -> Mapping[str, Any]:
+        """The presence in a state after ``count`` steps, for parameters that it is ``lacking``: these took part in steps of the ``taken`` ones here."""
+        self.settle(taken)
+        missed = {path: max(0, count - taken + self.missed.get(path, 0)) for path in lacking}
+        return {**state, "missed_steps": {**state.get("missed_steps", {}), **missed}} if missed else state
+
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> "ParticipationLog":
         """The presence of parameters in a state."""

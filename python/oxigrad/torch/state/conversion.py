@@ -144,8 +144,8 @@ def begin(
             path, p, {keys[slot.name]: state.get(keys[slot.name]) for slot in rule.slots if not slot.is_number}
         )
     is_new = entry.counts and state.get("step") is None
-    if is_new and (known := [key for key in keys.values() if state.get(key) is not None]):
-        raise KeyError(f"{path}: the state has {known[0]!r}, and no 'step': expected the number of steps taken")
+    if is_new and (present := [key for key in keys.values() if state.get(key) is not None]):
+        raise KeyError(f"{path}: the state has {present[0]!r}, and no 'step': expected the number of steps taken")
     is_begun = entry.counts and not is_new
     if is_new:
         state["step"] = torch.zeros((), dtype=number_dtype(), device="cpu")

@@ -4,6 +4,7 @@ The step of a parameter is that of the optimizer, resolved for this parameter al
 finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
 """
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,7 @@ from oxigrad.torch.library import torch, untraced
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded, lists_of
+from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
 
 
 class Bucket:
@@ -301,7 +302,7 @@ class InBackward:
         """Begins a step: checks what concerns more than one parameter."""
         _check(opt)
         params = all_parameters(opt)
-        lists = lists_of(opt.param_groups)
+        lists = [opt.param_groups, *map(operator.itemgetter("params"), opt.param_groups)]
         if not _core.are_held(self._held, lists, {}):
             places = [*places_of(opt)]
             refuse_shared_memory(places)

@@ -28,11 +28,6 @@ _PARAMS, _GRADIENT = operator.itemgetter("params"), operator.attrgetter("grad")
 _NOTHING: dict[str, Any] = {}
 
 
-def lists_of(groups: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The groups, then the parameters of each, as `_core.held` takes them."""
-    return [groups, *map(_PARAMS, groups)]
-
-
 def all_parameters(opt: Any) -> list[Any]:
     """The parameters of all groups."""
     return [*_CHAIN(map(_PARAMS, opt.param_groups))]
@@ -143,7 +138,7 @@ class TensorStep:
         """The groups that the step is of, these and their lists of parameters, and the states of the parameters."""
         groups = opt.param_groups
         if self._places is None:
-            return groups, lists_of(groups), opt.state
+            return groups, [groups, *map(_PARAMS, groups)], opt.state
         numbers, tensors = {place.group: None for place in self._places}, [place.tensor for place in self._places]
         groups = [groups[number] for number in numbers]
         return groups, [groups, tensors], {p: opt.state.get(p, _NOTHING) for p in tensors}
