@@ -43,13 +43,20 @@ def pair(m: Any) -> Any:
     return value(m), {"largest": xp.max(m["w"]), "name": "pair", "sums": (xp.sum(m["b"]), 2)}
 
 
+def outcome(opt: Any, plain: Any, way: dict[str, bool]) -> Any:
+    """The value of the loss before the step; None for an optimizer that does not go this way."""
+    try:
+        return opt.minimize(value, plain, **way)
+    except ValueError:
+        return None
+
+
 def check(make: Callable[[], Any], way: dict[str, bool]) -> None:
     plain, with_aux, opts = model(), model(), (make(), make())
     for _ in range(3):
-        try:
-            expected = opts[0].minimize(value, plain, **way)
-        except ValueError as error:
-            assert "in_backward=True" in str(error)
+        if (expected := outcome(opts[0], plain, way)) is None:
+            with pytest.raises(ValueError, match="in_backward=True"):
+                opts[0].minimize(value, plain, **way)
             with pytest.raises(ValueError, match="in_backward=True"):
                 opts[1].minimize(pair, with_aux, has_aux=True, **way)
             return

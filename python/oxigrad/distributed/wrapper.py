@@ -256,7 +256,13 @@ class Wrapper(DeclaredAttributes, Optimizer):
         return self.optimizer.scale_loss(loss)
 
     def minimize(
-        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+        self,
+        loss: Callable[[T], Any],
+        model: T,
+        *,
+        record: bool = False,
+        in_backward: bool = False,
+        has_aux: bool = False,
     ) -> Any:
         """See `Optimizer.minimize`. Raises an error of communication as well, and `ValueError` with ``in_backward``."""
         if has_aux:

@@ -33,6 +33,7 @@ class LossWithAux:
         self._is_called = False
 
     def __call__(self, model: Any) -> Any:
+        """The value of the loss."""
         value, aux = self.pair(self.function(model))
         self.keep(aux)
         return value
@@ -46,9 +47,7 @@ class LossWithAux:
     def pair(result: Any) -> tuple[Any, Any]:
         """The result of a loss, which is a pair; raises `TypeError` for any other."""
         if not (isinstance(result, tuple) and len(result) == 2):
-            raise TypeError(
-                f"has_aux=True: found a loss of type {type(result).__name__}, expected a pair (value, aux)"
-            )
+            raise TypeError(f"has_aux=True: found a loss of type {type(result).__name__}, expected a pair (value, aux)")
         return result
 
 

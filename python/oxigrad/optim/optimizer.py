@@ -222,7 +222,13 @@ class Optimizer(StatefulOptimizer):
         return self.scale if scale is None else scale
 
     def minimize(
-        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+        self,
+        loss: Callable[[T], Any],
+        model: T,
+        *,
+        record: bool = False,
+        in_backward: bool = False,
+        has_aux: bool = False,
     ) -> Any:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 

@@ -254,7 +254,7 @@ def _try_on_arrays(cls: type[RuleOptimizer], obstacle: RuleError) -> None:
     for shape in ((2, 2), (2,)):
         try:
             cls().update({"p": np.ones(shape)}, {"p": np.full(shape, 0.5)}, loss=1.0)
-        except Exception as error:  # of any kind: the rule is the user's
+        except Exception as error:  # noqa: BLE001 - of any kind: the rule is the user's, and the error is the cause of the one below
             reason = error
         else:
             return

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import Watched
-from oxigrad._typing import Array, T, Tree
+from oxigrad._typing import T, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
@@ -251,7 +251,13 @@ class DataParallel(LargeBatch):
     # --- during the backward -------------------------------------------------------------------------------------------
 
     def minimize(
-        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+        self,
+        loss: Callable[[T], Any],
+        model: T,
+        *,
+        record: bool = False,
+        in_backward: bool = False,
+        has_aux: bool = False,
     ) -> Any:
         """See `Wrapper.minimize`. With ``overlap``, gradients leave while derivatives are computed, unless they are recorded.
 

@@ -254,7 +254,13 @@ class ClosureOptimizer(RuleOptimizer):
             )
 
     def minimize(
-        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+        self,
+        loss: Callable[[T], Any],
+        model: T,
+        *,
+        record: bool = False,
+        in_backward: bool = False,
+        has_aux: bool = False,
     ) -> Any:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
