@@ -394,7 +394,7 @@ def test_an_interrupt_falls_between_steps(name: str, seed: int) -> None:
 # --- failures at any place -----------------------------------------------------------------------------------------------
 
 
-def summed(xp, p, g, total, count=0.0, *, learning_rate=1.0):
+def summed(xp, p, g, total, count=optim.Slot.scalar(0.0), *, learning_rate=1.0):
     return p - learning_rate * g, total + g, count + 1.0
 
 
