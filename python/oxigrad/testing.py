@@ -91,8 +91,8 @@ def check_grads(
     _check(f, tuple(args), order, tuple(modes), (), (step, tolerance, seed))
 
 
-def _is_near(found: float, expected: float, tolerance: float) -> bool:
-    return abs(expected - found) <= tolerance * max(1.0, abs(expected), abs(found))
+def _is_near(value: float, expected: float, tolerance: float) -> bool:
+    return abs(expected - value) <= tolerance * max(1.0, abs(expected), abs(value))
 
 
 def _where(along: Any, values: Any) -> Any:
@@ -188,11 +188,11 @@ def _check(
                 return _inner(_where(along, products), along)
             return _inner(cotangent, products if along is direction else _MODES["fwd"](f, along, cotangent)(*args))
 
-        if not _is_near(found := analytic(direction), expected, tolerance):
+        if not _is_near(value := analytic(direction), expected, tolerance):
             place, along = _place(args, direction, lambda along: analytic(along) - numeric(along))
             if place and not _is_near(analytic(along), numeric(along), tolerance):
-                found, expected = analytic(along), numeric(along)
-            raise AssertionError(f"{place}derivative {found!r} by {path}, central difference {expected!r}")
+                value, expected = analytic(along), numeric(along)
+            raise AssertionError(f"{place}derivative {value!r} by {path}, central difference {expected!r}")
         if order > 1:
             _check(derivative, args, order - 1, modes, (mode, *taken), (step, tolerance * 10, seed + 1))
 

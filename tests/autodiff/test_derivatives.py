@@ -82,7 +82,9 @@ def test_check_grads_names_the_argument_the_element_and_the_modes(off: float) ->
 
     f.defvjp(lambda m, c: (f(m, c), (m, c)), backward)
     args = {"a": np.arange(12.0).reshape(3, 4), "b": np.ones(2)}, 2.0
-    with pytest.raises(AssertionError, match=r"^argument 0, a, element \[1, 2\]: derivative .* by rev, central difference"):
+    with pytest.raises(
+        AssertionError, match=r"^argument 0, a, element \[1, 2\]: derivative .* by rev, central difference"
+    ):
         check_grads(f, args, 1, ("rev",))
 
 

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 from steps import twin
 
-from optimizers import OPTIMIZERS
+from optimizers import OPTIMIZERS, slot_dtype_for
 from oxigrad import optim
 from oxigrad.optim import chain
 
@@ -49,9 +49,9 @@ OPTIONS = {
     "master": Option(lambda opt: chain(opt, master=True)),
     "kahan": Option(lambda opt: chain(opt, rounding="kahan")),
     "stochastic": Option(lambda opt: chain(opt, rounding="stochastic", seed=3)),
-    "8bit slots": Option(lambda opt: chain(opt, slot_dtype="8bit")),
-    "4bit slots": Option(lambda opt: chain(opt, slot_dtype="4bit")),
-    "bfloat16 slots": Option(lambda opt: chain(opt, slot_dtype="bfloat16")),
+    "8bit slots": Option(lambda opt: chain(opt, slot_dtype=slot_dtype_for(opt, "8bit"))),
+    "4bit slots": Option(lambda opt: chain(opt, slot_dtype=slot_dtype_for(opt, "4bit"))),
+    "bfloat16 slots": Option(lambda opt: chain(opt, slot_dtype=slot_dtype_for(opt, "bfloat16"))),
     "guarded": Option(lambda opt: chain(opt, nonfinite="skip")),
     "loss scale": Option(lambda opt: chain(opt, loss_scale=optim.LossScale(16.0))),
     "accumulated": Option(lambda opt: chain(opt, accumulate=2)),
@@ -65,13 +65,16 @@ OPTIONS = {
     "SWA": Option(lambda opt: chain(opt, optim.SWA())),
     "Lookahead": Option(lambda opt: chain(opt, optim.Lookahead(2))),
     "codes, global norm, average": Option(
-        lambda opt: chain(optim.ClipByGlobalNorm(0.5), opt, optim.EMA(0.9), slot_dtype="8bit")
+        lambda opt: chain(optim.ClipByGlobalNorm(0.5), opt, optim.EMA(0.9), slot_dtype=slot_dtype_for(opt, "8bit"))
     ),
     "master, float32 gradients, guard, average": Option(
-        lambda opt: chain(opt, optim.SWA(), master=True, slot_dtype="bfloat16", nonfinite="skip"), gradients=np.float32
+        lambda opt: chain(opt, optim.SWA(), master=True, slot_dtype=slot_dtype_for(opt, "bfloat16"), nonfinite="skip"),
+        gradients=np.float32,
     ),
     "stochastic, unaligned, zeroed gradients": Option(
-        lambda opt: chain(opt, rounding="stochastic", slot_dtype="bfloat16", zero_gradients=True, seed=5),
+        lambda opt: chain(
+            opt, rounding="stochastic", slot_dtype=slot_dtype_for(opt, "bfloat16"), zero_gradients=True, seed=5
+        ),
         launch={"shift": 1},
     ),
     "kahan, norm, Lookahead, accumulated": Option(

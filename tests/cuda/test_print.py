@@ -16,7 +16,7 @@ from executor import COMPILER, compile_text
 from group import GIVEN
 from steps import twin
 
-from optimizers import OPTIMIZERS
+from optimizers import OPTIMIZERS, slot_dtype_for
 from oxigrad import _core, optim, xp
 from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.optim import chain
@@ -141,7 +141,9 @@ def test_a_text_calls_no_function_but_its_own_and_those_of_ieee_754() -> None:
     allowed |= {"__builtin_assume", "__isGlobal"}
     allowed |= {"if", "for", "while", "return", "sizeof", "float", "__launch_bounds__"}
     for make in OPTIMIZERS.values():
-        for source in texts(chain(optim.ClipByGlobalNorm(1.0), _of_chain(make()), slot_dtype="8bit"), np.float16):
+        opt = _of_chain(make())
+        codes = slot_dtype_for(opt, "8bit")
+        for source in texts(chain(optim.ClipByGlobalNorm(1.0), opt, slot_dtype=codes), np.float16):
             text = re.sub(r"/\*.*?\*/|//[^\n]*", "", source.text, flags=re.DOTALL)
             called = set(re.findall(r"\b([a-z_]\w*)\s*\(", text))
             own = {name for name in called if name.startswith("ox_")} | {entry.name for entry in source.entries}

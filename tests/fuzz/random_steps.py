@@ -87,11 +87,19 @@ def random_optimizer(draw: Draw, model: Model) -> Any:
     options, keys = random_options(draw), [w.key for w in model.weights]
     if draw.flag(0.15) and len(keys) > 1:
         parts = {keys[0]: unoptioned(one), "*": unoptioned(one)}
-        return optim.from_config({**optim.partition(parts).get_config(), **options})
+        return with_options(optim.partition(parts), options)
     made = one()
     if "groups" not in options and draw.flag(0.15) and len(keys) > 1 and "learning_rate" in made._declared:
         options["groups"] = [[draw.choice(keys), draw.choice([{"learning_rate": 0.02}, None])]]
-    return optim.from_config({**made.get_config(), **options})
+    return with_options(made, options)
+
+
+def with_options(opt: Any, options: dict[str, Any]) -> Any:
+    """The optimizer with these options, but for a dtype of moments that it refuses."""
+    try:
+        return optim.from_config({**opt.get_config(), **options})
+    except ValueError:
+        return optim.from_config({**opt.get_config(), **options, "slot_dtype": None})
 
 
 def fits(opt: Any, model: Model) -> bool:

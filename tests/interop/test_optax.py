@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import pickle
@@ -451,6 +452,25 @@ def test_gradients_that_are_accumulated(name: str, jax: Any, optax: Any, ours: A
     means = [jax.tree.map(lambda *all: sum(all) / 4, *gradients[k : k + 4]) for k in (0, 4)]
     assert distance(jax, found[-1], stepped(jax, optax, tx, [params, *means])[-1]) < 1e-5
     assert all(not np.any(np.asarray(each)) for each in jax.tree.leaves(found[0]))
+
+
+def test_a_mask_that_is_a_callable_pytree_is_a_pytree(jax: Any, optax: Any, ours: Any) -> None:
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:  # as a module of Equinox
+        w: Any
+        b: Any
+
+        def __call__(self, x: Any) -> Any:
+            raise AssertionError("the mask was called")
+
+    params = Layer(jax.numpy.ones((2, 3)), jax.numpy.ones(3))
+    zeros = jax.tree.map(jax.numpy.zeros_like, params)
+    for mask in (Layer(True, False), lambda params: Layer(True, False)):
+        tx = ours.adamw(0.1, weight_decay=0.5, mask=mask)
+        updates, _ = tx.update(zeros, tx.init(params), params)
+        np.testing.assert_allclose(updates.w, -0.05, rtol=1e-6)
+        np.testing.assert_array_equal(updates.b, 0.0)
 
 
 def test_chains_schedules_and_masks(jax: Any, optax: Any, ours: Any) -> None:

@@ -536,10 +536,14 @@ def test_the_error_of_a_property_of_a_sealed_class_is_that_of_the_property() -> 
     def failing(_: Any) -> Any:
         raise AttributeError("the cause")
 
-    classes = [each for each in sealed(Sealed) if each.__module__.startswith("oxigrad.") and not inspect.isabstract(each)]
+    classes = [
+        each for each in sealed(Sealed) if each.__module__.startswith("oxigrad.") and not inspect.isabstract(each)
+    ]
     assert optim.Adam in classes
     for cls in [*classes, ChainPart]:
         for name in [name for name, value in vars(cls).items() if isinstance(value, property)]:
-            with mock.patch.object(cls, name, property(failing)):
-                with pytest.raises(AttributeError, match=r"^the cause$"):
-                    getattr(object.__new__(cls), name)
+            with (
+                mock.patch.object(cls, name, property(failing)),
+                pytest.raises(AttributeError, match=r"^the cause$"),
+            ):
+                getattr(object.__new__(cls), name)

@@ -13,6 +13,7 @@ import oxigrad as ox
 from libraries import host
 from oxigrad import optim
 from oxigrad.ops.backends import is_array
+from oxigrad.optim import Slot
 
 BAD = (np.nan, np.inf, -np.inf)
 
@@ -138,7 +139,7 @@ def test_invalid_parts_are_refused(make: Any, message: str) -> None:
 
 
 def test_a_slot_that_is_one_number(asarray: Any) -> None:
-    def averaged_norm(xp, p, g, norm=0.5, *, step, learning_rate=0.1, beta=0.9):
+    def averaged_norm(xp, p, g, norm=Slot.scalar(0.5), *, step, learning_rate=0.1, beta=0.9):
         norm = beta * norm + (1 - beta) * xp.sqrt(xp.sum(g * g))
         return p - learning_rate * g / norm, norm
 

@@ -478,7 +478,9 @@ def test_a_rule_that_fails_on_arrays_too_is_refused_with_both_reasons(rule: Any)
 @pytest.mark.parametrize("elementwise", [None, True])
 @pytest.mark.parametrize("rule", [too_few, nothing], ids=lambda r: r.__name__)
 def test_a_rule_with_other_results_is_refused(rule: Any, elementwise: Any) -> None:
-    with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: found .* results?, expected|{rule.__name__}: "):
+    with pytest.raises(
+        ox.RuleError, match=rf"^the rule {rule.__name__}: found .* results?, expected|{rule.__name__}: "
+    ):
         optim.define(rule, elementwise=elementwise)
 
 

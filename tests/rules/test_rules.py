@@ -12,6 +12,7 @@ import generated
 import overview
 import oxigrad as ox
 from libraries import host
+from optimizers import slot_dtype_for
 from oxigrad import optim, schedules
 from oxigrad.optim.table.row import TABLE
 from oxigrad.optim.table.transforms import TRANSFORMS
@@ -374,8 +375,9 @@ def test_every_optimizer_with_every_option(options: dict[str, Any]) -> None:
         if not (isinstance(made, type) and issubclass(made, optim.RuleOptimizer) and made._declared) or name == "LBFGS":
             continue
         for dtype in (np.float16, np.float32):
-            opt, model = made(**options), {"w": np.ones((4, 4), dtype)}
+            kinds = {"slot_dtype": slot_dtype_for(made, options["slot_dtype"])} if "slot_dtype" in options else {}
             try:
+                opt, model = made(**{**options, **kinds}), {"w": np.ones((4, 4), dtype)}
                 for _ in range(2):
                     opt.update(model, {"w": np.ones((4, 4), dtype)}, loss=1.5)
             # A rule of which slots do not decay, or that sees whole arrays; or that reads the loss.

@@ -16,6 +16,7 @@ import pytest
 import oxigrad as ox
 from libraries import host
 from oxigrad import optim, schedules
+from oxigrad.optim import Slot
 from oxigrad.stepping.state import state_dict
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -33,7 +34,7 @@ def noisy(xp, p, g, m, *, step, noise, learning_rate=1e-2, beta=0.9):
     return p - learning_rate * xp.where(noise() < 0.5, 0.0, m), m
 
 
-def averaged_norm(xp, p, g, norm=0.5, *, learning_rate=0.1, beta=0.9):
+def averaged_norm(xp, p, g, norm=Slot.scalar(0.5), *, learning_rate=0.1, beta=0.9):
     norm = beta * norm + (1 - beta) * xp.sqrt(xp.sum(g * g))
     return p - learning_rate * g / norm, norm
 

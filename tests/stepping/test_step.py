@@ -19,6 +19,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim
+from oxigrad.optim import Slot
 
 
 def good() -> dict[str, Any]:
@@ -394,7 +395,7 @@ def test_an_interrupt_falls_between_steps(name: str, seed: int) -> None:
 # --- failures at any place -----------------------------------------------------------------------------------------------
 
 
-def summed(xp, p, g, total, count=0.0, *, learning_rate=1.0):
+def summed(xp, p, g, total, count=Slot.scalar(0.0), *, learning_rate=1.0):
     return p - learning_rate * g, total + g, count + 1.0
 
 

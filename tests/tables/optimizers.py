@@ -56,6 +56,13 @@ OPTIMIZERS = variants(elementwise=True)
 # Rules that are called on whole arrays; Muon, for matrices alone, is not among them.
 WHOLE = variants(elementwise=False)
 
+
+def slot_dtype_for(opt: Any, kind: str) -> str | None:
+    """The dtype of moments as an option; None for an optimizer that has none, and refuses it, or that reads no codes."""
+    keeps = any(slot.is_moment for slot in opt._rule.slots)
+    return kind if keeps and (opt._rule.elementwise or not kind.endswith("bit")) else None
+
+
 # The optimizer of each trajectory in tests/golden/measured_trajectories.json, which notes settings other than defaults.
 FOLLOWERS: dict[str, Make] = {
     "optax_adam": lambda: Adam(0.1, compat="optax"),

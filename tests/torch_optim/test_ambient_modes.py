@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
+import oxigrad as ox  # noqa: E402
 from ambient_modes import Mode, setting, torch_modes  # noqa: E402
 from torch_problems import OURS, equal, gradients, loss_for, parameters, shapes_for, states, values  # noqa: E402
 
@@ -38,10 +39,10 @@ def stepped(name: str, modes: list[Mode], options: Any, dtype: Any, shapes: Any)
     return values(params), [state if state.ndim else state.double() for state in states(opt)]
 
 
-def check_same(name: str, modes: list[Mode], options: Any = {}, dtype: Any = torch.float32, shapes: Any = ()) -> None:
+def check_same(name: str, modes: list[Mode], options: Any = None, dtype: Any = torch.float32, shapes: Any = ()) -> None:
     shapes = shapes or shapes_for(name)
-    plain = stepped(name, [contextlib.nullcontext] * len(modes), options, dtype, shapes)
-    found = stepped(name, modes, options, dtype, shapes)
+    plain = stepped(name, [contextlib.nullcontext] * len(modes), options or {}, dtype, shapes)
+    found = stepped(name, modes, options or {}, dtype, shapes)
     assert equal(found[0], plain[0])
     assert equal(found[1], plain[1])
 
@@ -96,8 +97,6 @@ def test_a_rule_on_arrays_knows_no_mode(differentiable: bool) -> None:
     def look(p: Any) -> Any:
         seen.append((torch.is_autocast_enabled("cpu"), torch.is_inference_mode_enabled()))
         return p
-
-    import oxigrad as ox
 
     opt = ox.optim.define(watching, elementwise=False)()
     model, g = {"w": torch.ones(3)}, {"w": torch.ones(3)}

@@ -165,7 +165,9 @@ def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transforma
     decay = str(alias.words.get("weight_decay", "weight_decay"))
 
     def masked(params: Any) -> optim.Optimizer:
-        mask_tree = mask(params) if callable(mask) else mask
+        # A pytree may be callable, as a module of Equinox is.
+        is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(mask))
+        mask_tree = mask(params) if callable(mask) and is_leaf else mask
         every = jax.tree.map(lambda is_kept, below: jax.tree.map(lambda _: bool(is_kept), below), mask_tree, params)
         without = {path for path, keeps in zip(key_paths(params), jax.tree.leaves(every), strict=True) if not keeps}
         groups = {(lambda path, array: path in without): {decay: 0.0}}

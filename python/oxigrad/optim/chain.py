@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from oxigrad._typing import Config
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
-from oxigrad.optim.settings.attributes import hint, of_property
+from oxigrad.optim.settings.attributes import error_of_property, hint
 from oxigrad.optim.settings.config import OPTIONS, construct, register_subclass
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declarations
 from oxigrad.rules.core import composition, rule
@@ -111,8 +111,8 @@ class ChainPart(DeclaredAttributes):
 
     if not TYPE_CHECKING:  # to type checkers, attributes are those that are declared
 
-        def __getattr__(self, name: str) -> Any:
-            return of_property(self, name, self._missing)
+        def __getattr__(self, name: str) -> NoReturn:
+            raise error_of_property(self, name) or self._missing(name)
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name not in self._attributes:

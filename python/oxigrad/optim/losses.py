@@ -33,6 +33,7 @@ class LossWithAux:
         self._is_called = False
 
     def __call__(self, model: Any) -> Any:
+        """The value of the loss."""
         value, aux = self.pair(self.function(model))
         self.keep(aux)
         return value

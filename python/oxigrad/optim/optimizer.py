@@ -34,9 +34,9 @@ class Optimizer(StatefulOptimizer):
         zero_gradients: whether each step sets the gradients to zero, which must be in host memory and writable.
         sparse: the effect of a `SparseRows` gradient on other rows: "dense" (that of zeros), "lazy" (none) or "catch_up" (see
             `oxigrad.stepping.arrays.sparse_rows`); the last two exclude ``accumulate``.
-        slot_dtype: the dtype of the slots of the update rule that are initialized with zeros: "float32", "bfloat16", "float16",
-            or codes, "8bit" or "4bit" (`Quantized`, for parameters of at least 4096 elements in host memory, or that kernels update on a
-            CUDA device).
+        slot_dtype: the dtype of the moments, slots of the update rule that are initialized with zeros, and accumulators: "float32", "bfloat16",
+            "float16", or codes, "8bit" or "4bit" (`Quantized`, for parameters of at least 4096 elements in host memory, or that kernels update on a
+            CUDA device). Raises `ValueError` where it has no effect: without moments, and for codes that a rule called on arrays would read.
         master: whether parameters of half precision have a slot ``master-weights`` of float32, to which updates are applied.
         rounding: the rounding of parameters of half precision: "nearest", "stochastic" (up or down at random, so that small
             updates are kept on average) or "kahan" (the rounding error of a step is added to the next; it is kept in a slot

@@ -12,6 +12,7 @@ from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.optim.settings.param_groups import Pattern
+from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 
 
@@ -28,6 +29,8 @@ class Partition(LocalOptimizer):
                 )
         self._optimizers = dict(optimizers)
         self._refuse_options()
+        rules = [optimizer._rule_and_absent() for optimizer in optimizers.values() if optimizer]
+        check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, rules)
 
     def _refuse_options(self) -> None:
         for pattern, optimizer in self._optimizers.items():

@@ -19,7 +19,7 @@ from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, dec
 from oxigrad.optim.settings.options import text_of_dtype
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import half
+from oxigrad.stepping.arrays.precision import check_slot_dtype, half
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 
@@ -56,6 +56,7 @@ class RuleOptimizer(Part, LocalOptimizer):
         LocalOptimizer.__init__(self, **options)
         self.dtype = dtype
         self.groups = groups or {}
+        check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [self._rule_and_absent()])
 
     @property
     def name(self) -> str:
@@ -96,6 +97,12 @@ class RuleOptimizer(Part, LocalOptimizer):
             return {name: self._declared[name].check(value) for name, value in values.items()}
         except (TypeError, ValueError) as error:
             raise type(error)(f"the group {pattern!r}: {error}") from None
+
+    def _rule_and_absent(self) -> tuple[Rule, set[str]]:
+        """The rule, and the optional slots that no parameter has."""
+        values = self._hyperparameters.values
+        overridden = {name for group in self._groups.values() for name in group or ()}
+        return self._rule, {slot for slot, asks in self._rule.optional if not (values[asks] or asks in overridden)}
 
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
@@ -247,7 +254,7 @@ def _try_on_arrays(cls: type[RuleOptimizer], obstacle: RuleError) -> None:
     for shape in ((2, 2), (2,)):
         try:
             cls().update({"p": np.ones(shape)}, {"p": np.full(shape, 0.5)}, loss=1.0)
-        except Exception as error:  # of any kind: the rule is the user's
+        except Exception as error:  # noqa: BLE001 - of any kind: the rule is the user's, and the error is the cause of the one below
             reason = error
         else:
             return

@@ -50,7 +50,7 @@ def muon(
     xp,
     p,
     g,
-    m=Slot.computed(_of_a_matrix),
+    m=Slot.computed(_of_a_matrix, is_moment=True),
     *,
     step,
     learning_rate: NonNegative = 1e-3,

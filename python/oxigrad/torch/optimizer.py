@@ -13,6 +13,7 @@ from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StateError, 
 from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch, untraced
@@ -66,7 +67,7 @@ class TensorOptimizer(KeepingDtypes):
         self._check_names(keywords, names)
         _refuse_functions({**dict(zip(names[1:], args, strict=False)), **keywords})
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
-        checked_precision(values["state_dtype"], values["master"], values["rounding"])
+        checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
         _check_max_norm(values["max_norm"])
         if values.pop("in_backward"):
             self._backward = InBackward(self)
@@ -98,6 +99,7 @@ class TensorOptimizer(KeepingDtypes):
             keys = {key for key, _ in places.values()}
             _refuse_functions({name: value for name, value in group.items() if name in keys})
             _check_max_norm(group.get("max_norm"))
+            self._check_precision({**OPTIONS, **self.defaults, **group})
         super().add_param_group(param_group)
         if self._backward is not None:
             self._backward.attach(self, self.param_groups[-1]["params"])
@@ -111,6 +113,14 @@ class TensorOptimizer(KeepingDtypes):
             raise TypeError(
                 f"{type(self).__name__}: unknown: {unknown}{hint}; its arguments are {', '.join(arguments)}"
             )
+
+    def _check_precision(self, values: Mapping[str, Any]) -> None:
+        """Raises `ValueError` for options of precision that are out of range, exclude each other, or have no effect."""
+        entry, state_dtype = self.entry, values["state_dtype"]
+        checked_precision(state_dtype, values["master"], values["rounding"], slot_dtype_option="state_dtype")
+        optional = [(slot, asks) for slot, asks in entry.rule.optional if entry.places.get(asks, ("",))[0] in values]
+        absent = {slot for slot, asks in optional if not entry.value(asks, values)}
+        check_slot_dtype(type(self).__name__, "state_dtype", state_dtype, [(entry.rule, absent)])
 
     @property
     def _step_supports_amp_scaling(self) -> bool:

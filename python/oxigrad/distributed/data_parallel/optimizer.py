@@ -24,7 +24,6 @@ from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.in_backward import LateLock
-from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, FLAG
 from oxigrad.stepping.arrays.sparse_rows import as_array
@@ -246,8 +245,6 @@ class DataParallel(LargeBatch):
     def _stepper(self) -> Any:
         return self.optimizer._stepper if self._shards is None else PartStepper(self.optimizer._stepper)
 
-    # --- during the backward -------------------------------------------------------------------------------------------
-
     def minimize(
         self,
         loss: Callable[[T], Any],
@@ -261,10 +258,8 @@ class DataParallel(LargeBatch):
 
         After an error in the middle, while gradients are under way, a step raises `RuntimeError`: call `reform` or `leave`.
         """
-        if has_aux:
-            return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
-        if in_backward or record or not self._leaves_early():
-            return super().minimize(loss, model, record=record, in_backward=in_backward)
+        if in_backward or record or has_aux or not self._leaves_early():
+            return super().minimize(loss, model, record=record, in_backward=in_backward, has_aux=has_aux)
         lock = LateLock(self._lock)
         try:
 

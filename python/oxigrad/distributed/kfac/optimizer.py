@@ -229,7 +229,8 @@ class KFAC(CollectiveWrapper):
         """`compute_statistics`, where the factors are due, and `update` in place; returns the value of the loss before the step.
 
         ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives. With
-        ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no statistics are computed with them.
+        ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no statistics are computed with them. With
+        ``has_aux`` the loss returns ``(value, aux)``, and so does `minimize`; uses of a weight in ``aux`` count as those in the loss.
         """
         if has_aux:
             options = {"record": record, "in_backward": in_backward, "sampled": sampled, "examples": examples}

@@ -8,10 +8,12 @@ from oxigrad._core import RuleError
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import detached
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
+from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.arrays import length_of_squares, squares
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
+from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.plan.plan import Plan
 
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
@@ -56,6 +58,8 @@ class SAM(LocalOptimizer):
             raise TypeError(f"SAM: found {optimizer!r}, expected an optimizer that takes a step by a gradient")
         self.optimizer = optimizer
         self._refuse_options()
+        if isinstance(optimizer, RuleOptimizer):
+            check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [optimizer._rule_and_absent()])
         self.rho, self.adaptive, self.eta = rho, adaptive, eta
 
     def _refuse_options(self) -> None:

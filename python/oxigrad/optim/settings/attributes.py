@@ -22,11 +22,14 @@ def hint(name: str, names: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def of_property(instance: Any, name: str, unknown: Callable[[str], AttributeError]) -> Any:
-    """The attribute of a property, whose own error is raised again: ``__getattr__`` hides it. Raises ``unknown(name)`` where there is no property."""
-    if hasattr(type(instance), name):
-        return object.__getattribute__(instance, name)
-    raise unknown(name)
+def error_of_property(instance: Any, name: str) -> AttributeError | None:
+    """The error that a property of this name raises, in whose place Python calls ``__getattr__``; None where there is no such property."""
+    try:
+        if hasattr(type(instance), name):
+            object.__getattribute__(instance, name)
+    except AttributeError as error:
+        return error
+    return None
 
 
 class Sealing(abc.ABCMeta):
@@ -82,7 +85,7 @@ class Sealed(metaclass=Sealing):
             super().__delattr__(name)
 
         def __getattr__(self, name: str) -> Any:
-            return of_property(self, name, self._unknown)
+            raise error_of_property(self, name) or self._unknown(name)
 
     def _seal(self) -> None:
         """Ends the construction, after which there are no new attributes."""

@@ -191,7 +191,10 @@ class Options(Sealed):
         return "".join(f", {name}={value!r}" for name, value in shown.items() if value != OPTIONS[name])
 
 
-def checked_precision(slot_dtype: Any, master: Any, rounding: Any) -> Precision:
-    """The options of precision, validated."""
+def checked_precision(
+    slot_dtype: Any, master: Any, rounding: Any, *, slot_dtype_option: str = "slot_dtype"
+) -> Precision:
+    """The options of precision, validated; ``slot_dtype_option`` is the name of the first one in messages."""
     options = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
-    return Precision(**{name: _DOMAINS[name].check(name, value) for name, value in options.items()})
+    names = {"slot_dtype": slot_dtype_option}
+    return Precision(**{name: _DOMAINS[name].check(names.get(name, name), value) for name, value in options.items()})

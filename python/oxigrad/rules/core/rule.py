@@ -282,4 +282,4 @@ def _slot(label: str, kind: str, p: inspect.Parameter, defaults: Mapping[str, An
         raise TypeError(
             f"{label}: the slot {slot.name}: expected a declared dtype, as in Slot.zeros(dtype_by={by_name!r})"
         )
-    return dataclasses.replace(slot, is_moment=kind == "update" and slot.begin is None)
+    return dataclasses.replace(slot, is_moment=kind == "update" and (slot.begin is None or slot.is_moment))

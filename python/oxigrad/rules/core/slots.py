@@ -101,13 +101,17 @@ class Slot:
         when: str | None = None,
         decay: float | str | None = None,
         dtype_by: str | None = None,
+        is_moment: bool = False,
     ) -> Any:
-        """Initializes the slot with ``value``, a number or the name of a hyperparameter, in the shape of the parameter."""
+        """Initializes the slot with ``value``, a number or the name of a hyperparameter, in the shape of the parameter.
+
+        With ``is_moment`` the option ``slot_dtype`` applies to the slot, as to those of zeros.
+        """
         if isinstance(value, str):
             begin = Formula(_filled, {"value": value})
         else:
             begin = Formula.of(lambda xp, p: xp.full_like(p, value))
-        return cls(name, begin, when, decay, dtype_by)
+        return cls(name, begin, when, decay, dtype_by, is_moment)
 
     @classmethod
     def computed(
@@ -118,12 +122,14 @@ class Slot:
         when: str | None = None,
         decay: float | str | None = None,
         dtype_by: str | None = None,
+        is_moment: bool = False,
     ) -> Any:
         """Initializes the slot with ``function(xp, p, ...)``, where further parameters are hyperparameters by name.
 
-        Where the function returns None, the parameter has no slot; only rules that are called on arrays allow this.
+        Where the function returns None, the parameter has no slot; only rules that are called on arrays allow this. With ``is_moment``
+        the option ``slot_dtype`` applies to the slot, as to those of zeros.
         """
-        return cls(name, Formula.of(function), when, decay, dtype_by)
+        return cls(name, Formula.of(function), when, decay, dtype_by, is_moment)
 
     @functools.cached_property  # read for every slot in every step
     def is_number(self) -> bool:

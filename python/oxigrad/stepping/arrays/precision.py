@@ -1,7 +1,7 @@
 """Precision: the dtypes of slots, and master weights, compensated and stochastic rounding for parameters of half precision."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,26 @@ class Precision:
             if name in CODECS and (not coded or size_of(p.shape) < SMALLEST_CODED):
                 name = "float32"
         return name if name in CODECS else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
+
+
+def check_slot_dtype(
+    name: str, option: str, slot_dtype: str | None, rules: Sequence[tuple[Rule, Collection[str]]]
+) -> None:
+    """Raises `ValueError` where the ``option`` would change nothing for the optimizer ``name``, of these rules, each with its absent slots."""
+    if slot_dtype is None:
+        return
+    present = [(rule, slot) for rule, absent in rules for slot in rule.slots if slot.name not in absent]
+    moments = [rule for rule, slot in present if slot.is_moment]
+    if any(rule.elementwise or slot_dtype not in CODECS for rule in moments):
+        return
+    if not present and any(slot.is_moment for rule, _ in rules for slot in rule.slots):
+        return  # SGD without momentum, which has nothing to keep
+    if moments:
+        others = ", ".join(map(repr, (each for each in SLOT_DTYPES[1:] if each not in CODECS)))
+        why, expected = "its rule is called on arrays, which reads no codes", f"{others} or None"
+    else:
+        why, expected = "it keeps no moments", "None"
+    raise ValueError(f"{name}: {option}={slot_dtype!r} would have no effect, since {why}: expected {expected}")
 
 
 def _named(library: Any, name: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import ShapeError
 from oxigrad._names import path_name
-from oxigrad.ops.backends import REFUSALS, device_of, namespace
+from oxigrad.ops.backends import REFUSALS, device_of, namespace, to_host
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Slot
 from oxigrad.stepping.arrays.places import check_readable
@@ -41,8 +41,14 @@ def new_slots(
             return _number(slot.begin, p, on_host=on_host)
         dtype = slot_dtype(group, slot, p, coded=coded)
         if isinstance(dtype, str):
-            return Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
-        return slot.first(xp, p, dtype, lambda name: values[name] if name in values else group.value(name))
+            codes = Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
+            if slot.begin is not None:
+                codes[...] = to_host(slot.first(xp, p, namespace(p).float32, value))
+            return codes
+        return slot.first(xp, p, dtype, value)
+
+    def value(name: str) -> Any:
+        return values[name] if name in values else group.value(name)
 
     slots = [slot for slot in group.rule().slots if slot.name not in existing]
     if not slots and not group.catches_up:
