@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.ops.backends.worker import Worker
+from oxigrad.ops.backends.memory.worker import Worker
 from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.step.offload.run import Added, HostRun
 from oxigrad.torch.step.plan import TensorPlace, clips

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxigrad._core import StateError
-from oxigrad.ops.backends.worker import Worker
+from oxigrad.ops.backends.memory.worker import Worker
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.plan.announcements import named
