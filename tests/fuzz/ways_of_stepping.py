@@ -112,7 +112,6 @@ def of_wrappers() -> dict[str, Callable[[], Way]]:
     makes: dict[str, Callable[[], Any]] = {
         "data parallel": lambda: distributed.DataParallel(adam()),
         "model average": lambda: distributed.ModelAverage(adam(), 2),
-        "large batch": lambda: distributed.LargeBatch(optim.LARS(0.1), local_batches=2),
     }
     return {name: lambda make=make: OfTree(make) for name, make in makes.items()}
 

@@ -17,6 +17,16 @@ else:
     LBFGS, Optimizer = torch.optim.LBFGS, torch.optim.Optimizer
 
 
+def without_grad(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function while autograd is off; an interrupt in the methods of `torch.no_grad` would leave it off."""
+    before = torch.is_grad_enabled()
+    try:
+        torch._C._set_grad_enabled(False)
+        return function(*args)
+    finally:
+        torch._C._set_grad_enabled(before)
+
+
 @torch._disable_dynamo
 def untraced(function: Callable[..., Any], *args: Any) -> Any:
     """The result of a function, which `torch.compile` does not trace: it breaks its graph here."""

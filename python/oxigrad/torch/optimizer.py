@@ -15,7 +15,7 @@ from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.stepping.plan.announcements import named
-from oxigrad.torch.library import torch, untraced
+from oxigrad.torch.library import torch, untraced, without_grad
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
@@ -149,17 +149,15 @@ class TensorOptimizer(KeepingDtypes):
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
         with _NOTHING if self.state_file is None else self.state_file.writing_back():
-            if self._pieces is not None and of is None:
-                with torch.no_grad():
-                    if self._pieces.take(self, None if scale is None else float(scale), loss):
-                        return
+            number = None if scale is None else float(scale)
+            if self._pieces is not None and of is None and without_grad(self._pieces.take, self, number, loss):
+                return
             holder: Any = self if of is None else of
             marks = () if of is None else of.marks
-            factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
+            factor, resolved = (1.0 if number is None else number), holder._resolved
             if resolved is not None and resolved.is_current(self, scaled=scale is not None):
                 try:
-                    with torch.no_grad():
-                        resolved.take(self, factor, loss, marks)
+                    without_grad(resolved.take, self, factor, loss, marks)
                 except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
                     pass  # A tensor was replaced or changed; nothing has been written.
                 else:
@@ -168,11 +166,14 @@ class TensorOptimizer(KeepingDtypes):
             if is_recorded(self.param_groups):
                 self._take_recorded(scale, loss)
                 return
-            with torch.no_grad():
-                with kept_on_error(self.state, None if of is None else of.tensors):
-                    resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
-                    resolved.take(self, factor, loss, marks)
-                holder._resolved = resolved
+            holder._resolved = without_grad(self._resolve_and_take, scale is not None, factor, of, loss)
+
+    def _resolve_and_take(self, is_scaled: bool, factor: float, of: Bucket | None, loss: Any) -> TensorStep:
+        """Takes a step that is resolved anew, and returns it."""
+        with kept_on_error(self.state, None if of is None else of.tensors):
+            resolved = TensorStep(self, scaled=is_scaled) if of is None else of.resolve(self)
+            resolved.take(self, factor, loss, () if of is None else of.marks)
+        return resolved
 
     # --- steps in the backward -------------------------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ class FileSteps(PieceSteps):
             self._use(opt, run)
             self._waiting = 0
         self._waiting += size
-        with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
+        with conversion.kept_on_error(opt.state, [place.tensor for place in places]):
             added = self._pairs(opt, places, None, None)
             self._add_marked(run, added, marks)
         if any(piece.is_mapped for pieces, _ in added for piece in pieces):

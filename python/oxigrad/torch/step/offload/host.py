@@ -184,7 +184,7 @@ class HostSteps(PieceSteps):
 
     def stream(self, opt: Any, places: Sequence[TensorPlace], marks: Assignments) -> None:
         """See `PieceSteps.stream`."""
-        with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
+        with conversion.kept_on_error(opt.state, [place.tensor for place in places]):
             run = self._begun(opt)
             pairs = self._pairs(opt, places, None, None)
             self._add_marked(run, pairs, marks)
