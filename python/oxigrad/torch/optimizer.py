@@ -148,7 +148,8 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
-        with _NOTHING if self.state_file is None else self.state_file.writing_back():
+        turn = _NOTHING if self._pieces is None else self._pieces.turn()
+        with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
             number = None if scale is None else float(scale)
             if self._pieces is not None and of is None and without_grad(self._pieces.take, self, number, loss):
                 return

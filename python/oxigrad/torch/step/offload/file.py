@@ -148,7 +148,7 @@ class FileSteps(PieceSteps):
         run.join()
         self._worker.run(lambda: run.advance(opt))
 
-    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         """False for steps that are not taken by pieces: of a small file, or by a rule that needs all slots at once."""
         if self._run is None and not self._is_by_pieces(opt):
             return False

@@ -134,7 +134,8 @@ class HostSteps(PieceSteps):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+        """See `PieceSteps.take`."""
         if self._is_delayed:
             self._complete(opt)
         run = self._begun(opt)
