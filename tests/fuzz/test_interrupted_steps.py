@@ -15,7 +15,7 @@ import pytest
 from interrupts import Interrupt, Way, count_points, faults
 from ways_of_stepping import of_tensors, of_trees, of_wrappers
 
-from oxigrad.ops.backends.worker import Future, Worker
+from oxigrad.ops.backends.memory.worker import Future, Worker
 from oxigrad.stepping.state import block_file, write_back
 
 POINTS = 6

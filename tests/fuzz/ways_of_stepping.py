@@ -108,14 +108,10 @@ def of_trees() -> dict[str, Callable[[], Way]]:
 
 def of_wrappers() -> dict[str, Callable[[], Way]]:
     """The wrappers of `oxigrad.distributed`, with one worker."""
-    adam, sgd = lambda: optim.Adam(0.1), lambda: optim.SGD(0.1, momentum=0.9)
+    adam = lambda: optim.Adam(0.1)  # noqa: E731
     makes: dict[str, Callable[[], Any]] = {
         "data parallel": lambda: distributed.DataParallel(adam()),
-        "sync replicas": lambda: distributed.SyncReplicas(adam(), 1),
-        "softsync": lambda: distributed.Softsync(sgd(), 1),
         "model average": lambda: distributed.ModelAverage(adam(), 2),
-        "elastic": lambda: distributed.ElasticAverage(sgd(), 2, moving_rate=0.2),
-        "large batch": lambda: distributed.LargeBatch(optim.LARS(0.1), local_batches=2),
     }
     return {name: lambda make=make: OfTree(make) for name, make in makes.items()}
 

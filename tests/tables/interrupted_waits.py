@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from oxigrad.ops.backends.worker import Future
+from oxigrad.ops.backends.memory.worker import Future
 
 
 @contextlib.contextmanager

@@ -66,8 +66,9 @@ class LateLock:
         self.entered: list[None] = []
 
     def take(self) -> None:
-        """Takes the lock, and notes it, in one call of a built-in function, which no interrupt divides."""
-        self.entered.extend(map(type(self.hold).__enter__, (self.hold,)))
+        """Takes the lock, if it is not taken, and notes it, in one call of a built-in function, which no interrupt divides."""
+        if not self.entered:
+            self.entered.extend(map(type(self.hold).__enter__, (self.hold,)))
 
 
 class BackwardStep:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from oxigrad._core import StateError
-from oxigrad.ops.backends.worker import Future
+from oxigrad.ops.backends.memory.worker import Future
 
 # The functions that wait for other threads, and those that run a future in a thread.
 _JOIN = threading.Thread.join.__code__

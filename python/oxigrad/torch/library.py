@@ -17,6 +17,24 @@ else:
     LBFGS, Optimizer = torch.optim.LBFGS, torch.optim.Optimizer
 
 
+def without_grad(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function while autograd is off; an interrupt in the methods of `torch.no_grad` would leave it off."""
+    before = torch.is_grad_enabled()
+    try:
+        torch._C._set_grad_enabled(False)
+        return function(*args)
+    finally:
+        torch._C._set_grad_enabled(before)
+
+
+def without_modes(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function while autograd and the inference mode are off, so that later steps may update what it makes."""
+    if not torch.is_inference_mode_enabled():
+        return without_grad(function, *args)
+    with torch.inference_mode(False):
+        return without_grad(function, *args)
+
+
 @torch._disable_dynamo
 def untraced(function: Callable[..., Any], *args: Any) -> Any:
     """The result of a function, which `torch.compile` does not trace: it breaks its graph here."""

@@ -16,7 +16,7 @@ from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.stepping.plan.announcements import named
-from oxigrad.torch.library import torch, untraced
+from oxigrad.torch.library import torch, untraced, without_grad, without_modes
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
@@ -158,18 +158,17 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
-        with _NOTHING if self.state_file is None else self.state_file.writing_back():
-            if self._pieces is not None and of is None:
-                with torch.inference_mode(False), torch.no_grad():  # as below: memory of its own is used in later steps
-                    if self._pieces.take(self, None if scale is None else float(scale), loss):
-                        return
+        turn = _NOTHING if self._pieces is None else self._pieces.turn()
+        with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
+            number = None if scale is None else float(scale)
+            if self._pieces is not None and of is None and without_modes(self._pieces.take, self, number, loss):
+                return
             holder: Any = self if of is None else of
             marks = () if of is None else of.marks
-            factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
+            factor, resolved = (1.0 if number is None else number), holder._resolved
             if resolved is not None and resolved.is_current(self, scaled=scale is not None):
                 try:
-                    with torch.no_grad():
-                        resolved.take(self, factor, loss, marks)
+                    without_grad(resolved.take, self, factor, loss, marks)
                 except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
                     pass  # A tensor was replaced or changed; nothing has been written.
                 else:
@@ -179,11 +178,14 @@ class TensorOptimizer(KeepingDtypes):
                 self._take_recorded(scale, loss)
                 return
             # A state that is made in the inference mode could not be updated outside of it.
-            with torch.inference_mode(False), torch.no_grad():
-                with kept_on_error(self.state, None if of is None else of.tensors):
-                    resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
-                    resolved.take(self, factor, loss, marks)
-                holder._resolved = resolved
+            holder._resolved = without_modes(self._resolve_and_take, scale is not None, factor, of, loss)
+
+    def _resolve_and_take(self, is_scaled: bool, factor: float, of: Bucket | None, loss: Any) -> TensorStep:
+        """Takes a step that is resolved anew, and returns it."""
+        with kept_on_error(self.state, None if of is None else of.tensors):
+            resolved = TensorStep(self, scaled=is_scaled) if of is None else of.resolve(self)
+            resolved.take(self, factor, loss, () if of is None else of.marks)
+        return resolved
 
     # --- steps in the backward -------------------------------------------------------------------------------------------
 

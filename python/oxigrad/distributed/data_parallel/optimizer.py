@@ -275,8 +275,7 @@ class DataParallel(LargeBatch):
             except BaseException:
                 self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
                 raise
-            if not self._replayed.is_open:  # nothing was replayed
-                lock.take()
+            lock.take()  # where nothing was replayed
             with self._clock.step():
                 self._step(model, grads, keep_root=True)
         finally:

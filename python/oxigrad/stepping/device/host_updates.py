@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad.ops.backends.memory.transfers import DONE, Event
-from oxigrad.ops.backends.worker import Worker
+from oxigrad.ops.backends.memory.worker import Worker
 from oxigrad.stepping.device.host_model import HostArray, Landing, join
 from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.device.transfers import Action, Schedule

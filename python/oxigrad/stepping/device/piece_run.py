@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from oxigrad import _core
 from oxigrad.ops.backends.memory.transfers import Event
-from oxigrad.ops.backends.worker import Future, Worker
+from oxigrad.ops.backends.memory.worker import Future, Worker
 from oxigrad.stepping.device.transfers import Action, Schedule
 
 Item = TypeVar("Item")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from oxigrad.ops.backends.worker import Future, Worker
+from oxigrad.ops.backends.memory.worker import Future, Worker
 
 #: The part of the memory limit that a file may take before its pages are written back during steps, and the bytes below which none are.
 SHARE, LEAST = 0.25, 1 << 24

@@ -13,7 +13,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad.stepping.plan.announcements import UNFINISHED, Assignments, Pending, StepInParts, named
-from oxigrad.torch.library import torch, untraced
+from oxigrad.torch.library import torch, untraced, without_grad
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
@@ -258,7 +258,7 @@ class InBackward:
         places = [place for place, g in items if place.tensor.grad is g]
         if self._pauses:
             if places:
-                untraced(_accumulate, opt, places)
+                untraced(without_grad, _accumulate, opt, places)
             return
         streamed = [self._is_streamed(opt, place) for place in places]
         for is_streamed in (False, True):
@@ -273,7 +273,7 @@ class InBackward:
         names = {id(place.tensor): place.path for place in places}
         marks = self._parts.marks(names)
         if is_streamed:
-            untraced(opt._pieces.stream, opt, places, marks)
+            untraced(without_grad, opt._pieces.stream, opt, places, marks)
         else:
             bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
             bucket.marks = marks

@@ -136,7 +136,7 @@ class FileSteps(PieceSteps):
             self._use(opt, run)
             self._waiting = 0
         self._waiting += size
-        with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
+        with conversion.kept_on_error(opt.state, [place.tensor for place in places]):
             added = self._pairs(opt, places, None, None)
             self._add_marked(run, added, marks)
         if any(piece.is_mapped for pieces, _ in added for piece in pieces):
@@ -148,7 +148,7 @@ class FileSteps(PieceSteps):
         run.join()
         self._worker.run(lambda: run.advance(opt))
 
-    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         """False for steps that are not taken by pieces: of a small file, or by a rule that needs all slots at once."""
         if self._run is None and not self._is_by_pieces(opt):
             return False

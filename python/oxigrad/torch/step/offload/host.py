@@ -134,7 +134,8 @@ class HostSteps(PieceSteps):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+        """See `PieceSteps.take`."""
         if self._is_delayed:
             self._complete(opt)
         run = self._begun(opt)
@@ -184,7 +185,7 @@ class HostSteps(PieceSteps):
 
     def stream(self, opt: Any, places: Sequence[TensorPlace], marks: Assignments) -> None:
         """See `PieceSteps.stream`."""
-        with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
+        with conversion.kept_on_error(opt.state, [place.tensor for place in places]):
             run = self._begun(opt)
             pairs = self._pairs(opt, places, None, None)
             self._add_marked(run, pairs, marks)

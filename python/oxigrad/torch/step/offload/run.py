@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from oxigrad.ops.backends.worker import Worker
+from oxigrad.ops.backends.memory.worker import Worker
 from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.device.transfers import Action, Schedule
 from oxigrad.stepping.plan.announcements import Assignments, named

@@ -1,10 +1,11 @@
 """Steps that are taken piece by piece: after an error they tell which parameters are ahead, and are completed."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.ops.backends.worker import Worker
+from oxigrad.ops.backends.memory.worker import Worker
 from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.step.offload.run import Added, HostRun
 from oxigrad.torch.step.plan import TensorPlace, clips
@@ -64,13 +65,13 @@ class PieceSteps:
     def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         """Takes a step, or completes one that an error has ended; False, with nothing done, where it is not to be taken by pieces.
 
-        No key stops it: an interrupt comes before the step, or is raised when it has ended. Threads take steps one after the other.
+        No key stops it: an interrupt comes before the step, or is raised when it has ended. It is taken in a `turn`.
         """
-        with self._lock.stepping():
-            return self._take(opt, scale, loss)
-
-    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         raise NotImplementedError
+
+    def turn(self) -> AbstractContextManager[None]:
+        """A block with a step. Threads take steps one after the other."""
+        return self._lock.stepping()
 
     def _finish(self, opt: Any, loss: Any) -> None:
         """Finishes the step that is under way, in the thread of the worker."""

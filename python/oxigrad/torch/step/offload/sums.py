@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxigrad._core import StateError
-from oxigrad.ops.backends.worker import Worker
+from oxigrad.ops.backends.memory.worker import Worker
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.plan.announcements import named
@@ -71,9 +71,8 @@ class GradientSums:
             check_dtype(place.path, place.tensor.grad, place.tensor)
         if any(id(place.tensor) in self._adding for place in places):
             self.finish(opt)
-        with torch.no_grad():
-            sums = [self._sum(place) for place in places]
-            parts = [each for place, total in zip(places, sums, strict=True) for each in self._parts(place, total)]
+        sums = [self._sum(place) for place in places]
+        parts = [each for place, total in zip(places, sums, strict=True) for each in self._parts(place, total)]
         if self._run is None:
             self._run = HostRun(self._ring, self._places, None, self._worker, threads=self._threads)
         pieces = [SumPiece(each) for each in packed(parts, self._size, lambda addend: addend.gradient.device)]
