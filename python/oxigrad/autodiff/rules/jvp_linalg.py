@@ -60,17 +60,22 @@ def _push_eig(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
     return TupleCotangent({0: xp.linalg.diagonal(turn), 1: of_v - v * (xp.real(along) if is_complex(along) else along)})
 
 
+def _push_det(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
+    return xp.sum(tangents[0] * _core.record("cofactor", list(args)), axis=(-2, -1))
+
+
 def _push_cofactor(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
-    if batch is not None:
-        return NotImplemented
     x, *directions = args
     total = None
     for at, t in enumerate(tangents):
         if t is not None:
             others = [*directions[: at - 1], *directions[at:]] if at else directions
+            if batch is not None:  # in front of the axes of other directions
+                inner = tuple(t.shape)[1:]
+                t = primitives.reshape(t, (batch, *(1,) * (len(y.shape) - len(inner)), *inner))
             term = _core.record("cofactor", [x, *others, t])
             total = term if total is None else total + term
     return total
 
 
-FORWARD = {"cofactor": _push_cofactor, "eig": _push_eig, "eigh": _push_eigh, "svd": _push_svd}
+FORWARD = {"cofactor": _push_cofactor, "det": _push_det, "eig": _push_eig, "eigh": _push_eigh, "svd": _push_svd}
