@@ -113,5 +113,5 @@ def install() -> None:
         zero_tangent=tangents.zero_tangent,
         zeros_like=cotangents.zeros_like,
     )
-    tables = (vjp_rules.TABLE, vjp_rules.SQUARES, vjp_rules.TANGENTS)
-    _core.install(*map(vjp_rules.rows, tables), jvp_rules.push)
+    rules, squares, tangents = map(vjp_rules.rows, (vjp_rules.TABLE, vjp_rules.SQUARES, vjp_rules.TANGENTS))
+    _core.install(rules, squares, tangents, jvp_rules.push)

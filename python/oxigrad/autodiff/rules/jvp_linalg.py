@@ -4,6 +4,8 @@ The tangents of vectors of equal levels are those of `oxigrad.autodiff.rules.vjp
 does not mix them, else NaN, since forward mode cannot see whether the loss depends on a rotation of them.
 """
 
+import functools
+import operator
 from typing import Any
 
 from oxigrad import _core, xp
@@ -66,16 +68,20 @@ def _push_det(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
 
 def _push_cofactor(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
     x, *directions = args
-    total = None
-    for at, t in enumerate(tangents):
-        if t is not None:
+    terms = []
+    for at, tangent in enumerate(tangents):
+        if tangent is not None:
             others = [*directions[: at - 1], *directions[at:]] if at else directions
-            if batch is not None:  # in front of the axes of other directions
-                inner = tuple(t.shape)[1:]
-                t = primitives.reshape(t, (batch, *(1,) * (len(y.shape) - len(inner)), *inner))
-            term = _core.record("cofactor", [x, *others, t])
-            total = term if total is None else total + term
-    return total
+            terms.append(_core.record("cofactor", [x, *others, _in_front(tangent, y, batch)]))
+    return functools.reduce(operator.add, terms)
+
+
+def _in_front(t: Array, y: Array, batch: int | None) -> Array:
+    """The tangents with the axis of the batch in front of all axes of the result."""
+    if batch is None:
+        return t
+    shape = tuple(t.shape)[1:]
+    return primitives.reshape(t, (batch, *(1,) * (len(y.shape) - len(shape)), *shape))
 
 
 FORWARD = {"cofactor": _push_cofactor, "det": _push_det, "eig": _push_eig, "eigh": _push_eigh, "svd": _push_svd}

@@ -36,7 +36,6 @@ from oxigrad.ops.core.shapes import check_shapes, shaped
 from oxigrad.ops.core.standard import moveaxis
 from oxigrad.ops.scipy_signatures import scipy_signature
 
-
 _RECORDED = (Variable, BatchLevel)
 
 
