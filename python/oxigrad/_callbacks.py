@@ -113,5 +113,5 @@ def install() -> None:
         zero_tangent=tangents.zero_tangent,
         zeros_like=cotangents.zeros_like,
     )
-    rules, squares, tangents = map(vjp_rules.rows, (vjp_rules.TABLE, vjp_rules.SQUARES, vjp_rules.TANGENTS))
-    _core.install(rules, squares, tangents, jvp_rules.push)
+    rows = vjp_rules.rows
+    _core.install(rows(vjp_rules.TABLE), rows(vjp_rules.SQUARES), rows(vjp_rules.TANGENTS), jvp_rules.push)
