@@ -359,6 +359,8 @@ minimum: _Of2
 def mintypecode(typechars: Any, typeset: str = 'GDFgdf', default: str = 'd') -> Array: ...
 mod: _Of2
 def modf(x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None) -> Array: ...
+def modulus_slope(x1: Any, x2: Any, x3: Any, /) -> Array:
+    """``x1 * x2 / x3`` of each triple of elements, zero where ``x3`` is zero. Recorded on the tape of its arguments."""
 multiply: _Of2
 """The product of each pair of elements: ``x1 * x2``. Recorded on the tape of its arguments."""
 nan: float
@@ -440,6 +442,8 @@ def require(a: Any, dtype: Dtype = None, requirements: Any = None, *, like: Any 
 def resize(a: Any, new_shape: Any) -> Array: ...
 right_shift: _Of2
 rint: _Of1
+def root_or_zero(x: Any, /) -> Array:
+    """The square root of each element, of which the derivative at zero is zero. Recorded on the tape of its arguments."""
 def roots(p: Any) -> Array: ...
 def round(x: Any, /) -> Array:
     """Each element rounded to the nearest integer, halves to even ones. Recorded on the tape of its arguments."""

@@ -55,7 +55,7 @@ def derivatives(x: np.ndarray, order: int) -> np.ndarray:
 def test_second_and_third_derivatives_are_minors(mode: Any, n: int, rank: int) -> None:
     x = matrix(n, rank)
     function = ox.grad(det)
-    for order in (2, 3):
+    for order in range(2, 4 if n < 4 else 3):
         function = ox.jacobian(function, mode=mode)
         expected = derivatives(x, order)
         np.testing.assert_allclose(function(x), expected, rtol=0, atol=1e-13 * max(1.0, np.abs(expected).max()))
@@ -64,10 +64,10 @@ def test_second_and_third_derivatives_are_minors(mode: Any, n: int, rank: int) -
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_matrices_that_are_singular_up_to_rounding(rank: int) -> None:
     random = np.random.default_rng(rank)
-    for _ in range(10):
+    for _ in range(4):
         x = random.normal(size=(4, rank)) @ random.normal(size=(rank, 4))
         expected = derivatives(x, 2)
-        np.testing.assert_allclose(ox.hessian(det)(x), expected, rtol=0, atol=2e-13 * np.abs(expected).max())
+        np.testing.assert_allclose(ox.hessian(det)(x), expected, rtol=0, atol=1e-13 * max(1.0, np.abs(expected).max()))
 
 
 def test_fourth_derivatives_are_those_of_a_polynomial() -> None:

@@ -166,6 +166,7 @@ LINALG = [
     *both("det", la.det, A),
     Case("det-stack", np.linalg.det, (S,)),
     *both("cofactor", lambda a: record("cofactor", [a]), A),
+    Case("cofactor-direction", lambda a, e: record("cofactor", [a, e]), (S, S + 1.0)),
     *both("slogdet", lambda a: tuple(la.slogdet(a)), A),
     Case("slogdet-stack", lambda a: np.linalg.slogdet(a)[1], (S,)),
     *both("cholesky", lambda a: la.cholesky(definite(a)), A),
@@ -211,6 +212,7 @@ LINALG = [
         for ord in (1, 2, 3, 0.5, -1, float("inf"), float("-inf"))
         for case in both(f"vector_norm-{ord}", lambda a, o=ord: la.vector_norm(a, axis=1, ord=o), normal(3, 4))
     ],
+    Case("kink", lambda a: record("kink", [a], {"of_tangents": False}), (A,)),
     Case("vector_norm", la.vector_norm, (normal(2, 3, 4),)),
     Case("vector_norm-keepdims", lambda a: np.linalg.norm(a, axis=-1, keepdims=True), (normal(2, 3),)),
     *[

@@ -127,7 +127,7 @@ def _broadcast_to(values: list[Any], flags: list[bool], named: dict[str, Any], s
 
 
 def _cofactor(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    return record("cofactor", _repeated(values, flags, size))
+    return record("cofactor", aligned(_repeated(values, flags, size), [True] * len(values)))
 
 
 def _reduction(name: str) -> Rule:

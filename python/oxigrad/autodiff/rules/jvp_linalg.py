@@ -4,6 +4,8 @@ The tangents of vectors of equal levels are those of `oxigrad.autodiff.rules.vjp
 does not mix them, else NaN, since forward mode cannot see whether the loss depends on a rotation of them.
 """
 
+import functools
+import operator
 from typing import Any
 
 from oxigrad import _core, xp
@@ -60,17 +62,26 @@ def _push_eig(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
     return TupleCotangent({0: xp.linalg.diagonal(turn), 1: of_v - v * (xp.real(along) if is_complex(along) else along)})
 
 
+def _push_det(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
+    return xp.sum(tangents[0] * _core.record("cofactor", list(args)), axis=(-2, -1))
+
+
 def _push_cofactor(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
-    if batch is not None:
-        return NotImplemented
     x, *directions = args
-    total = None
-    for at, t in enumerate(tangents):
-        if t is not None:
+    terms = []
+    for at, tangent in enumerate(tangents):
+        if tangent is not None:
             others = [*directions[: at - 1], *directions[at:]] if at else directions
-            term = _core.record("cofactor", [x, *others, t])
-            total = term if total is None else total + term
-    return total
+            terms.append(_core.record("cofactor", [x, *others, _in_front(tangent, y, batch)]))
+    return functools.reduce(operator.add, terms)
 
 
-FORWARD = {"cofactor": _push_cofactor, "eig": _push_eig, "eigh": _push_eigh, "svd": _push_svd}
+def _in_front(t: Array, y: Array, batch: int | None) -> Array:
+    """The tangents with the axis of the batch in front of all axes of the result."""
+    if batch is None:
+        return t
+    shape = tuple(t.shape)[1:]
+    return primitives.reshape(t, (batch, *(1,) * (len(y.shape) - len(shape)), *shape))
+
+
+FORWARD = {"cofactor": _push_cofactor, "det": _push_det, "eig": _push_eig, "eigh": _push_eigh, "svd": _push_svd}

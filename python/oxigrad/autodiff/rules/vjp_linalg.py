@@ -14,6 +14,7 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad._typing import Array
+from oxigrad.autodiff.rules.cotangents import unbroadcast
 from oxigrad.ops.backends import device_of, is_complex, namespace
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.primitives import TupleCotangent
@@ -129,7 +130,8 @@ def _cofactor(g: Array, args: tuple[Array, ...]) -> list[Array]:
     """The next derivative of the determinant, which is symmetric in its directions."""
     x, *directions = args
     others = [[*directions[:at], *directions[at + 1 :]] for at in range(len(directions))]
-    return [_core.record("cofactor", [x, *each, g]) for each in [directions, *others]]
+    pulled = (_core.record("cofactor", [x, *each, g]) for each in [directions, *others])
+    return [unbroadcast(each, tuple(arg.shape), arg.dtype) for each, arg in zip(pulled, args, strict=True)]
 
 
 def _slogdet(g: TupleCotangent, y: Array, x: Array) -> Array:

@@ -214,8 +214,8 @@ def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
     if not bool(namespace(are_cut).any(are_cut)):
         return record("pinv", [x], {"rtol": rtol})
     u = svd(x, full_matrices=False).U
-    kept = ops.where(below[..., None, :], 0.0, u)
-    return record("pinv", [kept @ (adjoint(kept) @ x)], {"rtol": rtol})
+    basis = ops.where(below[..., None, :], 0.0, u)
+    return record("pinv", [basis @ (adjoint(basis) @ x)], {"rtol": rtol})
 
 
 @_composite

@@ -16,7 +16,7 @@ def diagonal_minors(library: Any, s: Any, directions: list[Any]) -> Any:
     ``sign(p) prod_l E_l[i_l, i_p(l)]`` times the product of all other elements of ``s``.
     """
     count, last = len(directions) + 1, len(directions)
-    total = library.zeros_like(directions[0])
+    total = functools.reduce(operator.add, map(library.zeros_like, directions))  # of the shape that they broadcast to
     if s.shape[-1] < count:
         return total
     weights = _products_without(library, s, count)
@@ -27,7 +27,7 @@ def diagonal_minors(library: Any, s: Any, directions: list[Any]) -> Any:
         summed = tuple(at - count for at in range(count) if at not in (last, order[last]))
         term = library.sum(term, axis=summed) if summed else term
         if order[last] == last:
-            term = library.where(is_diagonal, term[..., None], library.zeros_like(total))
+            term = library.where(is_diagonal, term[..., None], 0.0 * term[..., None])
         else:
             term = library.matrix_transpose(term)  # its row is the last index
         total = total + _sign(order) * term
