@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import plain
+from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import dtype_name, dtype_of, is_array, lowest
+from oxigrad.ops.backends import dtype_name, dtype_of, is_array, lowest, namespace, on_host
 from oxigrad.ops.core import primitives as ops
 
 
@@ -145,6 +145,50 @@ def digamma_rise(x: Array, by: Array) -> Array:
         half, ops.polygamma(1.0, ops.subtract(middle, apart)) + ops.polygamma(1.0, ops.add(middle, apart))
     )
     return ops.where(near, integral, ops.subtract(ops.digamma(ops.add(x, by)), ops.digamma(x)))
+
+
+def clipped(x: Array, low: Array | None, high: Array | None) -> Array:
+    """``x`` between the bounds. Of equal bounds, that on the side of ``x`` has the derivative, as when they are apart."""
+    above = x if low is None else ops.maximum(x, low)
+    result = above if high is None else ops.minimum(above, high)
+    is_recorded = any(isinstance(bound, Variable) and plain(bound) is not None for bound in (low, high))
+    if low is None or high is None or not is_recorded:  # no bound has a derivative, or it is a symbol of an update rule
+        return result
+    middle = 0.5 * x + (0.25 * low + 0.25 * high)
+    point = ops.where(x < low, low, ops.where(x > high, high, middle))
+    return ops.where(low == high, point, result)
+
+
+def rgamma_away(x: Array) -> Array:
+    """`rgamma` away from its zeros. The derivative is that of an exponential, as the square of the reciprocal may overflow."""
+    logarithm, bare = ops.gammaln(ops.minimum(x, 1e4)), plain(x)
+    # By the logarithm where the gamma function overflows; zero at infinity.
+    is_large = ops.logical_and(bare > 1.0, ops.gamma(bare) == math.inf)
+    value = ops.where(is_large, ops.exp(-plain(logarithm)), ops.reciprocal(ops.gamma(bare)))
+    return value * ops.exp(plain(logarithm) - logarithm)
+
+
+def infinite_mean(x: Array, axis: ops.Axis, b: Array | None) -> tuple[Array, Array] | None:
+    """The mean of the elements that equal an infinite largest one, and before it where there are such: they share a derivative.
+
+    None where no element is known to be so. Terms of weights ``b`` of both signs, or of zeros, are left out.
+    """
+    bare = plain(x)
+    if not hasattr(bare, "shape"):
+        return (True, x) if b is None and math.isinf(bare) else None
+    library = namespace(bare)
+    largest = library.max(bare, axis=axis, keepdims=True)
+    is_infinite = library.isinf(largest)
+    if on_host(largest) and not bool(library.any(is_infinite)):
+        return None
+    weights = ops.where(bare == largest, 1.0 if b is None else plain(b), ops.zeros_like(bare))
+    total = ops.sum(weights, axis=axis, keepdims=True)
+    is_infinite = ops.logical_and(
+        is_infinite, ops.logical_and(ops.min(weights, axis=axis, keepdims=True) >= 0.0, total > 0.0)
+    )
+    is_term = ops.logical_and(is_infinite, weights > 0.0)
+    weights = ops.where(is_term, weights / ops.where(is_infinite, total, 1.0), 1.0)
+    return is_infinite, ops.sum(ops.where(is_term, weights * x, 0.0), axis=axis, keepdims=True)
 
 
 # --- logarithms of distribution functions that underflow ---------------------------------------------------------------

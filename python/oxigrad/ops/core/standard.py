@@ -26,6 +26,7 @@ from oxigrad.ops.backends import (
 )
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite, of_numpy
+from oxigrad.ops.core.guarded import clipped
 from oxigrad.ops.core.primitives import (
     Axis,
     along,
@@ -98,18 +99,7 @@ def _in_native_order(function: F) -> F:
 @composite
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
     """``x`` clipped to ``[min, max]``; at a bound the gradient is shared evenly with the bound."""
-    above = x if min is None else ops.maximum(x, min)
-    clipped = above if max is None else ops.minimum(above, max)
-    if min is None or max is None or not (_is_recorded(min) or _is_recorded(max)):
-        return clipped
-    # Of equal bounds, that on the side of ``x`` has the gradient, as when they are apart.
-    middle = 0.5 * x + (0.25 * min + 0.25 * max)
-    return ops.where(min == max, ops.where(x < min, min, ops.where(x > max, max, middle)), clipped)
-
-
-def _is_recorded(x: Any) -> bool:
-    """Whether ``x`` is a variable with a value, so not the symbol of an update rule."""
-    return isinstance(x, Variable) and plain(x) is not None
+    return clipped(x, min, max)
 
 
 @composite

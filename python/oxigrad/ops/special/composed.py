@@ -8,12 +8,12 @@ from typing import Any
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_complex, namespace, on_host
+from oxigrad.ops.backends import is_complex, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, xlogy
+from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, infinite_mean, rgamma_away, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -169,16 +169,7 @@ def rgamma(x: Array, /) -> Array:
     # A root of zero, where the derivative overflows.
     is_steep = ops.logical_and(ops.logical_and(is_pole, x == nearest), gamma(1.0 - plain(x)) == math.inf)
     near = lambda x: branch(is_steep, lambda x: ops.sqrt(x - nearest) * sign, reflected, (x, nearest + 1.0, 0.0))  # noqa: E731
-    return branch(is_pole, near, _rgamma_away, (x, 0.0, 1.0))
-
-
-def _rgamma_away(x: Array) -> Array:
-    """`rgamma` away from its zeros. The derivative is that of an exponential, as the square of the reciprocal may overflow."""
-    logarithm, bare = gammaln(ops.minimum(x, 1e4)), plain(x)
-    # By the logarithm where the gamma function overflows; zero at infinity.
-    is_large = ops.logical_and(bare > 1.0, gamma(bare) == math.inf)
-    value = ops.where(is_large, ops.exp(-plain(logarithm)), ops.reciprocal(gamma(bare)))
-    return value * ops.exp(plain(logarithm) - logarithm)
+    return branch(is_pole, near, rgamma_away, (x, 0.0, 1.0))
 
 
 def xlog1py(x: Array, y: Array, /) -> Array:
@@ -432,7 +423,7 @@ def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_s
     """
     if b is not None:
         x = x + ops.zeros_like(b * x)  # of the common shape, along whose axes is summed
-    limit = None if return_sign else _infinite_mean(x, axis, b)
+    limit = None if return_sign else infinite_mean(x, axis, b)
     x = x if limit is None else ops.where(limit[0], 0.0, x)
     largest = _largest(x, axis)
     powers = ops.exp(x - largest) if b is None else b * ops.exp(x - largest)
@@ -441,29 +432,6 @@ def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_s
     logarithm = ops.log(ops.abs(total) if return_sign else total) + largest
     logarithm = ops.reshape(logarithm if limit is None else ops.where(*limit, logarithm), shape)
     return (logarithm, ops.reshape(ops.sign(total), shape)) if return_sign else logarithm
-
-
-def _infinite_mean(x: Array, axis: Axis, b: Array | None) -> tuple[Array, Array] | None:
-    """Where the largest element is infinite, and the mean of those that equal it: they share the derivative, as in `logaddexp`.
-
-    None where no element is known to be so. Terms of weights ``b`` of both signs, or of zeros, are left out.
-    """
-    bare = plain(x)
-    if not hasattr(bare, "shape"):
-        return (True, x) if b is None and math.isinf(bare) else None
-    library = namespace(bare)
-    largest = library.max(bare, axis=axis, keepdims=True)
-    is_infinite = library.isinf(largest)
-    if on_host(largest) and not bool(library.any(is_infinite)):
-        return None
-    weights = ops.where(bare == largest, 1.0 if b is None else plain(b), ops.zeros_like(bare))
-    total = ops.sum(weights, axis=axis, keepdims=True)
-    is_infinite = ops.logical_and(
-        is_infinite, ops.logical_and(ops.min(weights, axis=axis, keepdims=True) >= 0.0, total > 0.0)
-    )
-    is_term = ops.logical_and(is_infinite, weights > 0.0)
-    weights = ops.where(is_term, weights / ops.where(is_infinite, total, 1.0), 1.0)
-    return is_infinite, ops.sum(ops.where(is_term, weights * x, 0.0), axis=axis, keepdims=True)
 
 
 @scipy_signature("x, axis=None")

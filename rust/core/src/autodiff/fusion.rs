@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::view::ArrayView;
-use crate::autodiff::mask::{Masked, Zeros};
+use crate::autodiff::mask::Zeros;
 use crate::autodiff::rule::Rule;
 use crate::autodiff::tape::{self, Value as _, View};
 use crate::error;
@@ -83,6 +83,17 @@ pub enum Cotangent<V> {
     Deferred(Rc<Deferred<V>>),
     /// A cotangent that is zero where an op did not select what it belongs to.
     Masked(Box<Masked<V>>),
+}
+
+/// A cotangent, and where it is zero.
+#[derive(Debug)]
+pub struct Masked<V> {
+    /// The cotangent.
+    pub cotangent: Cotangent<V>,
+    /// Its zeros.
+    pub zeros: Rc<Zeros<V>>,
+    /// Whether rules may have computed other numbers there, which are still to be replaced by zeros.
+    pub is_pending: bool,
 }
 
 /// A node of a program, and its value once that has run.

@@ -3,32 +3,18 @@
 //! These zeros stay zero through the rules behind, also where the derivative is infinite: forwards, the tangent of what was not
 //! selected is dropped. A zero that a rule computes is no such zero, as its own derivative need not be zero.
 
-use std::rc::Rc;
-
-use super::fusion::Cotangent;
 use super::tape::{Value, View};
 use crate::op::{Elementwise, Op};
 
-/// Where the cotangent of an argument that was not selected is zero.
+/// The zeros of the cotangent of an argument that was not selected.
 #[derive(Debug)]
 pub enum Zeros<V> {
-    /// Where the condition holds.
+    /// Zeros where the condition holds.
     If(V),
-    /// Where the condition does not hold.
+    /// Zeros where the condition does not hold.
     Unless(V),
-    /// Where the first value is less than the second.
+    /// Zeros where the first value is less than the second.
     Less(V, V),
-}
-
-/// A cotangent, and where it is zero.
-#[derive(Debug)]
-pub struct Masked<V> {
-    /// The cotangent.
-    pub cotangent: Cotangent<V>,
-    /// Where it is zero.
-    pub zeros: Rc<Zeros<V>>,
-    /// Whether rules may have computed other numbers there, which are still to be replaced by zeros.
-    pub is_pending: bool,
 }
 
 /// The conditions under which an elementwise op selects another argument than this: the positions of the smaller and of the
@@ -66,7 +52,7 @@ pub(super) fn is_unselected<V: Value, A>(op: Op, which: usize, entry: &View<'_, 
     }
 }
 
-/// Where an entry selects another argument than this; `None` for an op that selects none.
+/// The zeros of an argument, where an entry selects another; `None` for an op that selects none.
 pub fn unselected<V: Value, A>(
     op: Op,
     which: usize,

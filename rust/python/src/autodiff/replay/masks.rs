@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use oxigrad_core::autodiff::mask::{Masked, Zeros, unselected};
+use oxigrad_core::autodiff::fusion::Masked;
+use oxigrad_core::autodiff::mask::{Zeros, unselected};
 use oxigrad_core::autodiff::replay::Host as _;
 use oxigrad_core::autodiff::tape::{Origin, Value as _};
 use oxigrad_core::op::{Elementwise, Op, Structured};
@@ -18,26 +19,14 @@ use crate::autodiff::graph::tape::CotangentType;
 use crate::autodiff::graph::variable::plain;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::fusion::{Cotangent, NumpyArrays, known};
-use crate::autodiff::replay::reverse::PythonHost;
+use crate::autodiff::replay::reverse::{Mask, PulledZeros, PythonHost};
 use crate::autodiff::vjp_rules::{Derivative, Row};
 use crate::callbacks;
 use crate::prelude::*;
 
-type Mask = Rc<Zeros<Value>>;
-
-/// Where the cotangent that a rule gives is zero, before it is unbroadcast.
-pub enum PulledZeros {
-    /// Nowhere.
-    None,
-    /// Everywhere.
-    All,
-    /// Where the mask has it.
-    Some(Mask),
-}
-
 impl<'py> PythonHost<'py> {
-    /// Where the rule of an elementwise op gives zero, by the op, which selects another argument, and by the mask of the
-    /// cotangent. The mask of the cotangent of a structured op.
+    /// The zeros that the rule of an elementwise op gives: by the op, which selects another argument, and by the mask of the
+    /// cotangent. The mask of the cotangent, for a structured op.
     pub fn pulled_zeros(&mut self, entry: &Entry<'_>, which: usize, cotangent: &Cotangent) -> PyResult<PulledZeros> {
         let before = if let Cotangent::Masked(masked) = cotangent { Some(masked.zeros.clone()) } else { None };
         let Origin::Op(op) = entry.origin else { return Ok(PulledZeros::None) };
@@ -263,7 +252,7 @@ impl<'py> PythonHost<'py> {
         record(py, Op::Elementwise(Elementwise::Where), &args, None).map(Value::from)
     }
 
-    /// Where sums of ones and zeros are zero.
+    /// The zeros of sums of ones and zeros.
     fn zeros_of(&mut self, live: &Cotangent) -> PyResult<Mask> {
         let args = [self.resolve(live)?.object(self.py), PyFloat::new(self.py, 0.0).into_any()];
         let equal = record(self.py, Op::Elementwise(Elementwise::Equal), &args, None)?;
