@@ -192,8 +192,16 @@ def test_axes_and_trees() -> None:
         (lambda: ox.vmap(lambda x: W[x])(np.arange(3)), TypeError, "xp.take"),
         (lambda: ox.vmap(lambda x: np.asarray(x))(X), TypeError, "does not turn into an array"),
         (lambda: ox.vmap(lambda x: float(x[0]))(X), TypeError, "not one number"),
-        (lambda: ox.vmap(np.nonzero)(X > 0.0), TypeError, "nonzero: the results of the examples differ in their shapes"),
-        (lambda: ox.vmap(lambda n: xp.fft.idct(X, n=n))(np.arange(1, 4)), TypeError, "idct: the results .* differ in their shapes"),
+        (
+            lambda: ox.vmap(np.nonzero)(X > 0.0),
+            TypeError,
+            "nonzero: the results of the examples differ in their shapes",
+        ),
+        (
+            lambda: ox.vmap(lambda n: xp.fft.idct(X, n=n))(np.arange(1, 4)),
+            TypeError,
+            "idct: the results .* differ in their shapes",
+        ),
         (lambda: ox.vmap(lambda x: x.__setitem__(0, 1.0))(X), TypeError, "immutable"),
         (lambda: ox.vmap(3), TypeError, "vmap: found 3, expected a function"),
     ],

@@ -33,10 +33,7 @@ ROUGH = {"roots"}
 
 
 FORMS = [
-    form
-    for section in SECTIONS
-    for form in section.forms
-    if not form.refused and form.name not in UNDETERMINED | JUMPS
+    form for section in SECTIONS for form in section.forms if not form.refused and form.name not in UNDETERMINED | JUMPS
 ]
 
 

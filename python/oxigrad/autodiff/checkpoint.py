@@ -128,9 +128,7 @@ def _one_by_one(
     call = FunctionCall(f, tuple(args), dict(named), f, takes_batches=False)
     pull, push = _rules(f, call)
     pull_each = _each(lambda g, y, values: pull(primitives.TupleCotangent(g), y, values))
-    return call.record(
-        call.outputs, lambda g, y, values: pull_each(dict(g), tuple(y), tuple(values)), _each(push)
-    )
+    return call.record(call.outputs, lambda g, y, values: pull_each(dict(g), tuple(y), tuple(values)), _each(push))
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., Any]:

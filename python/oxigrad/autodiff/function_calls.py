@@ -217,4 +217,6 @@ def _stacked(f: Callable[..., Any], results: Sequence[Any], level: int) -> Any:
 def _refused(f: Callable[..., Any], what: str, values: Sequence[Any]) -> UnbatchedError:
     name = getattr(f, "__name__", "a function")
     shown = ", ".join(map(str, dict.fromkeys(map(str, values))))
-    return UnbatchedError(f"vmap: {name}: the results of the examples differ in their {what}: found {shown}, expected the same")
+    return UnbatchedError(
+        f"vmap: {name}: the results of the examples differ in their {what}: found {shown}, expected the same"
+    )

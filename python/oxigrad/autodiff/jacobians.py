@@ -8,9 +8,9 @@ from typing import Any, Literal
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, P, Tree
+from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import is_numeric, tangent_dtype
-from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp
 from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives

@@ -151,7 +151,11 @@ def eig(a: Any) -> Any:
     """Eigenvalues and eigenvectors: real where all eigenvalues of a real matrix are, as NumPy has it."""
     eigenvalues, vectors = linalg.eig(array(a))
     are_real = _are_real(a, eigenvalues)
-    return linalg.EigResult(ops.real(eigenvalues), ops.real(vectors)) if are_real else linalg.EigResult(eigenvalues, vectors)
+    return (
+        linalg.EigResult(ops.real(eigenvalues), ops.real(vectors))
+        if are_real
+        else linalg.EigResult(eigenvalues, vectors)
+    )
 
 
 @shaped

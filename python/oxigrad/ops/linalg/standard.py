@@ -16,7 +16,6 @@ from oxigrad.ops.backends import (
     device_of,
     has_variable,
     holds_variable,
-    is_complex,
     is_of_vmap,
     namespace,
     size_of,

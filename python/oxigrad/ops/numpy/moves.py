@@ -12,7 +12,16 @@ import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import UnbatchedError, array_of, batched_of, dtype_of, has_variable, is_array, namespace, strip
+from oxigrad.ops.backends import (
+    UnbatchedError,
+    array_of,
+    batched_of,
+    dtype_of,
+    has_variable,
+    is_array,
+    namespace,
+    strip,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
