@@ -40,10 +40,12 @@ def copying(f: Function) -> Function:
     return lambda *args: f(*(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args))
 
 
-def calls(section: Section, form: Form) -> Iterator[tuple[str, str, Function, tuple[Any, ...], Function]]:
-    """The calls of a form in each space: the space, the text, the function, its arguments, and the reference."""
+def calls(
+    section: Section, form: Form, most: int | None = None
+) -> Iterator[tuple[str, str, Function, tuple[Any, ...], Function]]:
+    """The calls of a form in each space, ``most`` of them: the space, the text, the function, its arguments, and the reference."""
     for title, space in section.spaces.items():
-        for call in form.calls:
+        for call in form.calls[:most]:
             if not isinstance(call, str):
                 continue
             f, args = compiled(call, {**space, "xp": xp})
