@@ -122,7 +122,9 @@ def test_checkpoints_nested_300_deep_by_the_limit_of_python() -> None:
 
 def test_checkpoints_nested_too_deep_say_so_once() -> None:
     for differentiate in (lambda g: ox.grad(g)(0.5), lambda g: ox.jvp(g, (0.5,), (1.0,))):
-        with pytest.raises(RecursionError, match="checkpoints inside of checkpoints .* raise sys.setrecursionlimit") as found:
+        with pytest.raises(
+            RecursionError, match="checkpoints inside of checkpoints .* raise sys.setrecursionlimit"
+        ) as found:
             differentiate(nested(1200))
         assert str(found.value).count("checkpoints inside of checkpoints") == 1
     assert ox.grad(nested(20))(0.5) == math.cos(0.5)

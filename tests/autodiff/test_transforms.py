@@ -291,6 +291,9 @@ class TestArgumentsAsUsersGiveThem:
             assert transform(f, 1, argnames=["scale"])(3.0, 5.0, scale=2.0) == (36.0, 180.0)
         assert ox.value_and_grad(f, argnames="scale")(3.0, scale=2.0) == (72.0, 72.0)
         assert float(ox.hessian(f, argnames="scale")(3.0, scale=2.0)) == 36.0
-        assert ox.vmap(ox.grad(f, argnames="scale"))(np.array([3.0, 1.0]), scale=np.array([2.0, 1.0])).tolist() == [72.0, 4.0]
+        assert ox.vmap(ox.grad(f, argnames="scale"))(np.array([3.0, 1.0]), scale=np.array([2.0, 1.0])).tolist() == [
+            72.0,
+            4.0,
+        ]
         with pytest.raises(ValueError, match="found an argument in both"):
             ox.grad(f, 0, argnames=("x", "scale"))

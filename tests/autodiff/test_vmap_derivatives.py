@@ -341,16 +341,13 @@ def test_every_form_is_that_of_each_example_or_refused() -> None:
 @pytest.mark.parametrize(
     ("f", "name"),
     [
-        (lambda x: xp.interp(x, np.arange(3.0), np.arange(3.0)), "interp"),
-        (lambda x: np.interp(x, np.arange(3.0), np.arange(3.0)), "interp"),
-        (lambda x: xp.quantile(np.arange(3.0), x / 4.0), "quantile"),
         (lambda x: ox.scipy.root(lambda y: y - x, np.zeros(3)).x, "root"),
         (lambda x: ox.scipy.minimize(lambda y: xp.sum((y - x) ** 2), np.zeros(3)).x, "minimize"),
         (lambda x: ox.scipy.least_squares(lambda y: y - x, np.zeros(3)).x, "least_squares"),
     ],
 )
 def test_a_function_without_a_batching_rule_is_refused_by_name(f: Callable[..., Any], name: str) -> None:
-    with pytest.raises(TypeError, match=rf"vmap: (np\.)?{name} has no batching rule"):
+    with pytest.raises(TypeError, match=f"vmap: {name} has no batching rule"):
         ox.vmap(f)(np.array([[1.0, 2.0, 0.1], [3.0, 0.5, 2.0]]))
 
 

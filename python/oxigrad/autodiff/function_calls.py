@@ -214,9 +214,9 @@ def _stacked(f: Callable[..., Any], results: Sequence[Any], level: int) -> Any:
     return Batched(level, xp.stack(arrays))
 
 
-def _refused(f: Callable[..., Any], what: str, found: Sequence[Any]) -> UnbatchedError:
+def _refused(f: Callable[..., Any], what: str, values: Sequence[Any]) -> UnbatchedError:
     name = getattr(f, "__name__", "a function")
-    shown = ", ".join(map(str, dict.fromkeys(map(str, found))))
+    shown = ", ".join(map(str, dict.fromkeys(map(str, values))))
     return UnbatchedError(
         f"vmap: {name}: the results of the examples differ in their {what}: found {shown}, expected the same"
     )

@@ -250,7 +250,7 @@ def value_and_grad(
     """A function that returns the value of the scalar function ``f`` and its gradient.
 
     The gradient has the structure of the argument ``argnums``, the first one by default, or is a tuple of such trees where
-    ``argnums`` is a tuple; ``argnames`` names parameters instead. With both it is a tuple, of ``argnums`` first. Arguments may be given by name. Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
+    ``argnums`` is a tuple; ``argnames`` names parameters instead, keyword-only ones too. With both it is a tuple, of ``argnums`` first. Arguments may be given by name. Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
     (functions, flags, integers, and fields that `oxigrad.field` marks as not trainable) are copied to the gradient. A
     Python ``int`` that is a whole argument counts as a float, and an integer array as one of the library's default dtype. An array with two key paths has a gradient at each, with respect
     to that occurrence alone; the two gradients are different arrays, which an optimizer sums. With ``has_aux``, ``f`` returns

@@ -22,12 +22,12 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     that are the same for all examples are repeated, unless their axis is None. ``f`` sees arrays without the axis of the examples. Each
     operation is called once, with a leading axis. Called for each example are indexing by a key that depends on it, functions with a
     rule of the user's, `implicit` among them, functions of other libraries, those that SciPy computes unless they are elementwise,
-    and checkpoints inside of a further derivative. The transforms compose in any order: ``vmap(grad(f))`` has a gradient a
+    those that read values or have no batching rule, and checkpoints inside of a further derivative. The transforms compose in any order: ``vmap(grad(f))`` has a gradient a
     example.
 
     Raises `ShapeError` where the axes of examples differ in size or do not exist, `StructureError` where ``in_axes`` or
-    ``out_axes`` does not match, `ValueError` where no argument is mapped, and `TypeError` for an operation without a batching
-    rule, and for a branch on a batched value.
+    ``out_axes`` does not match, `ValueError` where no argument is mapped, and `TypeError` for a branch on a batched value,
+    and for a function whose results differ between the examples in more than their elements.
 
     >>> import numpy as np
     >>> vmap(lambda x, y: x @ y)(np.ones((3, 2)), np.ones((3, 2)))

@@ -13,7 +13,7 @@ from oxigrad import xp
 from oxigrad._core import ShapeError, Variable, elementwise_functions, plain, record
 from oxigrad._typing import Array
 from oxigrad.autodiff.rules.jvp_rules import LINEAR, shifted_reduction
-from oxigrad.ops.backends import examples_of, is_array, is_batched, namespace
+from oxigrad.ops.backends import UnbatchedError, examples_of, is_array, is_batched, namespace
 from oxigrad.ops.core import primitives
 
 # The array arguments of an op, with a leading axis where the flag is set; its attributes; the number of examples.
@@ -62,6 +62,12 @@ def _linear(name: str, values: list[Any], named: dict[str, Any], level: int) -> 
         _indexed(name, values[0][at, ...], {key: _example(value, level, at) for key, value in named.items()})
         for at in examples_of(values[0])
     ]
+    shapes = sorted({tuple(example.shape) for example in each})
+    if len(shapes) > 1:
+        shown = ", ".join(map(str, shapes))
+        raise UnbatchedError(
+            f"vmap: {name}: the results of the examples differ in their shapes: found {shown}, expected the same"
+        )
     return xp.stack(each)
 
 
