@@ -21,10 +21,10 @@ class _Of2(_Ufunc, Protocol):
 from oxigrad.ops import fft as fft, integrate as integrate, linalg as linalg, ndimage as ndimage, signal as signal, spatial as spatial, special as special, stats as stats
 from oxigrad.ops.core.dtypes import can_cast as can_cast, finfo as finfo, iinfo as iinfo, isdtype as isdtype, result_type as result_type
 from oxigrad.ops.core.indexed_update import At as _at
-from oxigrad.ops.core.primitives import astype as astype, broadcast_to as broadcast_to, concat as concat, conjugate as conjugate, expand_dims as expand_dims, flip as flip, matmul as matmul, matrix_transpose as matrix_transpose, max as max, mean as mean, min as min, ones_like as ones_like, permute_dims as permute_dims, ravel as ravel, reshape as reshape, squeeze as squeeze, stack as stack, sum as sum, take_along_axis as take_along_axis, zeros_like as zeros_like
+from oxigrad.ops.core.primitives import astype as astype, broadcast_to as broadcast_to, concat as concat, conjugate as conjugate, expand_dims as expand_dims, flip as flip, matmul as matmul, matrix_transpose as matrix_transpose, max as max, mean as mean, min as min, permute_dims as permute_dims, ravel as ravel, reshape as reshape, squeeze as squeeze, stack as stack, sum as sum, take_along_axis as take_along_axis
 from oxigrad.ops.core.products import convolve as convolve, cross as cross, diag as diag, diagonal as diagonal, dot as dot, einsum as einsum, inner as inner, kron as kron, outer as outer, tensordot as tensordot, trace as trace, vdot as vdot, vecdot as vecdot
 from oxigrad.ops.core.sets import unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse, unique_values as unique_values
-from oxigrad.ops.core.standard import asarray as asarray, broadcast_arrays as broadcast_arrays, clip as clip, copysign as copysign, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, diff as diff, full as full, full_like as full_like, linspace as linspace, meshgrid as meshgrid, moveaxis as moveaxis, prod as prod, repeat as repeat, roll as roll, sort as sort, std as std, take as take, tile as tile, tril as tril, triu as triu, unstack as unstack, var as var
+from oxigrad.ops.core.standard import asarray as asarray, broadcast_arrays as broadcast_arrays, clip as clip, copysign as copysign, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, diff as diff, linspace as linspace, meshgrid as meshgrid, moveaxis as moveaxis, prod as prod, repeat as repeat, roll as roll, sort as sort, std as std, take as take, tile as tile, tril as tril, triu as triu, unstack as unstack, var as var
 from oxigrad.ops.numpy.extras import angle as angle, array_split as array_split, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, column_stack as column_stack, copy as copy, cumprod as cumprod, cumsum as cumsum, deg2rad as deg2rad, dsplit as dsplit, dstack as dstack, exp2 as exp2, fabs as fabs, fliplr as fliplr, flipud as flipud, float_power as float_power, fmax as fmax, fmin as fmin, gradient as gradient, hsplit as hsplit, hstack as hstack, nan_to_num as nan_to_num, partition as partition, rad2deg as rad2deg, real_if_close as real_if_close, rollaxis as rollaxis, rot90 as rot90, sinc as sinc, split as split, swapaxes as swapaxes, vsplit as vsplit, vstack as vstack
 from oxigrad.ops.numpy.padding import pad as pad
 
@@ -228,6 +228,10 @@ def fromiter(iter: Any, dtype: Dtype, count: Any = -1, *, like: Any = None) -> A
 def frompyfunc(func: Any, /, nin: Any, nout: Any, **kwargs: Any) -> Array: ...
 def fromregex(file: Any, regexp: Any, dtype: Dtype, encoding: Any = None) -> Array: ...
 def fromstring(*args: Any, **named: Any) -> Array: ...
+def full(shape: Any, fill_value: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
+    """An array filled with one number, which may be a variable."""
+def full_like(x: Any, /, fill_value: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
+    """An array of the shape and dtype of ``x``, filled with one number, which may be a variable."""
 def gamma(x: Any, /) -> Array:
     """The gamma function of each element. Recorded on the tape of its arguments."""
 def gammainc(x1: Any, x2: Any, /) -> Array:
@@ -398,6 +402,8 @@ object_: Dtype
 from numpy import ogrid as ogrid
 def ones(shape: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of a shape, filled with ones."""
+def ones_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Array:
+    """Ones of the shape of ``x``: a plain array, and inside of a transform a variable that takes assignments."""
 def packbits(a: Any, /, axis: Any = None, bitorder: str = 'big') -> Array: ...
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear', keepdims: _bool = False, *, weights: Any = None) -> Array: ...
 pi: float
@@ -539,6 +545,8 @@ def yn(x1: Any, x2: Any, /) -> Array:
     """The Bessel function of the second kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape of its arguments."""
 def zeros(shape: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of a shape, filled with zeros."""
+def zeros_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Array:
+    """Zeros of the shape of ``x``: a plain array, and inside of a transform a variable that takes assignments."""
 
 __array_api_version__: str
 def __array_namespace_info__() -> Any: ...

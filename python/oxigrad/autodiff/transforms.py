@@ -86,9 +86,7 @@ class Recording:
         self._argnums = argnums
         self.tape = tape
         self.watched = watched
-        self.aux = None
-        if has_aux:
-            result, self.aux = self._pair(result)
+        result, self.aux = self._pair(result) if has_aux else (result, None)
         self.value, self.outputs, self.structure = self._split(result)
 
     @classmethod
@@ -115,9 +113,11 @@ class Recording:
         return result[0], self._split(result[1])[0]
 
     def _split(self, result: Any) -> tuple[Any, list[Variable | None], tree.Structure]:
+        result = _core.value_of_constant(result)
         if isinstance(result, Variable) and self.tape.owns(result):
             return result.value, [result], _LEAF
         leaves, structure = tree.flatten(result)
+        leaves = [*map(_core.value_of_constant, leaves)]
         variables = [leaf if isinstance(leaf, Variable) and self.tape.owns(leaf) else None for leaf in leaves]
         values = [
             leaf if variable is None else variable.value for leaf, variable in zip(leaves, variables, strict=True)

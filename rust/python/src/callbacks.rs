@@ -100,7 +100,7 @@ callbacks! {
     dtype_of;
     /// `(array)`: a hash of the contents of an array in host memory, or `None`.
     fingerprint;
-    /// `(name, args, named, is_operator)`: an op of which an argument is of no array library; NotImplemented for an operator that is to be
+    /// `(name, args, named, is_operator)`: an op of which an argument is of no array library; `NotImplemented` for an operator that is to be
     /// left to the other operand, or an op that takes any object.
     foreign;
     /// `(value, spec)`: a number as text.

@@ -441,10 +441,10 @@ def eye_like(x: Array, /) -> Array:
 
 
 def zeros_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
-    """Zeros of the shape of ``x``: a plain array."""
+    """Zeros of the shape of ``x``: a plain array, and inside of a transform a variable that takes assignments."""
     return blank_like("zeros_like", x, dtype, device)
 
 
 def ones_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
-    """Ones of the shape of ``x``: a plain array."""
+    """Ones of the shape of ``x``: a plain array, and inside of a transform a variable that takes assignments."""
     return blank_like("ones_like", x, dtype, device)
