@@ -13,7 +13,7 @@ import oxigrad as ox
 from libraries import host
 from oxigrad import optim
 from oxigrad.ops.backends import is_array
-from oxigrad.optim import Slot
+from oxigrad.rules.core.slots import Slot
 
 BAD = (np.nan, np.inf, -np.inf)
 

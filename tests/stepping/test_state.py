@@ -16,7 +16,7 @@ import pytest
 import oxigrad as ox
 from libraries import host
 from oxigrad import optim, schedules
-from oxigrad.optim import Slot
+from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.state import state_dict
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -19,7 +19,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim
-from oxigrad.optim import Slot
+from oxigrad.rules.core.slots import Slot
 
 
 def good() -> dict[str, Any]:
