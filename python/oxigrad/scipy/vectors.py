@@ -27,7 +27,8 @@ class Vectors:
     """
 
     start: np.ndarray
-    reads_variables = False
+    unravel: Callable[[Any], Any]
+    reads_variables: bool = False
 
     def __init__(self, x0: Tree) -> None:
         x0 = tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, x0)

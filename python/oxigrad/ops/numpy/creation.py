@@ -105,7 +105,9 @@ def _like(name: str) -> Callable[..., Any]:
     return like
 
 
-empty_like, ones_like, zeros_like = map(_like, ("empty_like", "ones_like", "zeros_like"))
+empty_like: Callable[..., Any] = _like("empty_like")
+ones_like: Callable[..., Any] = _like("ones_like")
+zeros_like: Callable[..., Any] = _like("zeros_like")
 
 
 def arange(
