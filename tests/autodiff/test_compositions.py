@@ -1,6 +1,6 @@
 """Functions with plain results under every composition of transforms, and under both names: the results of the same call without.
 
-The first call of each function: `tests/fuzz/test_compositions.py` draws from all calls of all functions.
+The first call of each function: `tests/fuzz/test_names_in_transforms.py` draws from all calls of all functions.
 """
 
 from __future__ import annotations

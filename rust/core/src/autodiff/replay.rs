@@ -88,7 +88,7 @@ impl<V: Value, A> Tape<V, A> {
         let view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
         if let Some(modulus) = self.squared_modulus(op, view.args, asked_for_ops, host) {
-            return host.with_squares(|host| self.pull_square(&self.view(modulus), cotangent, sums, host));
+            return host.with_squares(|host| Self::pull_square(&self.view(modulus), cotangent, sums, host));
         }
         if matches!(op, Op::Structured(_))
             && let Some(pulled) = host.pull_together(&view, cotangent)?

@@ -43,7 +43,6 @@ impl<V: Value, A> Tape<V, A> {
 
     /// The square of a modulus is smooth where the modulus is zero: its cotangents skip the entry of the modulus.
     pub(super) fn pull_square<H: Host<V, A>>(
-        &self,
         modulus: &View<'_, V, A>,
         cotangent: &H::Flow,
         sums: &mut [H::Flow],

@@ -1,7 +1,7 @@
 """Random changes between steps of optimizers for PyTorch: each step is that of PyTorch's class after the same changes.
 
 The test goes through a fixed number of seeds, or with ``--fuzz-seconds=N`` through new ones for N seconds.
-``PYTHONPATH=tests/tables python tests/fuzz/test_groups.py SEED`` runs one seed.
+``PYTHONPATH=tests/tables python tests/fuzz/test_replaced_groups.py SEED`` runs one seed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def fault(seed: int) -> str | None:
     try:
         torch.testing.assert_close(trained(ours, seed, log), expected, rtol=1e-8, atol=1e-10, equal_nan=True)
     except Exception as error:  # noqa: BLE001 - any is a fault
-        return f"PYTHONPATH=tests/tables python tests/fuzz/test_groups.py {seed}: {error}\n  {', '.join(log)}"
+        return f"PYTHONPATH=tests/tables python tests/fuzz/test_replaced_groups.py {seed}: {error}\n  {', '.join(log)}"
     return None
 
 
