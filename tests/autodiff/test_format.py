@@ -71,7 +71,7 @@ def test_an_invalid_format_is_refused() -> None:
         return p - rate * g if f"{rate:.3f}" else p
 
     with pytest.raises(ox.RuleError, match="a rule cannot use the value"):
-        ox.optim.define(rule)
+        ox.optim.define(rule, elementwise=True)
 
 
 def test_round_is_the_namespace_s() -> None:

@@ -73,6 +73,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         average=_average(parts, renamed),
         domains={values[k][name]: domain for k, part in enumerate(parts) for name, domain in part.domains.items()},
         is_staged=True,
+        totals=tuple(function for part in parts[:until] for function in part.totals),
     )
 
 

@@ -50,7 +50,7 @@ class Rule:
     ``call`` is the function itself; where the rule ``is_staged``, a generator function that yields a `Total` for each total
     that is not supplied. ``shared`` are hyperparameters that another part of the chain declares. ``domains`` are the domains of
     the hyperparameters, by the annotations of the signature (see `oxigrad.rules.core.ranges`). ``average`` computes the average of
-    the parameters where no slot of that name holds it.
+    the parameters where no slot of that name holds it. ``totals`` are the functions that compute totals over all parameters.
     """
 
     name: str
@@ -64,6 +64,7 @@ class Rule:
     average: Formula | None = None
     domains: Mapping[str, ranges.Domain | None] = dataclasses.field(default_factory=dict)
     is_staged: bool = False
+    totals: tuple[Callable[..., Any], ...] = ()
 
     @functools.cached_property
     def numbers(self) -> list[str]:
@@ -246,6 +247,7 @@ def read(
         elementwise,
         average and Formula.of(average),
         ranges.domains(function, defaults),
+        totals=(function,) if "total" in supplied else (),
     )
 
 

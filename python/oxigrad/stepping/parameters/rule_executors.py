@@ -160,6 +160,7 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
     guards: list[tuple[str, Any]] = []
     if not leaves:
         return [], True
+    check_totals((leaf.path, leaf.rule) for leaf in leaves)
     operands = (x for leaf in leaves for x in leaf.operands())
     with rule_context([leaf.p for leaf in leaves], operands) as context:
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
@@ -179,6 +180,16 @@ def first_of_each_rule(named: Iterable[tuple[str, str]]) -> str:
     for path, rule in named:
         first.setdefault(rule, path)
     return ", ".join(f"{path} ({rule})" for rule, path in first.items())
+
+
+def check_totals(named: Iterable[tuple[str, Rule]]) -> None:
+    """Raises `RuleError` where rules of one step, with the paths of parameters, have different totals over all parameters."""
+    pairs = [*named]
+    if len({rule.totals for _, rule in pairs}) > 1:
+        raise RuleError(
+            f"{first_of_each_rule((path, rule.name) for path, rule in pairs)}: found rules with different totals over all "
+            "parameters in one step, expected the same totals in each, or separate optimizers"
+        )
 
 
 def _check_totals(leaves: Sequence[CalledLeaf], totals: Sequence[Any]) -> None:

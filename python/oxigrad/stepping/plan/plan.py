@@ -25,6 +25,7 @@ from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permute
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.assignment import Assignment, picker
@@ -138,6 +139,7 @@ class Plan(Assignment):
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
+        check_totals((p.text, rules[p.group]) for p in self.parameters)
         self.unite(leaves)
         for p in self.parameters:
             if p.executor.replaces and any(self._holds_gradients[i] for i in p.indices):

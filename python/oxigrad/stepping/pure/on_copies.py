@@ -17,7 +17,7 @@ from oxigrad.ops.backends import copied, detached, dtype_name, is_array, size_of
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.parameters.executor import executor_of
-from oxigrad.stepping.parameters.rule_executors import CalledLeaf, check_library, first_of_each_rule
+from oxigrad.stepping.parameters.rule_executors import CalledLeaf, check_library, check_totals, first_of_each_rule
 from oxigrad.stepping.plan.programs import ProgramTable, host_parameter, step_once
 
 Results = list[list[Any]]
@@ -65,6 +65,7 @@ def _is_known(value: Any) -> bool:
 
 def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Program"], seed: int) -> tuple[Results, Any]:
     """The new parameter and slots of each leaf, and whether the step was taken: True, or a Boolean array where there is a guard."""
+    check_totals((leaf.path, leaf.rule) for leaf in leaves)
     table: ProgramTable[list[float]] = ProgramTable()
     layout = [
         table.place(program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
