@@ -215,7 +215,11 @@ class Tape:
     def watch(self, value: Any, *, name: str | None = None) -> Variable:
         """A variable with this value, whose operations are recorded."""
     @overload
-    def gradient(self, target: Variable, sources: Variable, cotangent: Any = None, *, release: bool = False) -> Any: ...
+    def gradient(self, target: Variable, sources: Variable, cotangent: Any = None, *, release: bool = False) -> Any:
+        """The gradient of `target` with respect to each of `sources`, as a list; zeros where it does not depend on a
+        source; a source alone, a variable, gives its gradient alone. `target` must be a scalar unless `cotangent`, of its shape, gives the weights of its elements. With
+        `release`, memory is freed during the replay and the tape cannot be replayed again.
+        """
     @overload
     def gradient(
         self, target: Variable, sources: Sequence[Variable], cotangent: Any = None, *, release: bool = False

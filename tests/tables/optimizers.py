@@ -59,8 +59,9 @@ WHOLE = variants(elementwise=False)
 
 def slot_dtype_for(opt: Any, kind: str) -> str | None:
     """The dtype of moments as an option; None for an optimizer that has none, and refuses it, or that reads no codes."""
-    keeps = any(slot.is_moment for slot in opt._rule.slots)
-    return kind if keeps and (opt._rule.elementwise or not kind.endswith("bit")) else None
+    rule, absent = (opt._rule, ()) if isinstance(opt, type) else opt._rule_and_absent()
+    keeps = any(slot.is_moment and slot.name not in absent for slot in rule.slots)
+    return kind if keeps and (rule.elementwise or not kind.endswith("bit")) else None
 
 
 # The optimizer of each trajectory in tests/golden/measured_trajectories.json, which notes settings other than defaults.

@@ -70,13 +70,13 @@ class ChainedPartition(DeclaredAttributes, Partition):
         before, after = common[:at], common[at:]
         if options_set := inner._options():
             raise ValueError(f"partition: {', '.join(options_set)} must be set on the chain instead")
+        self._before = sum(len(part.parts) if isinstance(part, Chain) else 1 for part in before)
+        self._after = sum(len(part.parts) if isinstance(part, Chain) else 1 for part in after)
         super().__init__(
             {key: part and _chained(key, before, part, after) for key, part in inner.optimizers.items()}, **options
         )
         if not any(self._optimizers.values()):
             raise ValueError("chain: the partition freezes all parameters: expected an optimizer for a pattern")
-        self._before = sum(len(part.parts) if isinstance(part, Chain) else 1 for part in before)
-        self._after = sum(len(part.parts) if isinstance(part, Chain) else 1 for part in after)
 
     @property
     def name(self) -> str:

@@ -186,8 +186,8 @@ def is_foreign(value: Any) -> bool:
     >>> is_foreign(array.array("d", [1.0])), is_foreign(np.ones(3)), is_foreign([1.0])
     (True, False, False)
     """
-    kind, own = type(value), (_core.Variable, _core.BatchLevel)
-    if kind is np.ndarray or id(kind) in _entries or isinstance(value, (*own, list, tuple, str, type(None))):
+    kind, variables = type(value), (_core.Variable, _core.BatchLevel)
+    if kind is np.ndarray or id(kind) in _entries or isinstance(value, (*variables, list, tuple, str, type(None))):
         return False
     try:
         return _remembered(value) is None

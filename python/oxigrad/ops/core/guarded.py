@@ -151,8 +151,9 @@ def clipped(x: Array, low: Array | None, high: Array | None) -> Array:
     """``x`` between the bounds. Of equal bounds, that on the side of ``x`` has the derivative, as when they are apart."""
     above = x if low is None else ops.maximum(x, low)
     result = above if high is None else ops.minimum(above, high)
-    is_recorded = any(isinstance(bound, Variable) and plain(bound) is not None for bound in (low, high))
-    if low is None or high is None or not is_recorded:  # no bound has a derivative, or it is a symbol of an update rule
+    # The value of a variable is an array or a number; that of a symbol of an update rule is the symbol.
+    is_recorded = any(isinstance(bound, Variable) and not isinstance(plain(bound), Variable) for bound in (low, high))
+    if low is None or high is None or not is_recorded:
         return result
     middle = 0.5 * x + (0.25 * low + 0.25 * high)
     point = ops.where(x < low, low, ops.where(x > high, high, middle))
