@@ -17,7 +17,7 @@ from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
-from oxigrad.distributed.methods.configuration import arguments_of, settings_of
+from oxigrad.distributed.methods.configuration import Agreed
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
@@ -44,7 +44,7 @@ def delegated(path: str) -> Any:
     return property(operator.attrgetter(path))
 
 
-class Wrapper(DeclaredAttributes, Optimizer):
+class Wrapper(Agreed, DeclaredAttributes, Optimizer):
     """Base class of wrapper optimizers. A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
 
     Args:
@@ -131,18 +131,6 @@ class Wrapper(DeclaredAttributes, Optimizer):
             name: getattr(self, name) for name, default in self._arguments.items() if getattr(self, name) != default
         }
         return {name: each.get_config() if isinstance(each, Schedule) else each for name, each in values.items()}
-
-    def _agreed_config(self) -> Config:
-        """The name and the arguments that cannot change, as plain data, which all workers have alike."""
-        return {"optimizer": self.name, **arguments_of(self, (n for n in self._arguments if n in self._fixed))}
-
-    def _agreed_settings(self) -> list[Any]:
-        """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
-        return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
-
-    def _joining_config(self) -> list[Any]:
-        """As `_agreed_config`, of a worker that asks to join; with hyperparameters, unless they may have changed since the start."""
-        return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]
 
     def _set_apart(self) -> None:
         """Makes the attributes that belong to a connection, as of a worker that has none."""

@@ -130,3 +130,11 @@ class ReplayedGradients(FinalGradients):
         """Ends a step after an error, where some of its gradients may be on their way to the other workers."""
         self.end()
         self.is_broken = is_under_way
+
+    def check_whole(self) -> None:
+        """Raises `RuntimeError` where an error has ended a step while its gradients were under way."""
+        if self.is_broken:
+            raise RuntimeError(
+                "an error has ended the step before while its gradients were under way to the other workers, which wait for the rest: "
+                "expected leave, or reform, which all workers call"
+            )

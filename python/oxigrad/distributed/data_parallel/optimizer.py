@@ -265,7 +265,7 @@ class DataParallel(LargeBatch):
 
             def begin(watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
                 lock.take()
-                self._check_whole()
+                self._replayed.check_whole()
                 if self._buckets is not None and not self._buckets.has_specs(self._parameters.specs(model)):
                     self._buckets = None
                 return self._replayed.begin(self._parameters.plan(model), watched, takes=self._gives_back)
@@ -291,14 +291,6 @@ class DataParallel(LargeBatch):
         if methods != (Optimizer.compute_gradients, Wrapper._gradients) or self.optimizer._has_own_gradients():
             return False
         return not self._is_agreed or (self._overlaps and (self._buckets is None or len(self._buckets) > 1))
-
-    def _check_whole(self) -> None:
-        """Raises `RuntimeError` where an error has ended a step while its gradients were under way."""
-        if self._replayed.is_broken:
-            raise RuntimeError(
-                "an error has ended the step before while its gradients were under way to the other workers, which wait for the rest: "
-                "expected leave, or reform, which all workers call"
-            )
 
     def _is_final(self, source: FinalGradients, path: str) -> None:
         """Begins the exchange of the buckets whose gradients are all final."""
@@ -335,7 +327,7 @@ class DataParallel(LargeBatch):
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """See `LargeBatch._read`. The gradients that are not None."""
-        self._check_whole()
+        self._replayed.check_whole()
         if (changed := self._hooks.changed()) is not None and self._buckets is not None and self._buckets.begun:
             self._drop()
             raise RuntimeError(
@@ -405,9 +397,8 @@ class DataParallel(LargeBatch):
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
         if self._rides and self._buckets.begun < len(self._buckets):
             self._buckets.flags[:] = flags
-        self._is_blocked = (
-            self._overlaps and self._source is not None and self._buckets.is_blocked(self._source.has_all)
-        )
+        source = self._source if self._overlaps else None
+        self._is_blocked = source is not None and self._buckets.is_blocked(source.has_all)
         ordered = {path: sums[path] for path in order if path in sums}
         arrays = {path: as_array(g) for path, g in ordered.items()}
         self._buckets.finish(arrays, self.communicator, self._seconds)

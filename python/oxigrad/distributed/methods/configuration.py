@@ -1,7 +1,7 @@
 """Configurations that the workers of a job compare: of any optimizer, and as plain data."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from oxigrad._typing import Config
 from oxigrad.optim.settings.config import OPTIONS
@@ -46,3 +46,25 @@ def plain(value: Any) -> Any:
     if callable(value):
         return f"the function {getattr(value, '__qualname__', type(value).__qualname__)}"
     return str(value)
+
+
+class Agreed:
+    """The parts of a wrapper's configuration that the workers of a job have alike."""
+
+    name: Any
+    optimizer: Any
+    communicator: Any
+    _arguments: ClassVar[Mapping[str, Any]] = {}
+    _fixed: ClassVar[frozenset[str]] = frozenset()
+
+    def _agreed_config(self) -> Config:
+        """The name and the arguments that cannot change, as plain data, which all workers have alike."""
+        return {"optimizer": self.name, **arguments_of(self, (n for n in self._arguments if n in self._fixed))}
+
+    def _agreed_settings(self) -> list[Any]:
+        """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
+        return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
+
+    def _joining_config(self) -> list[Any]:
+        """As `_agreed_config`, of a worker that asks to join; with hyperparameters, unless they may have changed since the start."""
+        return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]

@@ -187,3 +187,9 @@ _EXPRESSIONS = {
     "magnitude": "x.magnitude is one",
     "coords": "x.data is one",
 }
+
+
+def is_basic(key: Any) -> bool:
+    """Whether a key is made of integers, slices, ``...`` and None: it names no element twice."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)

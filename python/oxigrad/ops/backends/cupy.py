@@ -4,8 +4,8 @@ import functools
 import importlib
 from typing import Any
 
-from oxigrad.ops.backends.arrays import device_of, dtype_name
-from oxigrad.ops.backends.generic import Adapter, is_basic
+from oxigrad.ops.backends.arrays import device_of, dtype_name, is_basic
+from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.cupy_transfers import CuPyTransfers
 from oxigrad.ops.backends.memory.device_memory import DeviceMemory, dense_strides
 from oxigrad.ops.backends.memory.transfers import Transfers

@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import is_inexact
-from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, on_host, size_of
+from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, is_basic, on_host, size_of
 from oxigrad.ops.backends.functions import kernels, matrix_functions
 from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, interface_memory
 from oxigrad.ops.backends.memory.transfers import BlockingTransfers, Transfers
@@ -33,7 +33,6 @@ _BINARY = {"atan2", "hypot", "logaddexp", "maximum", "minimum"}
 # Functions whose first argument is an integer order.
 _ORDERED = {"polygamma", "jn", "yn", "iv"}
 
-_NOTHING = nullcontext()
 
 Ops = Callable[[str], Callable[..., Any]]
 
@@ -132,7 +131,7 @@ class Adapter:
 
     def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
         """A block in which no mode of the thread changes, or refuses, what the library computes from such arrays."""
-        return _NOTHING
+        return nullcontext()
 
     def obstacle(self, array: Any) -> str:
         """The reason why a step cannot update the array in place, and the alternative; empty if it can."""
@@ -446,9 +445,3 @@ def _is_floating(dtype: Any) -> bool:
 def _as_integer(order: Any) -> Any:
     """The order as an integer where it is integral: some libraries take no float."""
     return int(order) if isinstance(order, float) and order.is_integer() else order
-
-
-def is_basic(key: Any) -> bool:
-    """Whether a key is made of integers, slices, ``...`` and None: it names no element twice."""
-    parts = key if isinstance(key, tuple) else (key,)
-    return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)

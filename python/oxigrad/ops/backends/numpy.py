@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import is_inexact
-from oxigrad.ops.backends.arrays import is_array
+from oxigrad.ops.backends.arrays import is_array, is_basic
 from oxigrad.ops.backends.functions import kernels
-from oxigrad.ops.backends.generic import Adapter, is_basic
+from oxigrad.ops.backends.generic import Adapter
 
 # Functions that NumPy computes inaccurately near their roots.
 _INACCURATE = {"logaddexp", "logaddexp2"}
