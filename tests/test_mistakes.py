@@ -124,7 +124,7 @@ def test_a_module_is_trained_by_the_optimizers_of_torch(library: Any) -> None:
     torch = library("torch")
     with pytest.raises(
         ox.DerivativeError,
-        match=r"a torch.nn.Module is trained by its own backward and the optimizers of oxigrad\.torch",
+        match=r"a module of PyTorch is trained by its own backward and the optimizers of oxigrad\.torch",
     ):
         optim.SGD(0.1).minimize(lambda m: m(torch.ones(1, 2)).sum(), torch.nn.Linear(2, 1))
 

@@ -69,7 +69,7 @@ GRADIENTS: dict[str, tuple[str, Any, type[Exception], str]] = {
     ),
     "complex": ("a", np.ones(4, complex), ox.DtypeError, "^a: gradient has dtype complex128"),
     "big-endian": ("a", np.ones(4, ">f8"), ox.DtypeError, "^a: gradient has dtype >f8, the parameter float64"),
-    "objects": ("a", np.ones(4, object), ox.DtypeError, "^a: gradient has dtype object"),
+    "objects": ("a", np.ones(4, object), ox.DtypeError, "^a: the gradient is an array of objects"),
     "missing": ("a", None, ox.StructureError, "^a: the gradient is missing"),
     "a number": ("a", 1.0, ox.StructureError, "^a: the gradient is missing: found float"),
     "a list": ("a", [1.0, 1.0, 1.0, 1.0], ox.StructureError, "^a: the gradient is missing"),

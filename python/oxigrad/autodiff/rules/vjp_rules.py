@@ -127,7 +127,8 @@ def _cosine(x: Array, y: Array) -> Array:
 def _hypot(x1: Array, x2: Array, y: Array) -> Array:
     """``x1 / y``, in a form whose derivative ``x2**2 / y**3`` is no difference where ``x2`` is small; zero at the origin."""
     is_larger = xp.abs(x1) > xp.abs(x2)
-    larger = sign(x1) / hypot(1.0, x2 / where(is_larger, x1, 1.0))
+    # By functions, as operators of some libraries refuse variables on the right.
+    larger = xp.divide(sign(x1), hypot(1.0, xp.divide(x2, where(is_larger, x1, 1.0))))
     return where(is_larger, larger, _cosine(x1, y))
 
 

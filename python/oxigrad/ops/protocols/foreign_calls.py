@@ -124,7 +124,7 @@ def refused_by_torch(cls: type, function: Any, types: Any, args: Any = (), kwarg
     name = getattr(function, "__name__", "function")
     raise DerivativeError(
         f"torch.{name} takes tensors, and found a variable: {_twin(name)}"
-        "oxigrad.interop.torch.from_torch(f) is a function f of tensors for variables; a torch.nn.Module is trained by its own "
+        "oxigrad.interop.torch.from_torch(f) is a function f of tensors for variables; a module of PyTorch is trained by its own "
         "backward and the optimizers of oxigrad.torch"
     )
 

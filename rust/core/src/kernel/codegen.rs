@@ -104,7 +104,8 @@ pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<(String
         kernels.push(format!("    {:#034x} {name} {{\n{phases}    }}\n", graph.fingerprint()));
         let Graph { nodes, outputs, results, guard, .. } = graph;
         let wanted = format!("Wanted {{ outputs: &{outputs:?}, results: &{results:?}, guard: {guard:?} }}");
-        sources.push(format!("    ({name:?}, &{nodes:?}, {wanted}),"));
+        let nodes = format!("{nodes:?}").replace("Constant(inf)", "Constant(f64::INFINITY)");
+        sources.push(format!("    ({name:?}, &{nodes}, {wanted}),"));
     }
     let code = format!("{HEAD}\nnative_kernels! {{\n{}}}\n", kernels.concat());
     Ok((code, format!("{HEAD_OF_TABLE}&[\n{}\n]\n", sources.join("\n"))))

@@ -8,11 +8,9 @@ use oxigrad_core::autodiff::replay::Host as _;
 use oxigrad_core::autodiff::tape::{Origin, Value as _};
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
-use pyo3::types::{PyDict, PyEllipsis, PyFloat, PySlice, PyTuple};
+use pyo3::types::{PyEllipsis, PyFloat, PySlice, PyTuple};
 
 use crate::arrays::compute::numpy_functions::{extents, is_host};
-use crate::arrays::compute::reduce::reduce;
-use crate::arrays::memory::contiguous::scalar_of;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::tape::CotangentType;
@@ -109,7 +107,8 @@ impl<'py> PythonHost<'py> {
         zeros: Mask,
     ) -> PyResult<Cotangent> {
         let Origin::Op(op) = entry.origin else { return Ok(Cotangent::absent()) };
-        if matches!(op, Op::Structured(_)) {
+        // A kink has the shape and the mask of its argument, as an elementwise op.
+        if matches!(op, Op::Structured(op) if op != Structured::Kink) {
             let g = self.resolve(cotangent)?;
             let pulled = self.pull(derivative, entry, which, &Cotangent::Known(g.share(self.py)))?;
             if !matches!(cotangent, Cotangent::Masked(_)) {
@@ -182,9 +181,6 @@ impl<'py> PythonHost<'py> {
             return Ok(zeroed);
         }
         let g = self.resolve(&masked.cotangent)?.object(py);
-        if is_finite_sum(&g)? {
-            return Ok(known(&g));
-        }
         let zero = PyFloat::new(py, 0.0).into_any();
         let args = match &*masked.zeros {
             Zeros::If(condition) => [condition.object(py), zero, g],
@@ -228,7 +224,7 @@ impl<'py> PythonHost<'py> {
             // What moves elements, or gives their sums.
             (S::Sum | S::Mean | S::CumulativeSum | S::Flip | S::Reshape | S::PermuteDims | S::ExpandDims, _)
             | (S::Squeeze | S::BroadcastTo | S::Concat | S::Stack | S::Astype | S::TakeAlongAxis, _)
-            | (S::ScatterAdd | S::Kink, _) => derivative,
+            | (S::ScatterAdd, _) => derivative,
             // Each result depends on the elements along its axes, as a sum does.
             (S::Max | S::Min | S::VectorNorm, Row::Rule(sum)) => sum,
             (S::Max | S::Min | S::VectorNorm, _)
@@ -236,7 +232,7 @@ impl<'py> PythonHost<'py> {
                 S::Matmul | S::Index | S::Call | S::Item | S::Inv | S::Solve | S::Cholesky | S::Qr | S::Svd | S::Eigh,
                 _,
             )
-            | (S::Eig | S::Det | S::Cofactor | S::Slogdet | S::Sqrtm | S::Pinv, _)
+            | (S::Kink | S::Eig | S::Det | S::Cofactor | S::Slogdet | S::Sqrtm | S::Pinv, _)
             | (S::Fftn | S::Ifftn | S::Rfft | S::Irfft, _) => return Ok(None),
         };
         let live = Cotangent::Known(self.live(g, zeros)?);
@@ -268,13 +264,6 @@ fn masked(cotangent: Cotangent, zeros: Mask, is_pending: bool) -> Cotangent {
 /// keep it.
 const fn is_cheap(zeros: &Zeros<Value>) -> bool {
     matches!(zeros, Zeros::Less(..))
-}
-
-/// Whether the sum of an array is finite, so that no element is infinite or NaN; false for what the core does not sum.
-fn is_finite_sum(g: &Object<'_>) -> PyResult<bool> {
-    let named = PyDict::new(g.py());
-    let total = reduce(Structured::Sum, g, Some(&named))?;
-    Ok(total.and_then(|total| scalar_of(&total)).is_some_and(|total| total.number.is_finite()))
 }
 
 /// Whether one mask has zeros where the other has none, as those of the two arguments of a `where`.
