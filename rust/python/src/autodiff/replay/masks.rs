@@ -89,9 +89,13 @@ impl<'py> PythonHost<'py> {
         Ok(true)
     }
 
-    /// The truth of a condition that is one truth value of NumPy.
+    /// The truth of a condition that is a number or one truth value of NumPy.
     fn scalar_truth(&self, condition: &Value) -> PyResult<Option<bool>> {
-        let Value::Object(condition) = condition else { return Ok(None) };
+        let condition = match condition {
+            Value::Number(number) => return Ok(Some(*number != 0.0)),
+            Value::Object(condition) => condition,
+            _ => return Ok(None),
+        };
         let condition = condition.bind(self.py);
         let is_one = is_host(condition)? && extents(condition).is_empty();
         is_one.then(|| condition.is_truthy()).transpose()
