@@ -6,23 +6,25 @@ use super::tape::{Id, Origin, Tape, Value, View};
 use crate::op::{Elementwise, Op, Structured};
 
 impl<V: Value, A> Tape<V, A> {
-    /// The entry whose square an entry is, by `square`, a product with itself or a power of 2, behind kinks of it; `None`
-    /// for any other entry.
-    fn squared(&self, op: Op, args: &[Id]) -> Option<Id> {
-        let mut squared = match (op, args) {
-            (Op::Elementwise(Elementwise::Square), [a]) => *a,
-            (Op::Elementwise(Elementwise::Multiply), [a, b]) if a == b || self.are_equal(*a, *b) => *a,
-            (Op::Elementwise(Elementwise::Pow), [a, b])
-                if self.origin(*b) == Origin::Constant && self.values[*b as usize].number() == Some(2.0) =>
-            {
-                *a
-            }
-            _ => return None,
-        };
-        while self.origin(squared) == Origin::Op(Op::Structured(Structured::Kink)) {
-            squared = self.view(squared).args[0];
+    /// The entry behind the kinks of an entry.
+    fn behind_kinks(&self, id: Id) -> Id {
+        let mut id = id;
+        while self.origin(id) == Origin::Op(Op::Structured(Structured::Kink)) {
+            id = self.view(id).args[0];
         }
-        Some(squared)
+        id
+    }
+
+    /// Whether an entry is the square of its first argument: by `square`, a product with itself or a power of 2.
+    fn is_square(&self, op: Op, args: &[Id]) -> bool {
+        match (op, args) {
+            (Op::Elementwise(Elementwise::Square), [_]) => true,
+            (Op::Elementwise(Elementwise::Multiply), [a, b]) => a == b || self.are_equal(*a, *b),
+            (Op::Elementwise(Elementwise::Pow), [_, b]) => {
+                self.origin(*b) == Origin::Constant && self.values[*b as usize].number() == Some(2.0)
+            }
+            _ => false,
+        }
     }
 
     /// Whether two entries are the same elementwise op on the same arguments.
@@ -35,10 +37,13 @@ impl<V: Value, A> Tape<V, A> {
     /// The modulus whose square an entry is, if the square has a rule of its own; `None` where the derivative of the
     /// modulus, or of a kink of it, is needed by itself: it is among `apart`.
     pub(super) fn squared_modulus<H: Host<V, A>>(&self, op: Op, args: &[Id], apart: &[Id], host: &H) -> Option<Id> {
-        let modulus = self.squared(op, args)?;
-        let Origin::Op(op) = self.origin(modulus) else { return None };
+        if !matches!(op, Op::Elementwise(Elementwise::Square | Elementwise::Multiply | Elementwise::Pow)) {
+            return None;
+        }
+        let modulus = self.behind_kinks(*args.first()?);
+        let Origin::Op(of) = self.origin(modulus) else { return None };
         let is_apart = || args.iter().chain([&modulus]).any(|id| apart.contains(id));
-        (host.is_modulus(op) && !is_apart()).then_some(modulus)
+        (host.is_modulus(of) && self.is_square(op, args) && !is_apart()).then_some(modulus)
     }
 
     /// The square of a modulus is smooth where the modulus is zero: its cotangents skip the entry of the modulus.

@@ -119,7 +119,7 @@ pub fn record<'py>(
     if result.is_exact_instance_of::<PyComplex>() {
         result = callbacks::complex_number(py, (result,))?;
     }
-    if has_kink(&op, &values)? && (result.is_exact_instance_of::<Variable>() || result.is_instance_of::<BatchLevel>()) {
+    if has_kink(op, &values)? && (result.is_exact_instance_of::<Variable>() || result.is_instance_of::<BatchLevel>()) {
         // Derivatives of the derivative, which read the modulus, know by this entry that it has a kink at zero.
         // A tangent of zero hides what depends on the modulus from a replay in reverse: no cotangent of zero is certain.
         let named = PyDict::new(py);
@@ -135,7 +135,7 @@ pub fn record<'py>(
 }
 
 /// Whether an op is a modulus of several numbers, or parts: it has a kink where they are zero.
-fn has_kink(op: &Op, values: &[Object<'_>]) -> PyResult<bool> {
+fn has_kink(op: Op, values: &[Object<'_>]) -> PyResult<bool> {
     match op {
         Op::Structured(Structured::VectorNorm) | Op::Elementwise(Elementwise::Hypot | Elementwise::RootOrZero) => {
             Ok(true)

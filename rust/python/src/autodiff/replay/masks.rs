@@ -221,23 +221,52 @@ impl<'py> PythonHost<'py> {
     ) -> PyResult<Option<Mask>> {
         use Structured as S;
         let Origin::Op(Op::Structured(op)) = entry.origin else { return Ok(None) };
-        let sum = self.registry.row(Op::Structured(S::Sum), 0);
-        let derivative = match (op, sum) {
-            _ if entry.is_input(which) || is_cheap(zeros) => return Ok(None),
-            (S::Index, _) if self.masks_index(entry, &Cotangent::absent())? || self.keeps_all(entry)? => derivative,
+        if entry.is_input(which) || is_cheap(zeros) {
+            return Ok(None);
+        }
+        let derivative = match op {
+            S::Index if self.masks_index(entry, &Cotangent::absent())? || self.keeps_all(entry)? => derivative,
             // What moves elements, or gives their sums.
-            (S::Sum | S::Mean | S::CumulativeSum | S::Flip | S::Reshape | S::PermuteDims | S::ExpandDims, _)
-            | (S::Squeeze | S::BroadcastTo | S::Concat | S::Stack | S::Astype | S::TakeAlongAxis, _)
-            | (S::ScatterAdd, _) => derivative,
+            S::Sum
+            | S::Mean
+            | S::CumulativeSum
+            | S::Flip
+            | S::Reshape
+            | S::PermuteDims
+            | S::ExpandDims
+            | S::Squeeze
+            | S::BroadcastTo
+            | S::Concat
+            | S::Stack
+            | S::Astype
+            | S::TakeAlongAxis
+            | S::ScatterAdd => derivative,
             // Each result depends on the elements along its axes, as a sum does.
-            (S::Max | S::Min | S::VectorNorm, Row::Rule(sum)) => sum,
-            (S::Max | S::Min | S::VectorNorm, _)
-            | (
-                S::Matmul | S::Index | S::Call | S::Item | S::Inv | S::Solve | S::Cholesky | S::Qr | S::Svd | S::Eigh,
-                _,
-            )
-            | (S::Kink | S::Eig | S::Det | S::Cofactor | S::Slogdet | S::Sqrtm | S::Pinv, _)
-            | (S::Fftn | S::Ifftn | S::Rfft | S::Irfft, _) => return Ok(None),
+            S::Max | S::Min | S::VectorNorm => match self.registry.row(Op::Structured(S::Sum), 0) {
+                Row::Rule(sum) => sum,
+                _ => return Ok(None),
+            },
+            S::Matmul
+            | S::Index
+            | S::Call
+            | S::Item
+            | S::Inv
+            | S::Solve
+            | S::Cholesky
+            | S::Qr
+            | S::Svd
+            | S::Eigh
+            | S::Kink
+            | S::Eig
+            | S::Det
+            | S::Cofactor
+            | S::Slogdet
+            | S::Sqrtm
+            | S::Pinv
+            | S::Fftn
+            | S::Ifftn
+            | S::Rfft
+            | S::Irfft => return Ok(None),
         };
         let live = Cotangent::Known(self.live(g, zeros)?);
         let live = self.pull(derivative, entry, which, &live)?;
