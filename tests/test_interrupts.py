@@ -128,7 +128,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "a rule's constant": lambda x: optim.define(lambda xp, p, g, *, rate=1.0: p - g * x)().update(
         {"w": W.copy()}, {"w": W}
     ),
-    "a rule's result": lambda x: optim.define(lambda xp, p, g, *, rate=1.0: x)().update({"w": W.copy()}, {"w": W}),
+    # Called on arrays, as to find out whether a rule is elementwise, it is NumPy that drops the errors of a result.
+    "a rule's result": lambda x: optim.define(lambda xp, p, g, *, rate=1.0: x, elementwise=True)().update(
+        {"w": W.copy()}, {"w": W}
+    ),
     "is_array": backends.is_array,
     "on_host": backends.on_host,
     "to_host": backends.to_host,
