@@ -23,7 +23,7 @@ import numpy as np
 from steps import twin
 
 import machine_code
-from optimizers import OPTIMIZERS
+from optimizers import OPTIMIZERS, slot_dtype_for
 from oxigrad.cuda import compiler
 from oxigrad.optim import chain
 
@@ -45,6 +45,8 @@ def sources(rule: str, dtype: str) -> list[str]:
     parameters, options = DTYPES[dtype]
     opt = OPTIMIZERS[rule]()
     opt.seed = 0
+    if "slot_dtype" in options:
+        options = {**options, "slot_dtype": slot_dtype_for(opt, options["slot_dtype"])}
     model, gradients = ({"w": np.full(8192, value, parameters)} for value in (0.5, 1.0))
     opt = chain(opt, **options) if options else opt
     with twin(opt, None) as found:

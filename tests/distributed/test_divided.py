@@ -288,8 +288,7 @@ def test_workers_that_overtake_each_other_take_the_same_steps(name: str) -> None
                 own = opt.update(own, jobs.constant_gradient())
                 told += opt.verdicts
                 time.sleep(0.002 * comm.rank)
-            steps = opt.step
-        return steps, jobs.digest(opt.state_dict()["slots"]), len({each.number for each in told}) == len(told) > 0
+        return opt.step, jobs.digest(opt.state_dict()["slots"]), len({each.number for each in told}) == len(told) > 0
 
     for steps, digest, is_told_once in distributed.run(worker, workers=4, timeout=DEADLINE):
         assert is_told_once and digest == jobs.undisturbed(steps)
