@@ -44,10 +44,6 @@ class Vectors:
         """The tree of a vector, with arrays of the library, dtype and device of those of ``x0``."""
         return self.unravel(self.like_x0(vector))
 
-    def vector(self, tree_: Tree) -> np.ndarray:
-        """The vector of a tree of the structure of ``x0``."""
-        return host(tree.ravel(tree_)[0])
-
     def value_and_gradient(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """A scalar function of trees, as a function of vectors that returns its value and its gradient."""
 
