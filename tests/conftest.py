@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import importlib
 import importlib.util
@@ -22,7 +21,7 @@ import pytest
 
 import libraries
 import oxigrad as ox
-from combinations import covering, is_in_share, is_one_in, revision, share
+from combinations import covering, is_one_in
 from groups import name_groups
 from libraries import Library
 from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
@@ -51,10 +50,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--combinations",
-        choices=("all", "share", "sample"),
+        choices=("all", "covering", "sample"),
         default="all",
-        help="run each test with all combinations of its parameters; with some in which each value of each parameter is, without those "
-        "that take long; or with those and a share of the others, an eighth, which moves on with every change",
+        help="all: every test with every combination of its parameters. covering: so many combinations that each value of each parameter "
+        "occurs, without thorough tests. sample: the covering ones without slow tests",
     )
     parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
     parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")
@@ -101,19 +100,12 @@ def _tested(config: pytest.Config) -> list[Library]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
-    """The combinations of a test's parameters: with ``--combinations=sample`` those in which each value of each of its parameters is at
-    least once; with ``--combinations=share``, a share of the others too.
-    """
+    """Takes all combinations of a test's parameters, or those that cover each value of each parameter."""
     if "arrays" in metafunc.fixturenames:
         _parametrize_arrays(metafunc)
     yield
-    calls, nodeid, combinations = (
-        metafunc._calls,
-        metafunc.definition.nodeid,
-        metafunc.config.getoption("--combinations"),
-    )
-    if combinations != "all":
-        calls[:] = share(calls, nodeid, revision()) if combinations == "share" else covering(calls, nodeid)
+    if metafunc.config.getoption("--combinations") != "all":
+        metafunc._calls[:] = covering(metafunc._calls, metafunc.definition.nodeid)
 
 
 def _parametrize_arrays(metafunc: pytest.Metafunc) -> None:
@@ -181,8 +173,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out, with --gpu, the tests that do not run there; those that --skip-passed names; thorough ones in a sample."""
     combinations = config.getoption("--combinations")
     if combinations != "all":
-        is_chosen = _is_in_share if combinations == "share" else functools.partial(_is_in_sample, config)
-        _keep(config, items, [*map(is_chosen, items)])
+        _keep(config, items, [item.get_closest_marker("thorough") is None for item in items])
+    if combinations == "sample" and not config.getoption("--gpu"):  # where time is less short
+        _keep(config, items, [*map(_is_in_sample, items)])
     if config.getoption("--gpu"):
         _keep(config, items, [not {*_ON_GPU}.isdisjoint(getattr(item, "fixturenames", ())) for item in items])
     if (path := config.getoption("--skip-passed")) is not None:
@@ -192,15 +185,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name_groups(items)
 
 
-def _is_in_share(item: pytest.Item) -> bool:
-    return item.get_closest_marker("thorough") is None or is_in_share(item.nodeid, revision())
-
-
-def _is_in_sample(config: pytest.Config, item: pytest.Item) -> bool:
-    """Whether a test is neither thorough nor, but for one in some of its parameters, slow; slow ones run with --gpu, where time is less short."""
-    slow = None if config.getoption("--gpu") else item.get_closest_marker("slow")
+def _is_in_sample(item: pytest.Item) -> bool:
+    """Whether a test is not slow, or is one in some of the combinations of a slow test."""
+    slow = item.get_closest_marker("slow")
     one_in = 1 if slow is None else slow.kwargs.get("one_in", 0)
-    return item.get_closest_marker("thorough") is None and one_in > 0 and is_one_in(one_in, item.nodeid)
+    return one_in > 0 and is_one_in(one_in, item.nodeid)
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> None:

@@ -1,15 +1,14 @@
-"""The sample of the combinations of a test's parameters that `make test` takes, and the share of the others."""
+"""The combinations of a test's parameters that cover each value of each parameter."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from combinations import covering, share
+from combinations import covering
 
 pytest_plugins = ["pytester"]
 
@@ -64,18 +63,5 @@ def of_many() -> list[Parameters]:
     return [Parameters(f"{a}-{b}", {"a": a, "b": b}) for a, b in itertools.product(range(20), repeat=2)]
 
 
-def names(calls: Sequence[Parameters]) -> set[str]:
-    return {call.id for call in calls}
-
-
 def test_the_sample_is_the_same_each_time() -> None:
     assert covering(of_many(), "test.py::test_it") == covering(of_many(), "test.py::test_it")
-
-
-def test_the_share_has_the_sample_and_moves_on_with_the_revision() -> None:
-    every, sample = of_many(), names(covering(of_many(), "test.py::test_it"))
-    shares = [names(share(every, "test.py::test_it", f"revision {number}")) for number in range(40)]
-    assert all(sample <= each <= names(every) for each in shares)
-    assert all(len(each - sample) < (len(every) - len(sample)) / 4 for each in shares)
-    assert set().union(*shares) == names(every)
-    assert shares[0] == names(share(every, "test.py::test_it", "revision 0"))

@@ -1,12 +1,11 @@
 """The PTX of the printed kernels to the bit of the executors on the host: rules, dtypes and options.
 
 NVRTC compiles the texts of `Program.cuda`, and the interpreter of `ptx` runs what it emitted on copies of all arrays of a step.
-The tests take all combinations of them, or with ``--combinations=share`` a quarter. Without pytest, all combinations of the rules that are named are taken, one rule after the other::
+Without pytest, the program takes all combinations of the rules that it is given::
 
     PYTHONPATH=tests/cuda:tests/emulators:tests/tables python tests/cuda/test_ptx_rules.py [RULE ...]
 """
 
-import hashlib
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -23,8 +22,6 @@ from oxigrad.cuda.compiler import Compiler
 # Nothing, the end of a thread's elements, and two chunks, of codes where an option has them.
 LENGTHS = (0, 3, 4099)
 MORE_LENGTHS = (1, 257, 1025, 4097)
-# With --combinations=share, one of so many combinations is taken.
-SHARES = 4
 # What computes other bits than the host, or is decided by the compiler: approximations, flushes of subnormals, additions and
 # products without a rounding, which the assembler may contract, and functions of other libraries.
 BANNED = re.compile(r"\.approx|\.full|\.ftz|^(?:add|sub|mul|mad)\.f(?:32|64)$|^call|^(?:sin|cos|tanh|ex2|lg2|rsqrt)\b")
@@ -52,17 +49,10 @@ def of_rule(rule: str) -> list[Combination]:
     return [*distinct(case for case in combinations() if case.rule == rule)]
 
 
-def share(every: Sequence[Combination], compiler: Compiler) -> Sequence[Combination]:
-    """A part of the combinations, chosen by all of their texts and the compiler: a change of any moves on to another part."""
-    content = [compiler.identity, *(text for case in every for text in case.texts())]
-    return every[int(hashlib.sha256("".join(content).encode()).hexdigest(), 16) % SHARES :: SHARES]
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("rule", OPTIMIZERS)
-def test_a_step_has_the_bits_of_the_host(nvrtc: Compiler, rule: str, pytestconfig: pytest.Config) -> None:
-    every = of_rule(rule)
-    proved(share(every, nvrtc) if pytestconfig.getoption("--combinations") == "share" else every)
+def test_a_step_has_the_bits_of_the_host(nvrtc: Compiler, rule: str) -> None:
+    proved(of_rule(rule))
 
 
 @pytest.mark.parametrize("rule", ["adamw", "lamb", "lion", "prodigy"])

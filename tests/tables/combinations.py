@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import zlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
-
-ROOT = Path(__file__).parents[2]
-# A share has one of so many combinations beyond the covering ones, and of the thorough tests.
-SHARES = 8
 
 
 class Call(Protocol):
@@ -24,30 +17,9 @@ class Call(Protocol):
 AnyCall = TypeVar("AnyCall", bound=Call)
 
 
-@functools.cache
-def revision() -> str:
-    """A checksum of the sources of the package and its tests, which differs after every change of them."""
-    digest = hashlib.sha256()
-    for folder, suffix in (("python", "py"), ("rust", "rs"), ("tests", "py"), ("tests", "json")):
-        for path in sorted((ROOT / folder).rglob(f"*.{suffix}")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def is_in_share(nodeid: str, revision: str) -> bool:
-    """Whether the item of this name is one of those, one of `SHARES`, that their names and the revision choose."""
-    return is_one_in(SHARES, f"{revision} {nodeid}")
-
-
 def is_one_in(count: int, name: str) -> bool:
     """Whether a name is one of those, one in so many, that have a checksum which this number divides."""
     return zlib.crc32(name.encode()) % count == 0
-
-
-def share(calls: Sequence[AnyCall], nodeid: str, revision: str) -> list[AnyCall]:
-    """The covering calls of the test of this name, and the share of the others."""
-    chosen = set(map(id, covering(calls, nodeid)))
-    return [call for call in calls if id(call) in chosen or is_in_share(f"{nodeid}[{call.id}]", revision)]
 
 
 def covering(calls: Sequence[AnyCall], nodeid: str) -> list[AnyCall]:
