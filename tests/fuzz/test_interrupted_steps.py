@@ -1,6 +1,6 @@
 """Interrupts at the points of a step at which Python handles signals: each step is whole, or told, and nothing waits for ever.
 
-``make test`` takes some points of each way of stepping, other ones with ``--fuzz-seconds``; the tests marked ``slow`` take all.
+``make test`` takes some points of each way of stepping, other ones with ``--fuzz-seconds``; the tests marked ``thorough`` take all.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_an_interrupt_leaves_a_whole_step(way: Callable[[], Way], warm: int, req
     assert not faults(way, warm, lambda count: some(count, seconds))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @WAYS
 @pytest.mark.parametrize("warm", [0, 2], ids=["first", "steady"])
 def test_an_interrupt_at_any_point_leaves_a_whole_step(way: Callable[[], Way], warm: int) -> None:
