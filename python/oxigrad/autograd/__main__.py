@@ -1,0 +1,13 @@
+"""Runs a program with ``import autograd`` answered by oxigrad: ``python -m oxigrad.autograd program.py [ARGUMENT ...]``."""
+
+import runpy
+import sys
+
+from oxigrad.autograd.modules import install
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m oxigrad.autograd program.py [ARGUMENT ...]")
+    install()
+    del sys.argv[0]
+    runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,230 @@
+"""Vector spaces of values, and pullbacks and pushforwards of functions of one argument, by the names of `autograd.core`."""
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oxigrad import tree, xp
+from oxigrad._core import Variable, plain
+from oxigrad.autodiff.transforms import Recording
+from oxigrad.autograd.primitives import (
+    def_linear,
+    defjvp,
+    defjvp_argnum,
+    defjvp_argnums,
+    defvjp,
+    defvjp_argnum,
+    defvjp_argnums,
+    primitive,
+    primitive_jvps,
+    primitive_vjps,
+)
+from oxigrad.ops.backends import is_array, is_complex, is_smooth
+
+__all__ = [
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "make_jvp",
+    "make_vjp",
+    "primitive",
+    "primitive_jvps",
+    "primitive_vjps",
+    "vspace",
+]
+
+
+class VSpace:
+    """Vector space of a value: a number, an array, or a tree of these. Spaces are equal if structures, shapes and dtypes are."""
+
+    #: Classes of values that a library has registered, with the functions that make their spaces.
+    mappings: ClassVar[dict[type, Callable[[Any], Any]]] = {}
+
+    def __init__(self, value: Any) -> None:
+        leaves, self.structure = tree.flatten(value)
+        self.leaves: list[Any] = [_zero(leaf) for leaf in leaves]
+
+    @classmethod
+    def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
+        """Registers the space of the values of a class."""
+        VSpace.mappings[value_type] = vspace_maker or cls
+
+    @property
+    def shape(self) -> Any:
+        """Shape of the value, or tree of the spaces of its items."""
+        zeros = self.zeros()
+        return np.shape(zeros) if self.structure == _LEAF else tree.map(vspace, zeros)
+
+    @property
+    def size(self) -> int:
+        """Number of real dimensions."""
+        return sum(np.size(leaf) * (2 if is_complex(leaf) else 1) for leaf in self.leaves)
+
+    @property
+    def iscomplex(self) -> bool:
+        """Whether an element is complex."""
+        return any(map(is_complex, self.leaves))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Common dtype of the elements."""
+        return np.result_type(*self.leaves)
+
+    def zeros(self) -> Any:
+        """Zero vector."""
+        return tree.unflatten(self.structure, self.leaves)
+
+    def ones(self) -> Any:
+        """Vector of ones; of complex elements, 1 + 1j as in autograd."""
+        return self._filled(lambda leaf: leaf + (1.0 + 1.0j if is_complex(leaf) else 1.0))
+
+    def randn(self) -> Any:
+        """Vector of random numbers of the normal distribution, from the global generator of NumPy."""
+
+        def drawn(leaf: Any) -> Any:
+            normal = functools.partial(np.random.randn, *np.shape(leaf))
+            return np.asarray(normal() + 1j * normal() if is_complex(leaf) else normal()).astype(leaf.dtype)[()]
+
+        return self._filled(drawn)
+
+    def standard_basis(self) -> Iterator[Any]:
+        """Basis vectors, one for each real dimension."""
+        for at, leaf in enumerate(self.leaves):
+            for index in np.ndindex(np.shape(leaf)):
+                for unit in (1.0, 1.0j) if is_complex(leaf) else (1.0,):
+                    vector = np.array(leaf)
+                    vector[index] = unit
+                    yield tree.unflatten(self.structure, [*self.leaves[:at], vector[()], *self.leaves[at + 1 :]])
+
+    def add(self, x_prev: Any, x_new: Any) -> Any:
+        """Sum of two vectors."""
+        return self._map(lambda x, y: x + y, x_prev, x_new)
+
+    def mut_add(self, x_prev: Any, x_new: Any) -> Any:
+        """Sum of two vectors; of zeros for None. No vector is changed."""
+        return self.add(self.zeros() if x_prev is None else x_prev, x_new)
+
+    def scalar_mul(self, x: Any, a: Any) -> Any:
+        """Product of a vector and a number."""
+        return self._map(lambda x: x * a, x)
+
+    def covector(self, x: Any) -> Any:
+        """Complex conjugate of a vector."""
+        return self._map(lambda x: xp.conj(x) if is_complex(x) else x, x)
+
+    def inner_prod(self, x: Any, y: Any) -> Any:
+        """Real inner product of two vectors."""
+        products = self._map(lambda x, y: xp.sum(xp.real(xp.conj(x) * y) if is_complex(x) else x * y), x, y)
+        return sum(tree.leaves(products))
+
+    def _filled(self, f: Callable[[Any], Any]) -> Any:
+        return tree.unflatten(self.structure, [f(leaf) for leaf in self.leaves])
+
+    @staticmethod
+    def _map(f: Callable[..., Any], x: Any, *others: Any) -> Any:
+        return tree.map(f, x, *others)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VSpace) or self.structure != other.structure:
+            return False
+        kinds = [
+            [(np.shape(leaf), is_complex(leaf), np.asarray(leaf).dtype) for leaf in space.leaves]
+            for space in (self, other)
+        ]
+        return kinds[0] == kinds[1]
+
+    def __hash__(self) -> int:
+        return hash(self.size)
+
+    def __repr__(self) -> str:
+        return f"VSpace({self.zeros()!r})"
+
+
+_LEAF = tree.flatten(0.0)[1]
+
+
+def _zero(leaf: Any) -> Any:
+    """Zero of the shape and dtype of a leaf of a value; TypeError where it has no derivative."""
+    value = _unwrapped(leaf)
+    if isinstance(value, (bool, np.bool_)) or not (is_smooth(value) or isinstance(value, int) or is_array(value)):
+        raise TypeError(
+            f"vspace: found a {type(value).__name__}, expected numbers, arrays, or lists, tuples and dicts of them"
+        )
+    zeros = np.zeros_like(np.asarray(value))[()]
+    return zeros if zeros.dtype.kind in "fc" else zeros.astype(np.float64)
+
+
+def _unwrapped(value: Any) -> Any:
+    """Plain value of a variable of any level."""
+    return plain(value) if isinstance(value, Variable) else value
+
+
+def vspace(value: Any) -> Any:
+    """Vector space of a value. Raises TypeError for values without one."""
+    maker = VSpace.mappings.get(type(value), VSpace)
+    return maker(value)
+
+
+def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
+    """Pullback of ``fun`` at ``x``, and the value ``fun(x)``."""
+    call = _called(fun, x)
+
+    def vjp(g: Any) -> Any:
+        leaves = tree.leaves(g) if call.structure != _LEAF else [g]
+        seeds = [
+            (output, _like(leaf, output.value))
+            for output, leaf in zip(call.outputs, leaves, strict=True)
+            if output is not None
+        ]
+        if not seeds:
+            return vspace(x).zeros()
+        return call.arguments(call.tape.pull(seeds, call.watched.variables))
+
+    return vjp, call.value
+
+
+def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, Any]]:
+    """Pushforward of ``fun`` at ``x``: the function of a tangent that returns ``fun(x)`` and its derivative."""
+
+    def jvp(g: Any) -> tuple[Any, Any]:
+        call = _called(fun, x, forward=True)
+        if not any(output is not None for output in call.outputs):
+            return call.value, vspace(call.value).zeros()
+        return call.value, call.pushed((tree.map(lambda leaf, t: _like(t, leaf), _floats(x), g),))
+
+    return jvp
+
+
+def _called(fun: Callable[[Any], Any], x: Any, *, forward: bool = False) -> Recording:
+    x = _floats(x)
+    call = Recording.of(
+        *((fun, (x,)) if any(map(is_smooth, tree.leaves(x))) else (lambda _: fun(x), (0.0,))), 0, forward=forward
+    )
+    if not any(output is not None for output in call.outputs):
+        warnings.warn("Output seems independent of input.", stacklevel=3)
+    return call
+
+
+def _floats(x: Any) -> Any:
+    """Value with floating-point numbers for integers, which autograd differentiates."""
+    return tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, x)
+
+
+def _like(g: Any, value: Any) -> Any:
+    """Tangent or cotangent in the shape and dtype of a value."""
+    if isinstance(_unwrapped(value), (float, complex)) and not is_array(_unwrapped(value)):
+        return g if isinstance(g, Variable) else type(_unwrapped(value))(g)
+    dtype, shape = value.dtype, tuple(value.shape)
+    array = g if isinstance(g, Variable) else np.asarray(g)
+    if array.dtype != dtype:
+        array = xp.real(array) if is_complex(array) and not is_complex(value) else array
+        array = xp.astype(array, dtype)
+    return array if tuple(array.shape) == shape else xp.broadcast_to(array, shape)

@@ -1,0 +1,89 @@
+"""Modules under other names: modules made of names of others, and ``import autograd`` answered by this package."""
+
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_OURS, _THEIRS = "oxigrad.autograd", "autograd"
+#: The release of HIPS autograd whose names this package has.
+VERSION = "1.9.1"
+
+
+def public(module: Any) -> dict[str, Any]:
+    """Public names of a module or an object, with their values."""
+    return {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+
+
+def made(name: str, contents: Mapping[str, Any], *, is_package: bool = False) -> ModuleType:
+    """A module of this name and contents, which import statements find."""
+    module = ModuleType(name, f"Names of `{name.removeprefix('oxigrad.')}`.")
+    module.__spec__ = ModuleSpec(name, None, is_package=is_package)
+    if is_package:
+        module.__path__ = []
+    vars(module).update(contents)
+    return sys.modules.setdefault(name, module)
+
+
+def install() -> None:
+    """Makes ``import autograd`` import `oxigrad.autograd` in this process, in this module and all others.
+
+    Raises ImportError where HIPS autograd is imported already: modules that hold its functions would not mix with these.
+
+    >>> import subprocess, sys
+    >>> program = '''
+    ... import oxigrad.autograd
+    ... oxigrad.autograd.install()
+    ... import autograd.numpy as np
+    ... from autograd import grad
+    ... print(grad(lambda x: np.sin(x))(0.0), end='')
+    ... '''
+    >>> subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout
+    '1.0'
+    """
+    imported = sys.modules.get(_THEIRS)
+    if imported is sys.modules[_OURS]:
+        return
+    if imported is not None:
+        raise ImportError(
+            f"oxigrad.autograd.install: found autograd imported already, from {getattr(imported, '__file__', '?')}: expected the "
+            "call before the first import of autograd"
+        )
+    sys.meta_path.insert(0, _Finder())
+    importlib.import_module(_THEIRS)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finder of the modules of autograd among those of this package."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] != _THEIRS:
+            return None
+        ours = f"oxigrad.{fullname}"
+        if importlib.util.find_spec(ours) is None:
+            raise ModuleNotFoundError(
+                f"{fullname}: oxigrad.autograd has no such module; expected one of HIPS autograd {VERSION}",
+                name=fullname,
+            )
+        return ModuleSpec(fullname, _Loader(ours))
+
+
+class _Loader(importlib.abc.Loader):
+    """Loader of a module under another name: both are one object."""
+
+    def __init__(self, ours: str) -> None:
+        self._module = importlib.import_module(ours)
+        self._specification = self._module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Restores the module's own specification, which the import system has replaced."""
+        module.__spec__ = self._specification
