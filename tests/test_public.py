@@ -83,7 +83,7 @@ API: dict[types.ModuleType, str] = {
 # Modules that import another library: what `dir` lists, by name.
 OF_LIBRARIES = {
     "oxigrad.torch": "HostMemory SparseAdam load_state_dict read_state state_dict",
-    "oxigrad.optax": "State Transformation flat muon noisy_sgd optimistic_adam transformation",
+    "oxigrad.optax": "State Transformation muon noisy_sgd optimistic_adam transformation",
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",
     "oxigrad.interop.autograd": "from_autograd",

@@ -691,7 +691,6 @@ def xla_call(
     *,
     seed: int,
     totals: int | None = None,
-    flat: tuple[int, int] | None = None,
     measures: bool = False,
 ) -> str: ...
 def xla_handler() -> CapsuleType: ...

@@ -340,40 +340,6 @@ def test_slots_of_numbered_parts_in_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.slots["a.0"]["2.average"], opt.slots["a.0"]["2.average"])
 
 
-# --- states and configurations of earlier versions ---------------------------------------------------------------------
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def test_a_state_of_momentum_is_one_of_sgd() -> None:
-    state = ox.state.read(GOLDEN / "state_1_momentum.safetensors")
-    opt = optim.from_config(state["config"])
-    assert isinstance(opt, optim.SGD)
-    assert (opt.momentum, opt.groups["b"]["momentum"]) == (0.9, 0.0)
-    opt.load_state_dict(state)
-    expected, fresh = {"w": np.ones(3), "b": np.ones(2)}, optim.from_config(state["config"])
-    for k in range(3):
-        fresh.update(expected, {"w": np.full(3, k + 1.0), "b": np.full(2, k + 1.0)})
-    model = ox.tree.map(np.copy, expected)
-    for each, found in ((opt, model), (fresh, expected)):
-        each.update(found, {"w": np.ones(3), "b": np.ones(2)})
-    np.testing.assert_array_equal(model["w"], expected["w"])
-    np.testing.assert_array_equal(model["b"], expected["b"])
-    assert {path: {*own} for path, own in opt.slots.items()} == {"w": {"m"}, "b": set()}
-    assert optim.from_config({"optimizer": "Momentum", "learning_rate": 0.1}).momentum == 0.9
-
-
-def test_a_state_of_a_chain_of_parts_with_earlier_names() -> None:
-    state = ox.state.read(GOLDEN / "state_1_chain.safetensors")
-    assert state["optimizer"] == "clip_global_norm then momentum then lookahead then average"
-    opt = optim.from_config(state["config"])
-    opt.load_state_dict(state)
-    opt.build({"w": np.ones(3)})
-    assert opt.name == "clip_by_global_norm then sgd then lookahead then ema"
-    assert {*opt.slots["w"]} == {"m", "lookahead-slow", "average"}
-    np.testing.assert_allclose(opt.averaged_parameters()["w"], 0.78720312, rtol=1e-7)
-
-
 @pytest.mark.parametrize(
     "options",
     [

@@ -185,65 +185,6 @@ def test_resuming_in_another_process(tmp_path: Path) -> None:
     assert done.stdout.split("] ") == [json.dumps([x.hex() for x in model["w"]])[:-1], "8\n"]
 
 
-def test_slots_of_the_names_that_they_had_before() -> None:
-    """Written by an earlier version, after five gradients of which two make a step; the sixth is taken here."""
-
-    def step(opt: Any, model: Any, number: int) -> Any:
-        return opt.update(model, {k: np.full_like(v, 0.5 + number) for k, v in model.items()})
-
-    found = state_dict.read(GOLDEN / "state_1_options.safetensors")
-    assert set(found["slots"]["h"]) == {"mean", "m", "slow", "copy", "master"}
-    begin = {"w": np.linspace(0, 1, 3, dtype=np.float32), "h": np.linspace(0, 1, 2, dtype=np.float16)}
-    reference = optim.from_config(found["config"])
-    model = {name: array.copy() for name, array in begin.items()}
-    for number in range(5):
-        model = step(reference, model, number)
-    own = {name: array.copy() for name, array in model.items()}
-    opt, built = optim.from_config(found["config"]), optim.from_config(found["config"])
-    built.build(begin)
-    assert not opt.load(GOLDEN / "state_1_options.safetensors") and not built.load(
-        GOLDEN / "state_1_options.safetensors"
-    )
-    opt.build(own)
-    same(dict(opt.slots), dict(reference.slots))
-    same(dict(built.slots), dict(reference.slots))
-    expected = {"accumulated-mean", "m", "lookahead-slow", "parameter-copy", "master-weights"}
-    assert set(opt.slots["h"]) == set(built.slots["h"]) == expected
-    same(step(opt, own, 5), step(reference, model, 5))
-    same(opt.state_dict(), reference.state_dict())
-
-
-@pytest.mark.parametrize(
-    ("options", "names"),
-    [
-        ({"accumulate": 2}, {"accumulated-mean": "mean"}),
-        ({"master": True}, {"master-weights": "master"}),
-        ({"rounding": "kahan"}, {"kahan-compensation": "compensation"}),
-        ({"sparse": "catch_up"}, {"last-step": "last_step"}),
-    ],
-)
-def test_each_slot_of_an_option_by_its_name_before(options: Any, names: dict[str, str]) -> None:
-    model = {"w": np.ones((3, 2), np.float16)}
-    opt = optim.SGD(0.1, 0.9, **options)
-    for _ in range(3):
-        model = opt.update(model, {"w": np.ones((3, 2), np.float16)})
-    found = opt.state_dict()
-    (new, old), *_ = names.items()
-    assert new in found["slots"]["w"]
-    before = {**found, "slots": {"w": {names.get(name, name): slot for name, slot in found["slots"]["w"].items()}}}
-    assert old in before["slots"]["w"]
-    for build_first in (False, True):
-        again = optim.SGD(0.1, 0.9, **options)
-        if build_first:
-            again.build(model)
-        again.load_state_dict(before)
-        again.build(model)
-        same(again.state_dict(), found)
-    pure = {"step": 3, "slots": before["slots"], **({"micro": 1} if "accumulate" in options else {})}
-    _, after = opt.apply(model, model, pure)
-    assert set(after["slots"]["w"]) == set(found["slots"]["w"])
-
-
 def test_slots_of_a_rule_keep_their_names() -> None:
     """RMSprop has a slot ``mean`` itself, and accumulates another mean."""
     model = {"w": np.zeros(2)}

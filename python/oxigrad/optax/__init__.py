@@ -1,7 +1,6 @@
 """Optimizers under optax's names, as gradient transformations of optax. Nothing imports this package.
 
 * `aliases`, `composed`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a transformation.
-* `flat`: states of one array a slot, for many small parameters.
 * `displacement`: the change of a parameter, computed without the rounding of the new parameter.
 
 They compose with ``optax.chain``, ``optax.MultiSteps``, ``optax.inject_hyperparams``, ``optax.masked`` and the like, and work under ``jit``,
@@ -31,7 +30,6 @@ from typing import Any
 from oxigrad._names import unknown_name
 from oxigrad.optax.aliases import ALIASES, function
 from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam
-from oxigrad.optax.flat import flat
 from oxigrad.optax.pytrees import State
 from oxigrad.optax.transformation import Transformation, transformation
 
@@ -40,7 +38,6 @@ globals().update({name: function(name) for name in ALIASES})
 __all__ = [
     "State",
     "Transformation",
-    "flat",
     "muon",
     "noisy_sgd",
     "optimistic_adam",

@@ -4,7 +4,6 @@ from typing import Any
 from oxigrad.optax.composed import muon as muon
 from oxigrad.optax.composed import noisy_sgd as noisy_sgd
 from oxigrad.optax.composed import optimistic_adam as optimistic_adam
-from oxigrad.optax.flat import flat as flat
 from oxigrad.optax.pytrees import State as State
 from oxigrad.optax.transformation import Transformation as Transformation
 from oxigrad.optax.transformation import transformation as transformation

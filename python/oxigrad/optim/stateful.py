@@ -11,7 +11,7 @@ from oxigrad._tables import Table
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import fetched
 from oxigrad.optim import summary
-from oxigrad.optim.settings.config import is_importable, restored, with_present_names
+from oxigrad.optim.settings.config import is_importable, restored
 from oxigrad.optim.settings.options import Options
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core import norms, rule
@@ -280,7 +280,7 @@ class StatefulOptimizer(Options):
         are then compared in it, and it raises the error or completes the report.
         """
         with self._lock:
-            return resume(self, with_present_names(state, self.name), strict=strict)
+            return resume(self, state, strict=strict)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes `state_dict` to a safetensors file. An existing file is replaced atomically.

@@ -13,8 +13,7 @@ from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES, Entry
 
 FORMAT = "oxigrad.recording"
-# Version 1 states each repetition of a loop, version 2 no strides of arrays, and version 3 no complex arrays.
-VERSION = 4
+VERSION = 1
 
 
 class Saved(NamedTuple):
@@ -71,7 +70,7 @@ def load_recording(file: Any) -> "LoadedRecording":
     that the function captured have the values that they had when it was saved. Its results are differentiable. An array that is not
     contiguous is copied where the recorded one was, and the results have the bits of the function of the copy.
 
-    Raises `StateError` for a file of another format or a later version, and for a damaged one: each entry, function, id and attribute is
+    Raises `StateError` for a file of another format or version, and for a damaged one: each entry, function, id and attribute is
     checked. Only functions that compute their result and nothing else are called.
     """
     import json
@@ -83,11 +82,11 @@ def load_recording(file: Any) -> "LoadedRecording":
         stated = json.loads(text["recording"])
         if stated["format"] != FORMAT:
             raise StateError(f"found the format {stated['format']!r}, expected {FORMAT!r}")
-        if stated["version"] not in range(1, VERSION + 1):
-            raise StateError(f"found version {stated['version']!r} of the format, expected at most {VERSION}")
+        if stated["version"] != VERSION:
+            raise StateError(f"found version {stated['version']!r} of the format, expected {VERSION}")
         if not isinstance(stated["name"], str):
             raise StateError("the name is no text")
-        join_pairs(arrays, stated.get("complex", []))
+        join_pairs(arrays, stated["complex"])
         return LoadedRecording(stated["name"], [_case(case, arrays) for case in stated["cases"]])
     except StateError as error:
         raise StateError(f"{file}: {error}") from None
@@ -109,9 +108,7 @@ def _case(stated: Any, arrays: dict[str, np.ndarray]) -> Saved:
         raise StateError("the inputs do not match the arguments")
     if tree.flatten(result)[0] != [*range(len(outputs))]:
         raise StateError("the result does not match the outputs")
-    # Earlier versions do not tell which arrays may be permuted: any but the arguments.
-    permuted = stated.get("permuted", [at for at, entry in enumerate(entries) if entry.kind == "call"])
-    for at in permuted:
+    for at in stated["permuted"]:
         entries[identifier(at).id].is_permuted = True
     return Saved(arguments, kinds, entries, outputs, result, [])
 

@@ -14,7 +14,7 @@ use crate::threads;
 /// slots that are numbers. A leaf has the number of its program, the start of its set among `scalars`, its position, and
 /// whether halves are rounded stochastically. The other arguments are fields of a call.
 #[pyfunction]
-#[pyo3(signature = (programs, leaves, scalars, traced, *, seed, totals=None, flat=None, measures=false))]
+#[pyo3(signature = (programs, leaves, scalars, traced, *, seed, totals=None, measures=false))]
 #[expect(clippy::too_many_arguments, reason = "all but the first four by keyword")]
 pub fn xla_call(
     programs: Vec<(PyRef<'_, Program>, usize, usize, usize)>,
@@ -23,7 +23,6 @@ pub fn xla_call(
     traced: Vec<(usize, usize)>,
     seed: u64,
     totals: Option<usize>,
-    flat: Option<(usize, usize)>,
     measures: bool,
 ) -> PyResult<String> {
     let leaf = |(program, scalars, position, stochastic)| CallLeaf { program, scalars, position, stochastic };
@@ -33,7 +32,7 @@ pub fn xla_call(
         StatedProgram { text, written, set: *set, arrays: *arrays, numbers: *numbers }
     });
     let programs = programs.collect();
-    let call = Stated { programs, leaves, scalars, traced, totals, seed, flat, measures };
+    let call = Stated { programs, leaves, scalars, traced, totals, seed, measures };
     call.print().map_err(PyValueError::new_err)
 }
 

@@ -1,7 +1,6 @@
 """Configurations: optimizers as plain data, and back."""
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,32 +14,6 @@ from oxigrad.optim.settings.loss_scale import LossScale
 # The classes of optimizers and transforms by their names in configurations; weak, so that unused classes are freed.
 REGISTRY: Registry[Callable[..., Any]] = Registry()
 
-
-def _rule_name(name: str) -> str:
-    """The name of the rule of a class."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-
-
-# Names in configurations of earlier versions: of classes, and of hyperparameters by class.
-RENAMED = {
-    "Average": "EMA",
-    "Clip": "ClipByValue",
-    "ClipAdaptive": "AdaptiveGradientClip",
-    "ClipGlobalNorm": "ClipByGlobalNorm",
-    "ClipNorm": "ClipByNorm",
-    "Decay": "WeightDecay",
-    "Momentum": "SGD",
-    "StochasticAverage": "SWA",
-}
-# Defaults of earlier versions that differ from those of the classes that replace them.
-EARLIER_DEFAULTS = {"Momentum": {"momentum": 0.9}}
-RENAMED_HYPERPARAMETERS = {
-    "LARS": {"trust": "trust_coefficient"},
-    "Lookahead": {"every": "sync_period", "share": "slow_step_size"},
-}
-
-# Names of rules in the states of chains of earlier versions: those of the classes, in small letters.
-RENAMED_RULES = {_rule_name(before): _rule_name(name) for before, name in RENAMED.items()}
 
 # The defaults of the options of optimizers.
 OPTIONS = {
@@ -72,9 +45,6 @@ def from_config(config: Config) -> Any:
         raise TypeError(f"the configuration is {type(config).__name__}: expected a dict, the result of get_config")
     values = dict(config)
     name = values.pop("optimizer", None) or values.pop("part", None)
-    values = {**EARLIER_DEFAULTS.get(name or "", {}), **values}
-    name = RENAMED.get(name, name)
-    values = {RENAMED_HYPERPARAMETERS.get(name or "", {}).get(key, key): value for key, value in values.items()}
     parts = values.pop("parts", ())
     if plain := values.get("groups"):
         values["groups"] = {param_groups.from_plain(pattern): group and _read(group) for pattern, group in plain}
@@ -116,29 +86,6 @@ def restored(config: Config, state: Mapping[str, Any], *classes: type) -> Any:
     optimizer = from_config(config)
     optimizer.load_state_dict(state)
     return optimizer
-
-
-def with_present_names(state: Any, expected: str) -> Any:
-    """A state of the optimizer ``expected`` by an earlier version, with current names; any other state unchanged."""
-    name = state.get("optimizer") if isinstance(state, Mapping) else None
-    if not isinstance(name, str) or name == expected:
-        return state
-    rules = [RENAMED_RULES.get(rule, rule) for rule in name.split(" then ")]
-    present = " then ".join(rules) if len(rules) > 1 else RENAMED.get(name, name)
-    if name == "Momentum" and isinstance(state.get("slots"), Mapping):
-        state = {**state, "slots": {path: _with_momentum(state, path, slots) for path, slots in state["slots"].items()}}
-    return {**state, "optimizer": present}
-
-
-def _with_momentum(state: Mapping[str, Any], path: str, slots: Any) -> Any:
-    """The slots of a parameter, without the slot ``m`` that Momentum had where its momentum was 0, and `SGD` does not have."""
-    config = state.get("config")
-    if not (isinstance(config, Mapping) and isinstance(slots, Mapping) and "m" in slots):
-        return slots
-    groups = {param_groups.from_plain(pattern): values for pattern, values in config.get("groups") or ()}
-    at = param_groups.first_match(groups, path, slots["m"])
-    values = {"momentum": 0.9, **config, **((at is not None and [*groups.values()][at]) or {})}
-    return slots if values["momentum"] else {name: array for name, array in slots.items() if name != "m"}
 
 
 def _part(part: Any) -> Any:

@@ -23,8 +23,7 @@ from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.pure.fused import run_rules, select
 from oxigrad.stepping.pure.on_copies import known_number
 from oxigrad.stepping.pure.pure_step import PureStep
-from oxigrad.stepping.slots.initial import new_slots, slot_names
-from oxigrad.stepping.state.state_dict import renamed
+from oxigrad.stepping.slots.initial import new_slots
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.stepping.writes import called_leaves
 
@@ -255,5 +254,4 @@ def _late(leaf: CalledLeaf, missed: Any) -> CalledLeaf:
 def _with_new_slots(plan: Plan, p: Parameter, array: Any, slots: dict[str, Any]) -> dict[str, Any]:
     """The slots of a parameter, with new ones if flags that changed since `init` require them."""
     group = plan.groups[p.group]
-    slots = dict(renamed(slots, slot_names(group)))
     return {**slots, **new_slots(group, p.text, array, on_host=False, coded=False, existing=slots)}

@@ -6,12 +6,11 @@ library allows it. Elsewhere, such as on a GPU and for derivatives, the rules ar
 """
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad.ops.backends import adapter_of, dtype_name, is_array, size_of
+from oxigrad.ops.backends import adapter_of, dtype_name, is_array
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.precision import HALVES, half
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -57,7 +56,7 @@ def _merged(chosen: Sequence[bool], these: Results, those: Results) -> Results:
 
 def _run_elsewhere(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
     """`run_rules` by calls of kernels that an array library compiles, and by rules."""
-    fits = [_fits(leaf, leaf.slots) for leaf in leaves]
+    fits = [*map(_fits, leaves)]
     programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
     fits = [program is not None for program in programs]
     if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
@@ -70,34 +69,9 @@ def _run_elsewhere(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], see
     )
     if outcome is None:
         return _called(leaves, seed)
-    fused, _, keep = outcome
+    fused, keep = outcome
     called, _ = _called([leaf for leaf, fit in zip(leaves, fits, strict=True) if not fit], seed)
     return _merged(fits, fused, called), keep
-
-
-def run_flat(
-    leaves: Sequence[CalledLeaf], kernels: Kernels, slots: Mapping[str, Any], seed: int, *, writes_change: bool = False
-) -> tuple[list[Any], dict[str, Any], Any]:
-    """As `run_rules`, for leaves of one rule whose slots are one array each, which holds all leaves one after the other.
-
-    A slot that is an array is a vector with as many elements as all leaves together, one that is a number a vector with a number
-    for each leaf. The slots of the leaves themselves are ignored. A compiled function pays for each array that it
-    returns, so that this is faster where there are many leaves.
-
-    Returns the new parameters, or where it ``writes_change`` those minus the old ones; the new slots; and whether the step was
-    taken. Where a guard stops it, slots stay, and so do parameters, or changes are zero.
-    """
-    if _fit_flat(leaves, slots) and kernels() is not None:
-        outcome = _Step(leaves, [kernels] * len(leaves), seed, flat=slots, writes_change=writes_change).run()
-        if outcome is not None:
-            return [new for new, *_ in outcome[0]], {**slots, **outcome[1]}, outcome[2]
-    split = [
-        dataclasses.replace(leaf, slots=leaf_slots)
-        for leaf, leaf_slots in zip(leaves, _split(leaves, slots), strict=True)
-    ]
-    results, keep = _called(split, seed)
-    new = [result[0] - leaf.p if writes_change else result[0] for leaf, result in zip(leaves, results, strict=True)]
-    return new, _joined(leaves[0], results), keep
 
 
 def _called(leaves: Sequence[CalledLeaf], seed: int) -> tuple[Results, Any]:
@@ -113,38 +87,11 @@ def select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]
 
 
-# --- flat slots --------------------------------------------------------------------------------------------------------
-
-
-def _ends(leaves: Sequence[CalledLeaf]) -> list[int]:
-    """The first element of each leaf among those of all, and the end."""
-    return [*itertools.accumulate([size_of(leaf.p.shape) for leaf in leaves], initial=0)]
-
-
-def _split(leaves: Sequence[CalledLeaf], slots: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The slots of each leaf, as parts of those of all leaves."""
-    by_leaf: list[dict[str, Any]] = [{} for _ in leaves]
-    ends = _ends(leaves)
-    for slot in leaves[0].rule.slots:
-        flat = slots[slot.name]
-        for at, (leaf_slots, leaf) in enumerate(zip(by_leaf, leaves, strict=True)):
-            part = flat[at] if slot.is_number else flat[ends[at] : ends[at + 1]]
-            leaf_slots[slot.name] = part if slot.is_number else xp.reshape(part, tuple(leaf.p.shape))
-    return by_leaf
-
-
-def _joined(leaf: CalledLeaf, results: Results) -> dict[str, Any]:
-    """The slots of all leaves, of the results of each; ``leaf`` is any of them."""
-    columns = zip(*(after for _, *after in results), strict=True)
-    flat = [xp.concat([xp.reshape(part, (-1,)) for part in parts]) for parts in columns]
-    return {slot.name: array for slot, array in zip(leaf.rule.slots, flat, strict=True)}
-
-
 # --- the arrays that kernels take --------------------------------------------------------------------------------------
 
 
-def _fits(leaf: CalledLeaf, slots: Mapping[str, Any] | None = None) -> bool:
-    """Whether kernels take the arrays of a leaf and these slots.
+def _fits(leaf: CalledLeaf) -> bool:
+    """Whether kernels take the arrays of a leaf.
 
     Raises `ShapeError` or `DtypeError` for a gradient that no rule takes.
     """
@@ -155,20 +102,13 @@ def _fits(leaf: CalledLeaf, slots: Mapping[str, Any] | None = None) -> bool:
         return False  # a call draws random numbers from the step that the rule reads
     check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     shape = tuple(leaf.p.shape)
-    arrays = all(_is_operand(array, adapter, shape) for array in (leaf.p, leaf.g))
-    return arrays and (slots is None or _slots_fit(leaf, slots, shape, ()))
-
-
-def _fit_flat(leaves: Sequence[CalledLeaf], slots: Mapping[str, Any]) -> bool:
-    """Whether kernels take the arrays of these leaves, and their flat slots."""
-    return all(_fits(leaf) for leaf in leaves) and _slots_fit(leaves[0], slots, (_ends(leaves)[-1],), (len(leaves),))
-
-
-def _slots_fit(leaf: CalledLeaf, slots: Mapping[str, Any], shape: tuple[int, ...], of_numbers: tuple[int, ...]) -> bool:
-    return all(
-        _is_operand(slots.get(slot.name), adapter_of(leaf.p), of_numbers, _COMPUTED)
-        if slot.is_number
-        else _is_operand(slots.get(slot.name), adapter_of(leaf.p), shape)
+    return all(_is_operand(array, adapter, shape) for array in (leaf.p, leaf.g)) and all(
+        _is_operand(
+            leaf.slots.get(slot.name),
+            adapter,
+            () if slot.is_number else shape,
+            _COMPUTED if slot.is_number else _FLOATING,
+        )
         for slot in leaf.rule.slots
     )
 
@@ -183,7 +123,7 @@ def _is_operand(array: Any, adapter: Any, shape: tuple[int, ...], dtypes: Sequen
 
 @dataclasses.dataclass
 class _Places:
-    """The operands of a leaf, by number; slots are empty where they are flat."""
+    """The operands of a leaf, by number."""
 
     g: int
     p: int
@@ -191,23 +131,14 @@ class _Places:
 
 
 class _Step:
-    """A step of some leaves by calls of kernels. ``flat`` slots are one array each for all leaves.
+    """A step of some leaves by calls of kernels.
 
-    The operands are the scalars that are known only when the calls run, then the arrays of the leaves, and then flat slots. Those of
-    a call are some of them, in the order that ``rust/core/src/exec/xla/handler.rs`` states.
+    The operands are the scalars that are known only when the calls run, then the arrays of the leaves. A call takes some of them, in
+    the order that ``rust/core/src/exec/xla/handler.rs`` states.
     """
 
-    def __init__(
-        self,
-        leaves: Sequence[CalledLeaf],
-        kernels: Sequence[Kernels],
-        seed: int,
-        *,
-        flat: Mapping[str, Any] | None = None,
-        writes_change: bool = False,
-    ) -> None:
-        self._leaves, self._kernels, self._seed, self._flat = leaves, kernels, seed, flat
-        self._writes_change = writes_change
+    def __init__(self, leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> None:
+        self._leaves, self._kernels, self._seed = leaves, kernels, seed
         self._operands: list[Any] = []
         self._scalars: list[float] = []
         self._traced: dict[int, int] = {}  # the operands of scalars
@@ -216,17 +147,20 @@ class _Step:
             self._add_scalars(leaf)
         self._numbers = len(self._operands)
         self._places = [
-            _Places(self._add(leaf.g), self._add(leaf.p), self._add_slots(leaf, leaf.slots if flat is None else None))
+            _Places(
+                self._add(leaf.g),
+                self._add(leaf.p),
+                {slot.name: self._add(leaf.slots[slot.name]) for slot in leaf.rule.slots},
+            )
             for leaf in leaves
         ]
-        self._flat_places = self._add_slots(leaves[0], flat)
         programs = self._programs(range(len(leaves)))
         self._is_guarded = any(program.is_guarded for program in programs)
         #: The operands that are changed, in order.
         self._changed = sorted({place for at, program in enumerate(programs) for place in self._written(at, program)})
 
-    def run(self) -> tuple[Results, dict[str, Any], Any] | None:
-        """The results of each leaf, the flat slots, and whether the step was taken; None if there can be no call."""
+    def run(self) -> tuple[Results, Any] | None:
+        """The results of each leaf, and whether the step was taken; None if there can be no call."""
         is_random = any("noise" in leaf.rule.supplied or _is_rounded_at_random(leaf) for leaf in self._leaves)
         call = adapter_of(self._leaves[0].p).call_kernels
         outputs = call and call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
@@ -234,11 +168,7 @@ class _Step:
             return None
         *outputs, keep = outputs if self._is_guarded else (*outputs, True)
         after = dict(enumerate(self._operands)) | dict(zip(self._changed, outputs, strict=True))
-        results = [
-            [after[places.g if self._writes_change else places.p], *(after[at] for at in places.slots.values())]
-            for places in self._places
-        ]
-        return results, {name: after[at] for name, at in self._flat_places.items()}, keep
+        return [[after[places.p], *(after[at] for at in places.slots.values())] for places in self._places], keep
 
     def _add(self, array: Any) -> int:
         self._operands.append(array)
@@ -256,22 +186,18 @@ class _Step:
                 self._traced[len(self._scalars)] = places[0] if places else self._add(value)
             self._scalars.append(0.0 if is_array(value) else float(value))
 
-    def _add_slots(self, leaf: CalledLeaf, slots: Mapping[str, Any] | None) -> dict[str, int]:
-        return {} if slots is None else {slot.name: self._add(slots[slot.name]) for slot in leaf.rule.slots}
-
     def _programs(self, numbers: Iterable[int], **options: Any) -> list["_core.Program"]:
         """The programs of these leaves."""
-        options |= {"writes_change": True} if self._writes_change else {}
         programs = [self._kernels[at](**options) for at in numbers]
         return [program for program in programs if program is not None]
 
     def _arrays(self, at: int) -> list[int]:
         """The operands of the arrays of a leaf, in the order of `_core.Program.written`."""
-        places, slots = self._places[at], self._places[at].slots or self._flat_places
-        return [places.g, places.p, *(slots[slot.name] for slot in self._leaves[at].rule.slots if not slot.is_number)]
+        places, slots = self._places[at], self._leaves[at].rule.slots
+        return [places.g, places.p, *(places.slots[slot.name] for slot in slots if not slot.is_number)]
 
     def _slots_of_numbers(self, at: int) -> list[int]:
-        slots = self._places[at].slots or self._flat_places
+        slots = self._places[at].slots
         return [slots[slot.name] for slot in self._leaves[at].rule.slots if slot.is_number]
 
     def _written(self, at: int, program: "_core.Program") -> list[int]:
@@ -320,7 +246,7 @@ class _Step:
         if measures:  # each leaf keeps at least one array
             arrays = [each[: max(program.inputs, 1)] for each, program in zip(arrays, programs, strict=True)]
         written = [[each[at] for at in program.written] for each, program in zip(arrays, programs, strict=True)]
-        places, changed = self._in_order(arrays, numbers), [] if measures else self._in_order(written, numbers)
+        places, changed = _in_order(arrays, numbers), [] if measures else _in_order(written, numbers)
         shared = [operands[at] for at in range(self._numbers)] + ([] if totals is None else [totals])
         local = {place: len(shared) + at for at, place in enumerate(places)}
         sizes = [(len(each), len(others)) for each, others in zip(arrays, numbers, strict=True)]
@@ -329,14 +255,6 @@ class _Step:
         for place, result in zip(changed, outputs, strict=False):
             operands[place] = result
         return list(outputs[len(changed) :])
-
-    def _in_order(self, arrays: list[list[int]], numbers: list[list[int]]) -> list[int]:
-        """The operands of leaves, or those of them that are changed, in the order of a call; those that leaves share come once, at the end."""
-        if self._flat is None:
-            return [place for each, others in zip(arrays, numbers, strict=True) for place in each + others]
-        flat = {*self._flat_places.values()}
-        first = [place for each in arrays for place in each if place not in flat]
-        return [*first, *(place for place in arrays[0] if place in flat), *numbers[0]]
 
     def _text(
         self, part: range, programs: Sequence["_core.Program"], sizes: Sequence[tuple[int, int]], **how: Any
@@ -349,14 +267,12 @@ class _Step:
             distinct.setdefault(id(program), (program, len(leaf.rule.numbers), *counts))
             number = [*distinct].index(id(program))
             leaves.append((number, self._sets[_set_of(leaf)], leaf.position, leaf.stochastic))
-        flat = None if self._flat is None else (_ends(self._leaves)[part.start], part.start)
         return _core.xla_call(
             [*distinct.values()],
             leaves,
             self._scalars,
             [*self._traced.items()],
             seed=self._seed,
-            flat=flat,
             **how,
         )
 
@@ -380,21 +296,17 @@ class _Step:
             )
             for leaf, places in zip(self._leaves, self._places, strict=True)
         ]
-        if self._flat is not None:
-            split = _split(leaves, {name: operands[at] for name, at in self._flat_places.items()})
-            leaves = [
-                dataclasses.replace(leaf, slots=leaf_slots) for leaf, leaf_slots in zip(leaves, split, strict=True)
-            ]
         results, keep = _called(leaves, self._seed)
         after: dict[int, Any] = {}
-        for leaf, places, (new, *slots) in zip(leaves, self._places, results, strict=True):
+        for places, (new, *slots) in zip(self._places, results, strict=True):
             after |= {places.p: new, **dict(zip(places.slots.values(), slots, strict=False))}
-            after |= {places.g: new - leaf.p} if self._writes_change else {}
-        if self._flat is not None:
-            joined = _joined(leaves[0], results)
-            after |= {at: joined[name] for name, at in self._flat_places.items()}
         changed = [xp.astype(after[place], operands[place].dtype) for place in self._changed]
         return [*changed, *([keep] if self._is_guarded else [])]
+
+
+def _in_order(arrays: list[list[int]], numbers: list[list[int]]) -> list[int]:
+    """The operands of leaves, or the changed ones of them, in the order of a call."""
+    return [place for each, others in zip(arrays, numbers, strict=True) for place in each + others]
 
 
 def _set_of(leaf: CalledLeaf) -> tuple[int, int]:

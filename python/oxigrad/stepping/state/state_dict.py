@@ -32,10 +32,7 @@ from oxigrad._core import StateError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
 from oxigrad.rules.core import norms
-from oxigrad.rules.gradient_transforms import NAMES
-from oxigrad.stepping.arrays.precision import COMPENSATION, MASTER
 from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 from oxigrad.stepping.state.step_count import check_step_count
 
 __all__ = ["Report", "read"]
@@ -45,13 +42,6 @@ __dir__: Callable[[], list[str]] = __all__.copy
 Slots = Mapping[str, Mapping[str, Any]]
 
 FORMAT = 1
-# Former names of the optimizer's own slots; a rule may have slots of these names.
-_RENAMED = {
-    **NAMES,
-    "master": MASTER,
-    "compensation": COMPENSATION,
-    "last_step": LAST_STEP,
-}
 _AT_MOST = 20
 _NORMS = frozenset(norms.SLOTS.values())
 COUNTS = ("step", "micro", "skipped")
@@ -165,7 +155,6 @@ class PendingState:
 
     def __call__(self, slots: Slots, existing: Slots) -> dict[str, dict[str, Any]]:
         """The slots for parameters that have ``existing`` ones: those given, where they match, as arrays of the same libraries."""
-        slots = {path: renamed(named, existing.get(path, {})) for path, named in slots.items()}
         report = copying.deepcopy(self.report)
         compare(report, existing, slots, str)
         fitting = {path: _fitting(report, path, slots[path], existing[path]) for path in existing if path in slots}
@@ -183,14 +172,6 @@ class PendingState:
 def _taken(fitting: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
     """The slots of one parameter: those that match, as arrays like its own, and its own in place of others."""
     return {name: _copied_like(fitting[name], array) if name in fitting else array for name, array in existing.items()}
-
-
-def renamed(slots: Mapping[str, Any], existing: Collection[str]) -> Mapping[str, Any]:
-    """The slots of a parameter that has slots of the names ``existing``, under these names where an earlier version had others."""
-    if all(name in existing for name in slots):
-        return slots
-    names = {old: new for old, new in _RENAMED.items() if old not in existing and new in existing and new not in slots}
-    return {names.get(name, name): slot for name, slot in slots.items()}
 
 
 def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:

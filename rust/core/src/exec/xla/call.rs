@@ -25,8 +25,6 @@ pub struct Call {
     /// The number of operands that are scalars or totals; they come first.
     pub numbers: usize,
     pub seed: u64,
-    /// With flat slots, the first element and the number of the first leaf.
-    pub flat: Option<(usize, usize)>,
     /// Whether the results of the programs are totals over all leaves, the one result of the call.
     pub measures: bool,
 }
@@ -79,7 +77,6 @@ pub struct Stated<'a> {
     pub traced: Vec<(usize, usize)>,
     pub totals: Option<usize>,
     pub seed: u64,
-    pub flat: Option<(usize, usize)>,
     pub measures: bool,
 }
 
@@ -105,9 +102,6 @@ impl Stated<'_> {
         self.traced.iter().for_each(|(scalar, operand)| _ = writeln!(text, "traced {scalar} {operand}"));
         if let Some(operand) = self.totals {
             _ = writeln!(text, "totals {operand}");
-        }
-        if let Some((element, leaf)) = self.flat {
-            _ = writeln!(text, "flat {element} {leaf}");
         }
         Call::parse(&text).map(|_| text)
     }
@@ -187,7 +181,6 @@ impl Call {
             }
             ("traced", 2) => self.traced.push((count(0)?, count(1)?)),
             ("totals", 1) => self.totals = Some(count(0)?),
-            ("flat", 2) => self.flat = Some((count(0)?, count(1)?)),
             _ => return None,
         }
         Some(())
@@ -203,9 +196,6 @@ impl Call {
                 let count = self.scalars.len();
                 return Err(format!("leaf {at} has {set} scalars from {start} on, of {count}"));
             }
-        }
-        if self.programs.len() > 1 && self.flat.is_some() {
-            return Err("leaves whose slots are one array are of one program".into());
         }
         if let Some(program) = self.programs.iter().find(|program| !self.measures && !program.is_step()) {
             let (results, numbers) = (program.kernel.results(), program.numbers);
@@ -247,11 +237,6 @@ impl CallProgram {
     /// Whether it writes all arrays of a leaf, and its results are the new scalar slots.
     fn is_step(&self) -> bool {
         self.arrays >= 2 && self.kernel.results() == self.numbers
-    }
-
-    /// The number of slots that are arrays, of those that it has.
-    pub fn slots(&self) -> usize {
-        self.arrays.saturating_sub(2)
     }
 }
 

@@ -208,14 +208,6 @@ impl Operand {
         Buffer::contiguous(self.data, self.length, self.dtype, writable).map_err(|error| error.to_string())
     }
 
-    /// A contiguous part, from an element on.
-    pub fn part(&self, start: usize, length: usize) -> Result<Self> {
-        if start.checked_add(length).is_none_or(|end| end > self.length) {
-            return Err(format!("an array of {} elements has none from {start} to {start}+{length}", self.length));
-        }
-        Ok(Self { data: self.data.wrapping_add(start * self.dtype.size()), length, ..*self })
-    }
-
     /// The address of its first element as a pointer of this type; `of` checked the alignment.
     pub fn address<T>(&self) -> *mut T {
         self.data.cast()

@@ -283,25 +283,17 @@ fn low(bits: u64) -> u32 {
 ///
 /// Operands are the scalars and totals; then, for each leaf, the gradient, the parameter, the slots that are arrays, and
 /// those that are numbers. Results are those that the kernel writes and the numbers, in the same order; last, if a
-/// program has a guard, whether the step was taken. Flat slots, one array each for all leaves, come
-/// after the leaves. The totals are the only result of a call that measures.
+/// program has a guard, whether the step was taken. The totals are the only result of a call that measures.
 struct Reader<'a> {
     frame: &'a Frame<'a>,
     call: &'a Call,
     operand: usize,
     result: usize,
-    /// The flat slots before the step and after it.
-    slots: Vec<(Operand, Option<Operand>)>,
-    numbers: Vec<(Operand, Option<Operand>)>,
-    /// The next leaf in the flat slots: its first element, and its number.
-    at: usize,
-    leaf: usize,
 }
 
 impl<'a> Reader<'a> {
     fn new(frame: &'a Frame<'a>, call: &'a Call) -> Self {
-        let (at, leaf) = call.flat.unwrap_or_default();
-        Self { frame, call, operand: call.numbers, result: 0, slots: Vec::new(), numbers: Vec::new(), at, leaf }
+        Self { frame, call, operand: call.numbers, result: 0 }
     }
 
     /// Reads all of them.
@@ -310,18 +302,12 @@ impl<'a> Reader<'a> {
     /// The operands are readable.
     unsafe fn places(mut self) -> Result<CallBuffers> {
         let call = self.call;
-        if let (Some(_), Some(program)) = (call.flat, call.programs.first()) {
-            self.flat_slots(program)?;
-        }
         let mut leaves = Vec::with_capacity(call.leaves.len());
         for (number, leaf) in call.leaves.iter().enumerate() {
             // SAFETY: the caller's promise.
             let place = unsafe { self.place(leaf) };
             leaves.push(place.map_err(|error| format!("leaf {number}: {error}"))?);
         }
-        let written = self.slots.iter().chain(&self.numbers).filter(|(_, after)| after.is_some()).count();
-        self.operand += self.slots.len() + self.numbers.len();
-        self.result += written;
         let totals = if call.measures { Some(halves(self.next_result()?)?) } else { None };
         let is_guarded = !call.measures && call.programs.iter().any(|program| program.is_guarded);
         let done = if is_guarded { Some(self.next_result()?) } else { None };
@@ -346,48 +332,19 @@ impl<'a> Reader<'a> {
         self.frame.result(self.result - 1)
     }
 
-    /// Reads the slots that all leaves share.
-    fn flat_slots(&mut self, program: &CallProgram) -> Result<()> {
-        let leaves = self.call.leaves.len();
-        let first = self.operand + program.arrays.min(2) * leaves;
-        let mut result = program.written.iter().filter(|place| **place < 2).count() * leaves;
-        for slot in 0..program.slots() + program.numbers {
-            let is_number = slot >= program.slots();
-            let before = self.frame.operand(first + slot)?;
-            let is_written = !self.call.measures && (is_number || program.written.contains(&(2 + slot)));
-            let after = if is_written { Some(self.frame.result(result)?) } else { None };
-            result += usize::from(is_written);
-            if let Some(after) = after {
-                same(&before, &after).map_err(|error| format!("slot {slot}: {error}"))?;
-            }
-            if is_number { &mut self.numbers } else { &mut self.slots }.push((before, after));
-        }
-        Ok(())
-    }
-
     /// The arrays of one leaf.
     ///
     /// # Safety
     /// The operands are readable.
     unsafe fn place(&mut self, leaf: &CallLeaf) -> Result<LeafBuffers> {
         let program = &self.call.programs[leaf.program];
-        let count = if self.call.flat.is_some() { program.arrays.min(2) } else { program.arrays };
-        let mut inputs = Vec::with_capacity(program.arrays);
-        for _ in 0..count {
-            inputs.push(self.next_operand()?);
-        }
-        let length = inputs[0].length;
-        for (before, _) in &self.slots {
-            inputs.push(before.part(self.at, length)?);
-        }
+        let inputs = (0..program.arrays).map(|_| self.next_operand()).collect::<Result<Vec<_>>>()?;
         if let Some(other) = inputs.iter().find(|input| !input.dtype.is_floating()) {
             return Err(format!("an array of {}: expected one of floating-point dtype", other.dtype.name()));
         }
         let outputs = self.outputs(leaf, program, &inputs)?;
         // SAFETY: the caller's promise.
         let numbers = unsafe { self.numbers_of(program)? };
-        self.at += length;
-        self.leaf += 1;
         let inputs = inputs.iter().enumerate().map(|(at, input)| input.buffer(program.written.contains(&at)));
         Ok(LeafBuffers { inputs: inputs.collect::<Result<_>>()?, outputs, numbers })
     }
@@ -397,11 +354,7 @@ impl<'a> Reader<'a> {
         let mut outputs = Vec::with_capacity(program.written.len());
         for &place in &program.written {
             let before = inputs[place];
-            let flat = place.checked_sub(2).and_then(|slot| self.slots.get(slot)?.1);
-            let after = match flat {
-                Some(all) => all.part(self.at, before.length)?,
-                None => self.next_result()?,
-            };
+            let after = self.next_result()?;
             same(&before, &after)?;
             let number = u32::try_from(place).unwrap_or(u32::MAX).saturating_sub(1);
             let rounding = if leaf.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest };
@@ -416,14 +369,9 @@ impl<'a> Reader<'a> {
     /// The operands are readable.
     unsafe fn numbers_of(&mut self, program: &CallProgram) -> Result<Vec<(f64, Option<Operand>)>> {
         let mut numbers = Vec::with_capacity(program.numbers);
-        for slot in 0..program.numbers {
-            let (before, after) = if let Some((before, after)) = self.numbers.get(slot) {
-                let after = after.map(|after| after.part(self.leaf, 1)).transpose()?;
-                (before.part(self.leaf, 1)?, after)
-            } else {
-                let before = self.next_operand()?;
-                (before, if self.call.measures { None } else { Some(self.next_result()?) })
-            };
+        for _ in 0..program.numbers {
+            let before = self.next_operand()?;
+            let after = if self.call.measures { None } else { Some(self.next_result()?) };
             if let Some(after) = &after {
                 same(&before, after)?;
             }

@@ -21,14 +21,14 @@ fn descent() -> Stated<'static> {
 
 #[test]
 fn a_text_is_read_back_and_compiled_once() {
-    let stated = Stated { traced: vec![(1, 0)], flat: Some((4, 5)), ..descent() };
+    let stated = Stated { traced: vec![(1, 0)], ..descent() };
     let (calls, text) = (Calls::new(), stated.print().unwrap());
     let call = calls.get(&text).unwrap();
     assert_eq!((call.seed, call.measures, call.numbers, call.totals), (3, false, 1, None));
-    assert_eq!((&call.scalars, &call.traced, call.flat), (&stated.scalars, &stated.traced, stated.flat));
+    assert_eq!((&call.scalars, &call.traced), (&stated.scalars, &stated.traced));
     assert_eq!((call.leaves[0].position, call.leaves[0].stochastic), (7, false));
     let program = &call.programs[0];
-    assert_eq!((&program.written[..], program.set, program.arrays, program.slots()), (&[1][..], 2, 2, 0));
+    assert_eq!((&program.written[..], program.set, program.arrays), (&[1][..], 2, 2));
     assert!(Arc::ptr_eq(&call, &calls.get(&text).unwrap()));
 }
 
