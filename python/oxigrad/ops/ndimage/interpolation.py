@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, dtype_of
+from oxigrad.ops.backends import array_of, dtype_of, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import isdtype
@@ -245,7 +245,7 @@ def _rotated(x: Array, angle: Any, reshape: bool, spline: dict[str, Any]) -> Arr
 
 def _exact(value: Any, name: str, angle: Any) -> Any:
     """A function of an angle, with the value of SciPy's function of degrees."""
-    return value + (computed(name, of_scipy("special", name), (plain(angle),))[0] - plain(value))
+    return value + (computed(name, of_scipy("special", name), (plain(angle),))[0] - without_variables(value))
 
 
 def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_complex, namespace
+from oxigrad.ops.backends import is_complex, namespace, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
@@ -401,7 +401,7 @@ def i1(x: Array, /) -> Array:
 
 def _largest(x: Array, axis: Axis) -> Array:
     """The largest element as a plain value, zero where it is infinite; it is subtracted before exponentials."""
-    bare = plain(x)
+    bare = without_variables(x)
     library = namespace(bare)
     if not hasattr(bare, "shape"):
         return bare if math.isfinite(bare) else 0.0
