@@ -110,14 +110,21 @@ def of_dtype(cotangent: Array, value: Any) -> Array:
 def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any, ...]:
     """The results of a function of NumPy arrays for plain arrays of any library, or numbers.
 
-    Raises `NotImplementedError` for an array that the host cannot read, and for one that stands for the values of other calls, as in a recording.
+    Raises `NotImplementedError` for an array that the host cannot read, and for one that stands for the values of other calls, as in a
+    recording, unless the function is a ufunc.
     """
     stacked = _of_examples(lambda *each: computed(name, function, tuple(map(plain, each))), args)
     if stacked is not None:
         return stacked
     like = next((arg for arg in args if is_array(arg)), None)
+    if isinstance(function, np.ufunc) and any(isinstance(arg, BatchLevel) for arg in args):
+        return _recorded(function, args, is_number=like is None)
     for arg in args:
-        if is_array(arg) and (isinstance(arg, BatchLevel) or not on_host(arg)):
+        if is_array(arg) and isinstance(arg, BatchLevel):
+            raise NotImplementedError(
+                f"{name}: SciPy computes it of arrays in host memory: a recording, or an update rule, has none"
+            )
+        if is_array(arg) and not on_host(arg):
             raise NotImplementedError(
                 f"{name}: {namespace(arg).__name__} has no function {name}, and its array cannot be read in host memory"
             )
@@ -131,6 +138,13 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
         if library is np
         else tuple(library.asarray(np.asarray(each, order="C"), device=device) for each in results)
     )
+
+
+def _recorded(ufunc: np.ufunc, args: Values, *, is_number: bool) -> tuple[Any, ...]:
+    """The results of a ufunc of values that stand for those of other calls, through NumPy's protocol: a recording calls it by name."""
+    results: Any = ufunc(*args)
+    results = results if isinstance(results, tuple) else (results,)
+    return tuple(result.item() for result in results) if is_number else results
 
 
 def _native(array: np.ndarray) -> np.ndarray:
