@@ -55,6 +55,12 @@ def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, saf
     return ops.where(condition, constant, f(ops.where(condition, safe, x)))
 
 
+def growth_by(f: Callable[..., Any], x: Array) -> Any:
+    """``f(x) / x`` of an exponential function. Where that overflows, its derivatives are infinite, too."""
+    is_infinite = ops.abs(f(without_variables(x))) == math.inf
+    return branch(is_infinite, lambda x: ops.sign(x) * f(x), lambda x: f(x) / x, (x, 1.0, 1.0))
+
+
 def log_of(p: Array, rest: Any) -> Array:
     """``log(p)`` given ``p`` and ``rest = 1 - p``, accurate near 0 and 1."""
     return branch(

@@ -13,7 +13,7 @@ from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, infinite_mean, rgamma_away, xlogy
+from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, growth_by, infinite_mean, rgamma_away, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -218,8 +218,16 @@ def huber(delta: Array, r: Array, /) -> Array:
 def pseudo_huber(delta: Array, r: Array, /) -> Array:
     """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero where ``delta`` is, infinite where it is negative."""
     safe = ops.where(delta > 0.0, delta, 1.0)
-    share = r / safe
-    loss = r * r / (1.0 + ops.sqrt(1.0 + share * share))
+
+    def near(delta: Array, r: Array) -> Array:
+        share = r / delta
+        return r * r / (1.0 + ops.sqrt(1.0 + share * share))
+
+    def far(delta: Array, r: Array) -> Array:  # without the square, which overflows before the loss
+        share = delta / r
+        return delta * (ops.abs(r) / (ops.abs(share) + ops.sqrt(1.0 + share * share)))
+
+    loss = branch(ops.abs(r) <= safe, near, far, (safe, 1.0, 1.0), (r, 0.0, 2.0))
     return ops.where(delta > 0.0, loss, ops.where(delta == 0.0, 0.0 * r, math.inf))
 
 
@@ -239,7 +247,7 @@ def exp10(x: Array, /) -> Array:
 def exprel(x: Array, /) -> Array:
     """``expm1(x) / x``, one at zero."""
     series = [1.0 / math.factorial(k + 1) for k in range(16)]
-    return near_zero(x, 0.5, series, lambda x: ops.expm1(x) / x)
+    return near_zero(x, 0.5, series, lambda x: growth_by(ops.expm1, x))
 
 
 def log1prel(x: Array) -> Array:

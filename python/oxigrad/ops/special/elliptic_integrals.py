@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad._typing import Array
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import unless
 from oxigrad.ops.core.primitives import cos, sin, sqrt, tan, where
 from oxigrad.ops.special.rows import Row, f, near_zero, polynomial
 
@@ -31,20 +32,23 @@ _K_SLOPES, _E_SLOPES = (
 def _ellipk_slope(m: Array) -> Array:
     """The derivative of K (DLMF 19.4.1), by its series for small ``m``."""
     beyond = lambda m: (f.ellipe(m) / (1.0 - m) - f.ellipk(m)) / (2.0 * m)  # noqa: E731
-    return where(m == 1.0, math.inf, near_zero(where(m == 1.0, 0.5, m), 0.1, _K_SLOPES, beyond))
+    inside = lambda m: near_zero(m, 0.1, _K_SLOPES, beyond)  # noqa: E731
+    return where(m == 1.0, math.inf, unless(ops.abs(m - 0.5) == math.inf, 0.0, inside, where(m == 1.0, 0.5, m), 0.5))
 
 
 def _ellipe_slope(m: Array) -> Array:
     """The derivative of E (DLMF 19.4.2), by its series for small ``m``."""
-    return near_zero(m, 0.1, _E_SLOPES, lambda m: (f.ellipe(m) - f.ellipk(m)) / (2.0 * m))
+    beyond = lambda m: (f.ellipe(m) - f.ellipk(m)) / (2.0 * m)  # noqa: E731
+    return unless(m == -math.inf, 0.0, lambda m: near_zero(m, 0.1, _E_SLOPES, beyond), m, 0.5)
 
 
 def _ellipkm1_slope(p: Array) -> Array:
     """The derivative of ``K(1 - p)``, accurate for small ``p``."""
-    near = ops.abs(p - 1.0) < 0.1
-    far = where(ops.logical_or(near, p == 0.0), 0.5, p)
+    near, tiny = ops.abs(p - 1.0) < 0.1, p < 1e-17
+    far = where(ops.logical_or(near, tiny), 0.5, p)
     beyond = (f.ellipkm1(far) - f.ellipe(1.0 - far) / far) / (2.0 * (1.0 - far))
-    return where(p == 0.0, -math.inf, where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond))
+    series = where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond)
+    return where(tiny, -0.5 / where(tiny, p, 1.0), series)
 
 
 def _small_modulus(phi: Array, m: Array, power: float) -> Array:
