@@ -58,7 +58,7 @@ def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, saf
 def growth_by(f: Callable[..., Any], x: Array) -> Any:
     """``f(x) / x`` of an exponential function. Where that overflows, its derivatives are infinite, too."""
     is_infinite = ops.abs(f(without_variables(x))) == math.inf
-    return branch(is_infinite, lambda x: ops.sign(x) * f(x), lambda x: f(x) / x, (x, 1.0, 1.0))
+    return branch(is_infinite, lambda x: ops.multiply(ops.sign(x), f(x)), lambda x: f(x) / x, (x, 1.0, 1.0))
 
 
 def log_of(p: Array, rest: Any) -> Array:

@@ -263,7 +263,8 @@ def _whole(batched: Any, ndim: int) -> Array:
 
 
 def _sum_of_products(g: Values, partials: Values) -> Any:
-    terms = [one * partial for one, partial in zip(g, partials, strict=True) if one is not None]
+    # By functions: arrays of some libraries have operators that refuse a variable on their right.
+    terms = [ops.multiply(one, partial) for one, partial in zip(g, partials, strict=True) if one is not None]
     return sum(terms[1:], start=terms[0]) if terms else None
 
 

@@ -38,6 +38,7 @@ from oxigrad.ops.core.primitives import (
 )
 from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.special import table
+from oxigrad.ops.special.elliptic_integrals import agm
 from oxigrad.ops.special.rows import f, near_zero, trunc
 
 __all__ = [
@@ -220,12 +221,13 @@ def pseudo_huber(delta: Array, r: Array, /) -> Array:
     safe = ops.where(delta > 0.0, delta, 1.0)
 
     def near(delta: Array, r: Array) -> Array:
-        share = r / delta
-        return r * r / (1.0 + ops.sqrt(1.0 + share * share))
+        share = ops.divide(r, delta)
+        return ops.divide(r * r, 1.0 + ops.sqrt(1.0 + share * share))
 
     def far(delta: Array, r: Array) -> Array:  # without the square, which overflows before the loss
-        share = delta / r
-        return delta * (ops.abs(r) / (ops.abs(share) + ops.sqrt(1.0 + share * share)))
+        share = ops.divide(delta, r)
+        part = ops.divide(ops.abs(r), ops.abs(share) + ops.sqrt(1.0 + share * share))
+        return ops.multiply(delta, part)
 
     loss = branch(ops.abs(r) <= safe, near, far, (safe, 1.0, 1.0), (r, 0.0, 2.0))
     return ops.where(delta > 0.0, loss, ops.where(delta == 0.0, 0.0 * r, math.inf))
@@ -300,28 +302,6 @@ def cosm1(x: Array, /) -> Array:
 def radian(d: Array, m: Array, s: Array, /) -> Array:
     """An angle of degrees, minutes and seconds in radians."""
     return (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0)
-
-
-def agm(a: Array, b: Array, /) -> Array:
-    """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
-    a, b = array_beside(a, b), array_beside(b, a)
-    swap = ops.abs(a) < ops.abs(b)
-    large, small = ops.where(swap, b, a), ops.where(swap, a, b)
-    is_zero, is_infinite = small == 0.0, ops.abs(large) == math.inf
-    is_apart = ops.logical_or(ops.logical_and(small < 0.0, large > 0.0), ops.logical_and(small > 0.0, large < 0.0))
-
-    is_edge = ops.logical_or(is_zero, ops.logical_or(is_infinite, is_apart))
-    infinite = ops.where(ops.logical_or(is_apart, is_zero), math.nan, plain(large))
-    edge = ops.where(ops.logical_or(is_apart, is_infinite), infinite, _root_at_zero(a, b) + _root_at_zero(b, a))
-    large, small = ops.where(is_edge, 1.0, large), ops.where(is_edge, 1.0, small)
-    ratio, total = small / large, 1.0 + small / large
-    return ops.where(is_edge, edge, large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total))))
-
-
-def _root_at_zero(a: Array, b: Array) -> Array:
-    """Zero, with an infinite derivative by ``a`` where that is zero and ``b`` is not."""
-    is_root = ops.logical_and(a == 0.0, b != 0.0)
-    return ops.where(is_root, ops.sqrt(ops.where(is_root, a + 0.0, 1.0)), 0.0)
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")

@@ -25,7 +25,8 @@ def _inverse_slope(a: Array, p: Array, y: Array) -> Array:
 
     def near(p: Array) -> Array:
         scale, power = ops.exp(ops.gammaln(a + 1.0) / a), 1.0 / a
-        return scale * power * (ops.pow(p, power - 1.0) + 2.0 * scale / (a + 1.0) * ops.pow(p, 2.0 * power - 1.0))
+        further = ops.multiply(2.0 * scale / (a + 1.0), ops.pow(p, 2.0 * power - 1.0))
+        return ops.multiply(scale * power, ops.pow(p, power - 1.0) + further)
 
     at_edge = lambda p, y: branch(y == 0.0, lambda p, _: near(p), lambda _, y: y, (p, 0.5, 0.5), (y, 0.0, 1.0))  # noqa: E731
     inside = lambda _, y: ops.exp(y + ops.gammaln(a) - ops.multiply(a - 1.0, ops.log(y)))  # noqa: E731
@@ -51,7 +52,7 @@ def _wave(x: Array) -> tuple[Array, Array]:
     """``sin(pi * x) / pi`` and ``cos(pi * x)``, exact for whole numbers."""
     nearest = ops.round(x)
     sign, rest = 1.0 - 4.0 * ops.abs(0.5 * nearest - ops.round(0.5 * nearest)), math.pi * (x - nearest)
-    return sign * ops.sin(rest) / math.pi, sign * ops.cos(rest)
+    return ops.multiply(sign, ops.sin(rest)) / math.pi, ops.multiply(sign, ops.cos(rest))
 
 
 def _is_pole(x: Array) -> Array:
