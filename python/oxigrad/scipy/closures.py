@@ -17,7 +17,7 @@ def without_variables(f: Any) -> Any:
 
 
 def _parts(value: Any) -> list[Any]:
-    """What a function or a container reads."""
+    """The values that a function or a container reads."""
     if isinstance(value, types.FunctionType):
         return [*_contents(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     if isinstance(value, functools.partial):
@@ -37,14 +37,14 @@ def _contents(f: types.FunctionType) -> Iterator[Any]:
 
 def _reads_variables(value: Any) -> bool:
     """Whether a value has a variable within, or a function there reads one."""
-    seen, found = set[int](), [value]
-    while found:
-        each = found.pop()
+    seen, values = set[int](), [value]
+    while values:
+        each = values.pop()
         if isinstance(each, Variable):
             return True
         if id(each) not in seen:
             seen.add(id(each))
-            found += _parts(each)
+            values += _parts(each)
     return False
 
 
