@@ -151,3 +151,11 @@ def test_wrong_values_of_an_example_are_refused() -> None:
         ox.vmap(lambda x: xp.integrate.cumulative_simpson(x, x=x))(np.array([[0.0, 1.0, 2.0], [0.0, 2.0, 1.0]]))
     with pytest.raises(ValueError, match="negative weight"):
         ox.vmap(lambda w: xp.spatial.distance.pdist(X, "sqeuclidean", w=w))(np.array([[1.0] * 4, [-1.0] * 4]))
+
+
+@pytest.mark.parametrize("f", [np.asarray, np.array, np.asanyarray])
+def test_an_array_made_like_a_batched_value_is_plain_outside(f: Any) -> None:
+    batch = X[:, None]
+    found = ox.vmap(ox.vmap(lambda x: f([x, 2.0 * x], like=x)))(batch)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, np.stack([batch, 2.0 * batch], axis=2))

@@ -201,7 +201,7 @@ def _recorded(
     def composition(f: Function, args: tuple[Any, ...], reference: Function) -> tuple[Any, Any]:
         record = ox.record(make(f))
         each = examples(args)[1] * 2
-        return [record(*args) for args in each], [expected(reference, args) for args in each]
+        return [copying(record)(*args) for args in each], [expected(reference, args) for args in each]
 
     return composition
 
