@@ -169,12 +169,11 @@ class Elementwise:
         self.name, self.names, self._ufunc = name, tuple(names), ufunc
         self._partials = tuple(part if isinstance(part, tuple) else (part,) for part in partials)
         self._is_single = not any(isinstance(part, tuple) for part in partials)
-        self._reads = {
-            part: tuple(parameter_kinds(part))
+        # A tree, as a recording watches it: without functions as keys.
+        self._reads = tuple(
+            tuple(() if isinstance(part, str) else tuple(parameter_kinds(part)) for part in parts)
             for parts in self._partials
-            for part in parts
-            if not isinstance(part, str)
-        }
+        )
 
     def __call__(self, *args: Any) -> Any:
         """The value, recorded where an argument is a variable."""
@@ -221,10 +220,10 @@ class Elementwise:
         y, args = (tuple(_wide(each, are_of_numpy) for each in values) for values in (y, args))
         values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
         partials = []
-        for part in self._partials[at]:
+        for part, names in zip(self._partials[at], self._reads[at], strict=True):
             if isinstance(part, str):
                 raise DerivativeError(f"{self.name} is not differentiable with respect to {part}")
-            partials.append(part(*(values[name] for name in self._reads[part])))
+            partials.append(part(*(values[name] for name in names)))
         return partials
 
     def _values(self, args: Values) -> tuple[Any, ...]:
