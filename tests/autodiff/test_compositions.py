@@ -99,3 +99,63 @@ def test_types_of_arrays_do_not_stop_a_recording() -> None:
     assert f.why is None
     trace = ox.record(lambda x: x.trace())
     assert [trace(k * np.eye(3)) for k in (1.0, 2.0)] == [3.0, 6.0] and trace.why is None
+
+
+# --- constants and choices by values, of batches -----------------------------------------------------------------------
+
+
+def test_a_detached_tensor_is_a_constant_in_every_composition() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(1.0, 4.0, dtype=torch.float64)
+    f = lambda x: x.detach() * x  # noqa: E731
+    for gradient in (ox.vmap(ox.grad(f)), ox.grad(lambda x: xp.sum(ox.vmap(f)(x)))):
+        np.testing.assert_array_equal(gradient(x), x)
+    np.testing.assert_array_equal(ox.vmap(directional(f))(x), x * x)
+    np.testing.assert_array_equal(ox.vmap(ox.grad(lambda x: x.sigmoid()))(x), ox.vmap(ox.grad(xp.special.expit))(x))
+
+
+def test_the_derivative_by_an_angle_is_that_of_a_loop() -> None:
+    image, angles = np.random.default_rng(0).normal(size=(3, 4)), np.array([14.0, 12.6, 13.3])
+    f = lambda angle: xp.sum(xp.ndimage.rotate(image, angle, reshape=False, mode="mirror") ** 2)  # noqa: E731
+    found = ox.grad(lambda angles: xp.sum(ox.vmap(f)(angles)))(angles)
+    step = 1e-6
+    differences = [(f(angle + step) - f(angle - step)) / (2 * step) for angle in angles]
+    np.testing.assert_allclose(found, differences, rtol=1e-6)
+
+
+def test_the_reciprocal_gamma_function_of_examples_has_the_derivative_of_small_values() -> None:
+    x, rgamma = np.array([100.0, 160.0]), xp.special.rgamma
+    found = ox.grad(lambda x: xp.sum(ox.vmap(rgamma)(x)))(x)
+    np.testing.assert_allclose(found, [-4.92912075225117e-156, -1.721261631139815e-282], rtol=1e-11)  # mpmath's
+
+
+def test_square_roots_of_examples_are_complex_as_of_a_stack() -> None:
+    matrices = np.array([[[4.0, 0.0], [0.0, 9.0]], [[4.0, 0.0], [0.0, -9.0]]])
+    roots = np.array([[[2.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 3.0j]]])
+    np.testing.assert_allclose(xp.linalg.sqrtm(matrices), roots, atol=1e-15)
+    np.testing.assert_allclose(ox.vmap(xp.linalg.sqrtm)(matrices), roots, atol=1e-15)
+    trace = lambda x: xp.sum(xp.abs(xp.linalg.sqrtm(x)) ** 2)  # noqa: E731
+    expected = [ox.grad(trace)(x) for x in matrices]
+    np.testing.assert_allclose(ox.vmap(ox.grad(trace))(matrices), expected, atol=1e-14)
+    np.testing.assert_allclose(ox.grad(lambda x: xp.sum(ox.vmap(trace)(x)))(matrices), expected, atol=1e-14)
+
+
+def test_exponentials_of_examples_of_large_norm() -> None:
+    rates = np.array([[-1.0, 1.0], [2.0, -2.0]])
+    found = ox.vmap(xp.linalg.expm)(np.stack([1e6 * rates, rates]))
+    np.testing.assert_allclose(found[0], [[2 / 3, 1 / 3]] * 2, rtol=1e-9)
+
+
+def test_wrong_values_of_an_example_are_refused() -> None:
+    with pytest.raises(ValueError, match="does not increase"):
+        ox.vmap(lambda x: xp.integrate.cumulative_simpson(x, x=x))(np.array([[0.0, 1.0, 2.0], [0.0, 2.0, 1.0]]))
+    with pytest.raises(ValueError, match="negative weight"):
+        ox.vmap(lambda w: xp.spatial.distance.pdist(X, "sqeuclidean", w=w))(np.array([[1.0] * 4, [-1.0] * 4]))
+
+
+@pytest.mark.parametrize("f", [np.asarray, np.array, np.asanyarray])
+def test_an_array_made_like_a_batched_value_is_plain_outside(f: Any) -> None:
+    batch = X[:, None]
+    found = ox.vmap(ox.vmap(lambda x: f([x, 2.0 * x], like=x)))(batch)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, np.stack([batch, 2.0 * batch], axis=2))

@@ -1,5 +1,6 @@
 """Derivatives of what SciPy's solvers find: by closed forms, and by finite differences of the solver itself, to second order."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -140,29 +141,83 @@ def test_two_variables_of_different_transforms() -> None:
     np.testing.assert_allclose(mixed(3.0), 6.0 ** (-2 / 3) / 9.0, rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["root", "minimize"])
-def test_large_systems_are_solved_by_products(solver: str) -> None:
+COUNT = 1500
+B = np.sin(np.arange(COUNT) * 0.01)
+
+
+def chain(x: Any, a: Any) -> Any:
+    """The equations of a chain of 1,500 numbers."""
+    return 4.0 * x - xp.roll(x, 1) - xp.roll(x, -1) + x**3 - a * B
+
+
+def chain_energy(x: Any, a: Any) -> Any:
+    """The energy whose gradient `chain` is."""
+    return xp.sum(2.0 * x * x - x * xp.roll(x, 1) + x**4 / 4.0 - a * B * x)
+
+
+def root_of_chain(f: Any, **named: Any) -> Any:
+    return ox.scipy.root(f, np.zeros(COUNT), method="krylov", tol=1e-11, **named).x
+
+
+def minimum_of_chain(f: Any, **named: Any) -> Any:
+    return ox.scipy.minimize(f, np.zeros(COUNT), method="L-BFGS-B", tol=1e-16, **named).x
+
+
+def in_containers(a: Any) -> Any:
+    """Solved for a variable that functions of a closure read from containers, defaults and partial functions."""
+    forces = {"all": [a * B]}
+    bend = functools.partial(lambda x, scale, shift=0.0 * a: scale * x**3 + shift, scale=a / a)
+
+    def residual(x: Any) -> Any:
+        return stretched(x) + bend(x) - forces["all"][0]
+
+    def stretched(x: Any) -> Any:
+        return 4.0 * x - xp.roll(x, 1) - xp.roll(x, -1)
+
+    return root_of_chain(residual)
+
+
+LARGE: dict[str, Callable[[Any], Any]] = {
+    "root by args": lambda a: root_of_chain(chain, args=(a,)),
+    "root": lambda a: root_of_chain(lambda x: chain(x, a)),
+    "root in containers": in_containers,
+    "minimize by args": lambda a: minimum_of_chain(chain_energy, args=(a,)),
+    "minimize": lambda a: minimum_of_chain(lambda x: chain_energy(x, a)),
+    "least_squares": lambda a: ox.scipy.least_squares(lambda x: chain(x, a), np.zeros(COUNT), sparse=True, **TIGHT).x,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_systems_are_solved_by_products(name: str) -> None:
     """The gradient of a solution of 1,500 numbers, beside SciPy's solution of the sparse linear system."""
-    count = 1500
-    b = np.sin(np.arange(count) * 0.01)
-
-    def residual(x: Any, a: Any) -> Any:
-        return 4.0 * x - xp.roll(x, 1) - xp.roll(x, -1) + x**3 - a * b
-
-    def energy(x: Any, a: Any) -> Any:
-        return xp.sum(2.0 * x * x - x * xp.roll(x, 1) + x**4 / 4.0 - a * b * x)
-
-    def solved(a: Any) -> Any:
-        if solver == "root":
-            return ox.scipy.root(residual, np.zeros(count), args=(a,), method="krylov", tol=1e-11).x
-        return ox.scipy.minimize(energy, np.zeros(count), args=(a,), method="L-BFGS-B", tol=1e-16).x
-
+    solved = LARGE[name]
     x = solved(2.0)
-    matrix = np.diag(4.0 + 3.0 * x**2) - np.roll(np.eye(count), 1, 0) - np.roll(np.eye(count), -1, 0)
-    expected = np.linalg.solve(matrix, b)
-    weights = np.cos(np.arange(count))
+    matrix = np.diag(4.0 + 3.0 * x**2) - np.roll(np.eye(COUNT), 1, 0) - np.roll(np.eye(COUNT), -1, 0)
+    expected = np.linalg.solve(matrix, B)
+    weights = np.cos(np.arange(COUNT))
     np.testing.assert_allclose(ox.grad(lambda a: solved(a) @ weights)(2.0), expected @ weights, rtol=1e-7)
     np.testing.assert_allclose(ox.jvp(solved, (2.0,), (1.0,))[1], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_second_derivatives_of_large_solutions_of_closures() -> None:
+    weights = np.cos(np.arange(COUNT))
+    by_args, by_closure = (ox.grad(lambda a, name=name: LARGE[name](a) @ weights) for name in ("root by args", "root"))
+    step = 1e-4
+    expected = (by_args(2.0 + step) - by_args(2.0 - step)) / (2.0 * step)
+    for f in (by_args, by_closure):
+        assert ox.grad(f)(2.0) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_variable_in_an_attribute_is_refused_in_large_systems() -> None:
+    class Force:
+        size: Any = None
+
+    def solved(a: Any) -> Any:
+        Force.size = a
+        return xp.sum(root_of_chain(lambda x: Force.size * chain(x, 1.0)))
+
+    with pytest.raises(TypeError, match="root: the functions read variables .* expected them by args= or in closures"):
+        ox.grad(solved)(2.0)
 
 
 def test_a_singular_solution_has_no_derivative() -> None:

@@ -233,3 +233,15 @@ def test_refusals() -> None:
         xp.ndimage.map_coordinates(X, POINTS[:1])
     with pytest.raises(ox.ShapeError, match=r"^rotate: found shape \(7,\)"):
         xp.ndimage.rotate(X[:, 0], 3.0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "wrap"])
+def test_the_nearest_elements_of_halves_are_scipys(mode: str, size: int) -> None:
+    elements, at = np.arange(1.0, size + 1.0), np.arange(-3.0 * size - 0.5, 4.0 * size, 0.5)[None]
+    found, expected = (
+        nd.map_coordinates(elements, at, order=0, mode=mode, cval=-7.0) for nd in (xp.ndimage, scipy.ndimage)
+    )
+    np.testing.assert_array_equal(found, expected)
+    gradient = ox.grad(lambda x: xp.sum(xp.ndimage.map_coordinates(x, at, order=0, mode=mode, cval=-7.0)))(elements)
+    np.testing.assert_array_equal(gradient, [np.sum(expected == each) for each in elements])

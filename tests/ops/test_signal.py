@@ -163,3 +163,17 @@ def test_scalars_of_every_dtype(number: Any) -> None:
     assert xp.signal.convolve(number, number) == scipy.signal.convolve(number, number)
     if not isinstance(number, np.longdouble):
         assert xp.special.wofz(number) == scipy.special.wofz(number)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 4), (5, 6)])
+@pytest.mark.parametrize("name", ["correlate", "correlate2d", "convolve2d"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_correlations_of_complex_matrices_are_scipys(name: str, mode: str, shape: tuple[int, int]) -> None:
+    """SciPy conjugates the other argument where it exchanges them: `correlate2d` of a smaller first one, in the mode "valid"."""
+    rng = np.random.default_rng(0)
+    x, h = (rng.normal(size=each) + 1j * rng.normal(size=each) for each in ((3, 4), shape))
+    expected = getattr(scipy.signal, name)(x, h, mode=mode)
+    f = lambda x, h: getattr(xp.signal, name)(x, h, mode=mode)  # noqa: E731
+    np.testing.assert_allclose(f(x, h), expected, rtol=1e-12)
+    np.testing.assert_allclose(ox.vjp(f, x, h)[0], expected, rtol=1e-12)
+    check_grads(f, (x, h), order=1)

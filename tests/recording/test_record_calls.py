@@ -267,3 +267,35 @@ def test_nan_is_searched_for_where_that_is_asked():
     with ox.debug_nans(), np.errstate(all="ignore"), pytest.raises(ox.NonFiniteError):
         g(-X)
     assert np.isfinite(g(X)).all()
+
+
+@pytest.mark.parametrize("name", ["dawsn", "airy", "ber", "ellipkm1", "exp1", "fresnel", "spence"])
+def test_ufuncs_of_scipy_are_recorded(name: str) -> None:
+    special = pytest.importorskip("scipy.special")
+    if not isinstance(getattr(special, name), np.ufunc):
+        pytest.skip("with SCIPY_ARRAY_API=1 it is a function that converts arrays")
+    of_scipy, x = getattr(xp.special, name), np.array([0.1, 0.5, 0.9])
+
+    def function(x: Any) -> Any:
+        result = of_scipy(x)
+        return result[0] if isinstance(result, tuple) else result
+
+    for f, points in (
+        (lambda x: function(x) * 2.0, (x, 0.9 * x, 0.8 * x)),
+        (ox.grad(lambda x: xp.sum(x * function(x))), (x, 0.9 * x, 0.8 * x)),
+        (lambda x: function(x) * 2.0, (0.5, 0.25, 0.75)),
+    ):
+        g = ox.record(f)
+        assert all(agrees(g, f, point) for point in points)
+        assert g.why is None
+
+
+def test_a_function_of_whole_arrays_in_host_memory_is_refused_with_its_reason() -> None:
+    pytest.importorskip("scipy")
+    g = ox.record(lambda x: xp.ndimage.gaussian_filter(x, 1.0))
+    assert agrees(g, xp_filter, X) and agrees(g, xp_filter, 2.0 * X)
+    assert "SciPy computes it" in str(g.why)
+
+
+def xp_filter(x: Any) -> Any:
+    return xp.ndimage.gaussian_filter(x, 1.0)

@@ -43,15 +43,26 @@ def copying(f: Function) -> Function:
 def calls(
     section: Section, form: Form, most: int | None = None
 ) -> Iterator[tuple[str, str, Function, tuple[Any, ...], Function]]:
-    """The calls of a form in each space, ``most`` of them: the space, the text, the function, its arguments, and the reference."""
+    """The calls of a form in each space, ``most`` of them: the space, the text, the function, its arguments, and the reference.
+
+    The reference is the library's own function, where that takes variables.
+    """
     for title, space in section.spaces.items():
-        for call in form.calls[:most]:
-            if not isinstance(call, str):
-                continue
-            f, args = compiled(call, {**space, "xp": xp})
-            own = copying(compiled(call, {**section.own, "xp": xp})[0])
+        own_space = section.own if section.values is None else space
+        for at, call in enumerate(form.calls[:most]):
+            if isinstance(call, str):
+                f, args = compiled(call, {**space, "xp": xp})
+                own = copying(compiled(call, {**own_space, "xp": xp})[0])
+            else:
+                f, args, own = call.bound(space), call.args, copying(call.bound(own_space))
             plain = lambda *args, own=own: ox.stop_gradient(own(*ox.stop_gradient(args)))  # noqa: E731
-            yield title, call, f, args, own if form.order else plain
+            yield (
+                title,
+                call if isinstance(call, str) else f"call {at} of {form.name}",
+                f,
+                args,
+                own if form.order else plain,
+            )
 
 
 # --- results -----------------------------------------------------------------------------------------------------------
@@ -70,9 +81,9 @@ def total(f: Function) -> Function:
     def number(*args: Any) -> Any:
         result: Any = sum(0.01 * xp.sum(xp.real(arg * arg)) for arg in args)  # first, as f may change them
         for part in filter(is_number, forms.parts(f(*args))):
-            kind = part.dtype.kind if hasattr(part, "dtype") else np.asarray(part).dtype.kind
+            kind = np.dtype(part.dtype).kind if hasattr(part, "dtype") else np.asarray(part).dtype.kind
             for each in (xp.real(part), xp.imag(part)) if kind == "c" else (part,):
-                result = result + xp.sum(xp.sin(each if kind in "fc" else xp.astype(xp.asarray(each), np.float64)))
+                result = result + xp.sum(xp.asinh(each if kind in "fc" else xp.astype(xp.asarray(each), np.float64)))
         return result
 
     return number
@@ -190,7 +201,7 @@ def _recorded(
     def composition(f: Function, args: tuple[Any, ...], reference: Function) -> tuple[Any, Any]:
         record = ox.record(make(f))
         each = examples(args)[1] * 2
-        return [record(*args) for args in each], [expected(reference, args) for args in each]
+        return [copying(record)(*args) for args in each], [expected(reference, args) for args in each]
 
     return composition
 

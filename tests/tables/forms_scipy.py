@@ -220,7 +220,8 @@ def _method(name: str, function: str) -> Callable[..., Any]:
 
 _XP: Mapping[str, Any] = {"scipy": xp, "np": xp}
 _SCIPY: Mapping[str, Any] = {"scipy": scipy, "np": np}
-_OF_UFUNCS = {"scipy": types.SimpleNamespace(special=types.SimpleNamespace(**vars(UFUNCS), digamma=UFUNCS.psi))}
+_UFUNCS = {name: value for name, value in vars(UFUNCS).items() if isinstance(value, np.ufunc)}
+_OF_UFUNCS = {"scipy": types.SimpleNamespace(special=types.SimpleNamespace(**_UFUNCS, digamma=UFUNCS.psi))}
 _LINALG_NAMES = [name for name in cases_scipy_linalg.CASES if name != "kron"]  # which NumPy has
 
 SECTIONS: list[Section] = [

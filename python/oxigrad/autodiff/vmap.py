@@ -121,7 +121,10 @@ def _batched(level: int, pairs: list[_Pair], structure: tree.Structure) -> Tree:
 
 
 def _without_constant(tape: Tape, leaf: Any) -> Any:
-    """The value of a variable of a tape on which all are constants; anything else as it is."""
+    """The value of a variable of a tape on which all are constants, also within batched values; anything else as it is."""
+    if isinstance(leaf, Batched):
+        value = _without_constant(tape, leaf.value)
+        return leaf if value is leaf.value else Batched(leaf.level, value)
     return leaf.value if isinstance(leaf, Variable) and tape.owns(leaf) else leaf
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from oxigrad._core import ShapeError, plain
 from oxigrad._names import without
 from oxigrad._typing import Array
-from oxigrad.ops.backends import fetched, namespace, on_host
+from oxigrad.ops.backends import beneath, fetched, namespace, on_host
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
@@ -93,7 +93,7 @@ def cumulative_simpson(y: Array, /, x: Any, dx: Any, axis: int, initial: Any) ->
     """
     y, axis = _samples("cumulative_simpson", y, axis)
     spacing = reductions.spacing("cumulative_simpson", y, x, dx, axis)
-    bare = plain(spacing)
+    bare = beneath(spacing)
     if x is not None and on_host(bare) and not namespace(bare).all(bare > 0):
         raise ValueError(
             "cumulative_simpson: x does not increase: expected points that increase strictly along the axis"

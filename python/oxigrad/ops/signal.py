@@ -182,7 +182,10 @@ def _planar(name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: 
         arguments = f"{len(x.shape)} dimensions, boundary={boundary!r}"
         raise ShapeError(f"{name}: found {arguments}, expected 2 dimensions, and boundary 'fill', 'wrap' or 'symm'")
     late = name == "correlate2d"  # as SciPy has the middle of weights of an even size
-    h = ops.conjugate(ops.flip(h)) if late else h
+    if late and mode == "valid" and any(m < n for m, n in zip(x.shape, h.shape, strict=True)):
+        x, h = ops.conjugate(x), ops.flip(h)  # SciPy exchanges the two, and so which one it conjugates
+    elif late:
+        h = ops.conjugate(ops.flip(h))
     if mode == "valid" or (boundary == "fill" and fillvalue == 0.0):
         return _part(_full("convolve", x, h), x.shape, h.shape, mode, late=late)
     widths = [(n - 1, n - 1) for n in h.shape]
@@ -199,7 +202,10 @@ def convolve2d(x: Array, h: Array, /, mode: str, boundary: str, fillvalue: float
 
 @scipy_signature('in1, in2, mode="full", boundary="fill", fillvalue=0')
 def correlate2d(x: Array, h: Array, /, mode: str, boundary: str, fillvalue: float) -> Array:
-    """The correlation of matrices: `convolve2d` with the reversed and conjugate ``h``."""
+    """The correlation of matrices: `convolve2d` with the reversed and conjugate ``h``.
+
+    In the mode "valid" with an ``h`` that is larger than ``x``, the latter is conjugate, as SciPy's.
+    """
     return _planar("correlate2d", x, h, mode, boundary, fillvalue)
 
 

@@ -15,6 +15,7 @@ from oxigrad._names import library
 from oxigrad.autodiff.custom_rules import custom_vjp
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import jvp, value_and_grad_of, vjp
+from oxigrad.scipy.closures import without_variables
 from oxigrad.scipy.vectors import Vectors, host, like
 
 # A differentiable function from vectors to vectors or scalars, of the library of the point.
@@ -48,7 +49,7 @@ def followed(name: str, residual: Function, constant: Function, x: Any, *, symme
     values; ``symmetric`` states that the Jacobian is symmetric.
 
     Raises `numpy.linalg.LinAlgError` where the Jacobian is singular, and `TypeError` in reverse mode where it is too large to be formed
-    and ``constant`` reads variables.
+    and ``constant`` reads variables in globals or in attributes of objects.
     """
     value = residual(x)
     shift = plain(value)
@@ -153,6 +154,7 @@ def _levels(value: Any) -> int:
 def _inverse(name: str, residual: Function, x: Any, *, symmetric: bool) -> Function:
     """Solves with the Jacobian of the plain residual at ``x``, a matrix of constants."""
     if x.shape[0] > DENSE_LIMIT:
+        residual = without_variables(residual)  # it is called in the backward pass too, after the tape has ended
         _, pullback = vjp(residual, x)
         products = (lambda v: jvp(residual, (x,), (v,))[1], lambda v: pullback(v)[0])
         return _by_products(name, *products, symmetric=symmetric)
@@ -194,8 +196,8 @@ def _by_products(name: str, product: Function, transposed: Function, *, symmetri
             return _by_products(name, transposed, product, symmetric=symmetric)(g)
         except TapeEndedError as error:
             raise TypeError(
-                f"{name}: the functions read variables of a transform: "
-                f"expected them by args=, since there are more than {DENSE_LIMIT} equations"
+                f"{name}: the functions read variables of a transform in globals or attributes of objects: "
+                f"expected them by args= or in closures, since there are more than {DENSE_LIMIT} equations"
             ) from error
 
     return custom_vjp(solve, pulled)

@@ -144,6 +144,12 @@ def _by_square(x: Array, x1: Array, x2: Array) -> Array:
     return where(is_origin, 0.0, _divided_twice(x, where(is_origin, 1.0, size)))
 
 
+def _bell(x: Array) -> Array:
+    """``exp(-x**2)``: zero beyond 40, where an infinity would meet the derivative of the square."""
+    near = primitives.minimum(primitives.maximum(x, -40.0), 40.0)
+    return exp(-near * near)
+
+
 def _one_minus_square(x: Array) -> Array:
     """``1 - x**2`` with all of its digits, and those of its derivative."""
     product = (1.0 - x) * (1.0 + x)
@@ -315,7 +321,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "acos": (lambda g, x: -g / sqrt(_one_minus_square(x)),),
     "atan": (lambda g, x: g / (1.0 + x * x) if is_complex(x) else _divided_twice(g, hypot(1.0, x)),),
     "asinh": (lambda g, x: g / sqrt(x * x + 1.0) if is_complex(x) else g / hypot(1.0, x),),
-    "acosh": (lambda g, x: g / (sqrt(x - 1.0) * sqrt(x + 1.0)),),
+    "acosh": (lambda g, x: g / sqrt(x - 1.0) / sqrt(x + 1.0),),
     "atanh": (lambda g, x: g / _one_minus_square(x),),
     "log2": (lambda g, x: g / (x * math.log(2.0)),),
     "log10": (lambda g, x: g / (x * math.log(10.0)),),
@@ -334,10 +340,10 @@ TABLE: dict[str, tuple[Rule, ...]] = {
         lambda g, x1, x2: g * expit(_difference(x1, x2) * math.log(2.0)),
         lambda g, x1, x2: g * expit(_difference(x2, x1) * math.log(2.0)),
     ),
-    "cbrt": (lambda g, y: g / (3.0 * y * y),),
+    "cbrt": (lambda g, y: g / (3.0 * y) / y,),
     "expit": (lambda g, y, x: g * y * expit(-x),),
-    "erf": (lambda g, x: g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
-    "erfc": (lambda g, x: -g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
+    "erf": (lambda g, x: g * (2.0 / math.sqrt(math.pi)) * _bell(x),),
+    "erfc": (lambda g, x: -g * (2.0 / math.sqrt(math.pi)) * _bell(x),),
     "erfinv": (lambda g, y: g * (0.5 * math.sqrt(math.pi)) * exp(y * y),),
     "erfcinv": (lambda g, y: g * (-0.5 * math.sqrt(math.pi)) * exp(y * y),),
     "beta": (

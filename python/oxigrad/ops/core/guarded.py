@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import dtype_name, dtype_of, is_array, lowest, namespace, on_host
+from oxigrad.ops.backends import dtype_name, dtype_of, is_array, lowest, namespace, on_host, without_variables
 from oxigrad.ops.core import primitives as ops
 
 
@@ -53,6 +53,12 @@ def array_beside(x: Any, *others: Any) -> Any:
 def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, safe: float) -> Any:
     """``f(x)``, and a constant where the condition holds; ``f`` is smooth at ``safe``."""
     return ops.where(condition, constant, f(ops.where(condition, safe, x)))
+
+
+def growth_by(f: Callable[..., Any], x: Array) -> Any:
+    """``f(x) / x`` of an exponential function. Where that overflows, its derivatives are infinite, too."""
+    is_infinite = ops.abs(f(without_variables(x))) == math.inf
+    return branch(is_infinite, lambda x: ops.multiply(ops.sign(x), f(x)), lambda x: f(x) / x, (x, 1.0, 1.0))
 
 
 def log_of(p: Array, rest: Any) -> Array:
@@ -162,11 +168,12 @@ def clipped(x: Array, low: Array | None, high: Array | None) -> Array:
 
 def rgamma_away(x: Array) -> Array:
     """`rgamma` away from its zeros. The derivative is that of an exponential, as the square of the reciprocal may overflow."""
-    logarithm, bare = ops.gammaln(ops.minimum(x, 1e4)), plain(x)
+    logarithm, bare = ops.gammaln(ops.minimum(x, 1e4)), without_variables(x)
+    constant = without_variables(logarithm)
     # By the logarithm where the gamma function overflows; zero at infinity.
     is_large = ops.logical_and(bare > 1.0, ops.gamma(bare) == math.inf)
-    value = ops.where(is_large, ops.exp(-plain(logarithm)), ops.reciprocal(ops.gamma(bare)))
-    return value * ops.exp(plain(logarithm) - logarithm)
+    value = ops.where(is_large, ops.exp(-constant), ops.reciprocal(ops.gamma(bare)))
+    return value * ops.exp(constant - logarithm)
 
 
 def infinite_mean(x: Array, axis: ops.Axis, b: Array | None) -> tuple[Array, Array] | None:
@@ -182,7 +189,7 @@ def infinite_mean(x: Array, axis: ops.Axis, b: Array | None) -> tuple[Array, Arr
     is_infinite = library.isinf(largest)
     if on_host(largest) and not bool(library.any(is_infinite)):
         return None
-    weights = ops.where(bare == largest, 1.0 if b is None else plain(b), ops.zeros_like(bare))
+    weights = ops.where(bare == largest, 1.0 if b is None else without_variables(b), ops.zeros_like(bare))
     total = ops.sum(weights, axis=axis, keepdims=True)
     is_infinite = ops.logical_and(
         is_infinite, ops.logical_and(ops.min(weights, axis=axis, keepdims=True) >= 0.0, total > 0.0)

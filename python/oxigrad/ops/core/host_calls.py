@@ -110,14 +110,21 @@ def of_dtype(cotangent: Array, value: Any) -> Array:
 def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any, ...]:
     """The results of a function of NumPy arrays for plain arrays of any library, or numbers.
 
-    Raises `NotImplementedError` for an array that the host cannot read, and for one that stands for the values of other calls, as in a recording.
+    Raises `NotImplementedError` for an array that the host cannot read, and for one that stands for the values of other calls, as in a
+    recording, unless the function is a ufunc.
     """
     stacked = _of_examples(lambda *each: computed(name, function, tuple(map(plain, each))), args)
     if stacked is not None:
         return stacked
     like = next((arg for arg in args if is_array(arg)), None)
+    if isinstance(function, np.ufunc) and any(isinstance(arg, BatchLevel) for arg in args):
+        return _recorded(function, args, is_number=like is None)
     for arg in args:
-        if is_array(arg) and (isinstance(arg, BatchLevel) or not on_host(arg)):
+        if is_array(arg) and isinstance(arg, BatchLevel):
+            raise NotImplementedError(
+                f"{name}: SciPy computes it of arrays in host memory: a recording, or an update rule, has none"
+            )
+        if is_array(arg) and not on_host(arg):
             raise NotImplementedError(
                 f"{name}: {namespace(arg).__name__} has no function {name}, and its array cannot be read in host memory"
             )
@@ -131,6 +138,13 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
         if library is np
         else tuple(library.asarray(np.asarray(each, order="C"), device=device) for each in results)
     )
+
+
+def _recorded(ufunc: np.ufunc, args: Values, *, is_number: bool) -> tuple[Any, ...]:
+    """The results of a ufunc of values that stand for those of other calls, through NumPy's protocol: a recording calls it by name."""
+    results: Any = ufunc(*args)
+    results = results if isinstance(results, tuple) else (results,)
+    return tuple(result.item() for result in results) if is_number else results
 
 
 def _native(array: np.ndarray) -> np.ndarray:
@@ -155,12 +169,11 @@ class Elementwise:
         self.name, self.names, self._ufunc = name, tuple(names), ufunc
         self._partials = tuple(part if isinstance(part, tuple) else (part,) for part in partials)
         self._is_single = not any(isinstance(part, tuple) for part in partials)
-        self._reads = {
-            part: tuple(parameter_kinds(part))
+        # A tree, as a recording watches it: without functions as keys.
+        self._reads = tuple(
+            tuple(() if isinstance(part, str) else tuple(parameter_kinds(part)) for part in parts)
             for parts in self._partials
-            for part in parts
-            if not isinstance(part, str)
-        }
+        )
 
     def __call__(self, *args: Any) -> Any:
         """The value, recorded where an argument is a variable."""
@@ -207,10 +220,10 @@ class Elementwise:
         y, args = (tuple(_wide(each, are_of_numpy) for each in values) for values in (y, args))
         values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
         partials = []
-        for part in self._partials[at]:
+        for part, names in zip(self._partials[at], self._reads[at], strict=True):
             if isinstance(part, str):
                 raise DerivativeError(f"{self.name} is not differentiable with respect to {part}")
-            partials.append(part(*(values[name] for name in self._reads[part])))
+            partials.append(part(*(values[name] for name in names)))
         return partials
 
     def _values(self, args: Values) -> tuple[Any, ...]:
@@ -249,7 +262,8 @@ def _whole(batched: Any, ndim: int) -> Array:
 
 
 def _sum_of_products(g: Values, partials: Values) -> Any:
-    terms = [one * partial for one, partial in zip(g, partials, strict=True) if one is not None]
+    # By functions: arrays of some libraries have operators that refuse a variable on their right.
+    terms = [ops.multiply(one, partial) for one, partial in zip(g, partials, strict=True) if one is not None]
     return sum(terms[1:], start=terms[0]) if terms else None
 
 

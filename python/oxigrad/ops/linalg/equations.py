@@ -6,7 +6,7 @@ import math
 
 from oxigrad._core import ShapeError, plain, record
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, device_of, is_complex, namespace, on_host, size_of, zeros_of
+from oxigrad.ops.backends import array_of, beneath, device_of, is_complex, namespace, on_host, size_of, zeros_of
 from oxigrad.ops.backends.functions import matrix_functions
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
@@ -158,13 +158,13 @@ def sqrtm(x: Array, /) -> Array:
     """
     x = floating(array_of(x))
     root = record("sqrtm", [x])
-    bare = plain(root)
+    bare, matrices = beneath(root), beneath(x)  # one dtype for all examples of a batch, as for all matrices of a stack
     if not on_host(bare) or is_complex(bare) or size_of(bare.shape) == 0:
         return root
     library = namespace(bare)
-    if not (library.any(library.isnan(bare)) and library.all(library.isfinite(plain(x)))):
+    if not (library.any(library.isnan(bare)) and library.all(library.isfinite(matrices))):
         return root
-    if not matrix_functions.has_negative_eigenvalue(library, plain(x)):
+    if not matrix_functions.has_negative_eigenvalue(library, matrices):
         return root
     return record("sqrtm", [ops.astype(x, library.result_type(bare.dtype, library.complex64))])
 
@@ -182,13 +182,14 @@ def expm(x: Array, /) -> Array:
     norms = library.linalg.matrix_norm(bare, ord=1, keepdims=True) / _EXACT
     norms = library.where(library.isfinite(norms), norms, library.ones_like(norms))  # of others, the result is NaN
     squarings = library.ceil(library.log2(library.maximum(norms, library.ones_like(norms))))
-    rounds = int(library.max(squarings)) if on_host(bare) else _ROUNDS
+    most, is_readable = beneath(squarings), on_host(beneath(x))
+    rounds = int(namespace(most).max(most)) if is_readable else _ROUNDS
     y = _pade(x * 2.0**-squarings)
     for at in range(rounds):
         more = squarings > at
         once = ops.where(more, y, 0.0)
         y = ops.where(more, once @ once, y)
-    return y if on_host(bare) else ops.where(squarings > _ROUNDS, math.nan, y)
+    return y if is_readable else ops.where(squarings > _ROUNDS, math.nan, y)
 
 
 def _pade(x: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, dtype_of
+from oxigrad.ops.backends import array_of, dtype_of, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import isdtype
@@ -67,10 +67,13 @@ def spline_filter(x: Array, /, order: int, mode: str) -> Array:
     return x
 
 
-def _weights(order: int, at: Array) -> tuple[np.ndarray, list[Array]]:
-    """The first node of each spline at some coordinates, and the weights of its ``order + 1`` nodes."""
+def _weights(order: int, at: Array, size: int, mode: str) -> tuple[np.ndarray, list[Array]]:
+    """The first node of each spline at some coordinates along an axis, and the weights of its ``order + 1`` nodes."""
     bare = np.asarray(computed("map_coordinates", lambda x: x, (plain(at),))[0])
     first = np.floor(bare + 0.5) if order % 2 == 0 else np.floor(bare)
+    if order == 0:  # by SciPy, which rounds after it has moved a coordinate into the array
+        elements = np.arange(size, dtype=np.float64)
+        first = of_scipy("ndimage", "map_coordinates")(elements, bare[None], order=0, mode=mode, cval=-1.0)
     u = at - of_library(first, at)
     if order == 0:
         weights: list[Any] = [1.0 + 0.0 * u]
@@ -148,7 +151,7 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
     if mode == "nearest":  # farther out, all nodes of a spline repeat the last element
         bounds = zip(coordinates, x.shape, strict=True)
         coordinates = [ops.minimum(ops.maximum(at, -2.0), size + 1.0) for at, size in bounds]
-    parts = [_weights(order, at) for at in coordinates]
+    parts = [_weights(order, at, size, mode) for at, size in zip(coordinates, x.shape, strict=True)]
     total: Any = 0.0
     for offsets in itertools.product(range(order + 1), repeat=ndim):
         nodes = [
@@ -245,7 +248,7 @@ def _rotated(x: Array, angle: Any, reshape: bool, spline: dict[str, Any]) -> Arr
 
 def _exact(value: Any, name: str, angle: Any) -> Any:
     """A function of an angle, with the value of SciPy's function of degrees."""
-    return value + (computed(name, of_scipy("special", name), (plain(angle),))[0] - plain(value))
+    return value + (computed(name, of_scipy("special", name), (plain(angle),))[0] - without_variables(value))
 
 
 def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad._core import is_constant, is_inexact, plain
 from oxigrad._typing import Array, Device
-from oxigrad.ops.backends import adapter_of, is_array, is_complex
+from oxigrad.ops.backends import adapter_of, beneath, is_array, is_complex, without_variables
 from oxigrad.ops.protocols.other_libraries import METHODS
 
 # Methods that call NumPy's function of the same name, which dispatches variables to ``xp``, with the same arguments.
@@ -94,7 +94,7 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
     if name == "to_device":  # of the standard, whether or not the array has it
         return functools.partial(_to_device, xp, x)
     value = plain(x)
-    methods = _methods(value)
+    methods = _methods(beneath(value))
     if name in methods and (not is_array(value) or hasattr(value, name)):
         return functools.partial(_bound(xp, methods[name]), x)
     if name in _ATTRIBUTES:
@@ -127,7 +127,7 @@ def _to_device(xp: ModuleType, x: Array, device: Device, /, *, stream: Any = Non
 def names(x: Any) -> list[str]:
     """The names of all attributes of a variable, for ``dir(x)``."""
     value = plain(x)
-    methods = [name for name in (*_methods(value), *_PLAIN) if not is_array(value) or hasattr(value, name)]
+    methods = [name for name in (*_methods(beneath(value)), *_PLAIN) if not is_array(value) or hasattr(value, name)]
     return sorted({*dir(type(x)), *methods, *_ATTRIBUTES, "to_device"})
 
 
@@ -137,7 +137,7 @@ def _methods(value: Any) -> Mapping[str, Any]:
 
 
 # Methods that are no function of ``xp``.
-_OWN: dict[str, Callable[..., Any]] = {"item": _item, "stop_gradient": plain, "tolist": _tolist}
+_OWN: dict[str, Callable[..., Any]] = {"item": _item, "stop_gradient": without_variables, "tolist": _tolist}
 # The names of keywords of PyTorch in the standard.
 _KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "other": "x2"}
 

@@ -25,7 +25,7 @@ from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import linalg
-from oxigrad.ops.backends import array_of, dtype_of, namespace, on_host
+from oxigrad.ops.backends import array_of, beneath, dtype_of, namespace, on_host
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.dtypes import isdtype
@@ -206,7 +206,7 @@ def _arguments(name: str, metric: Any, arguments: dict[str, Any], observations: 
     if unknown := sorted(arguments.keys() - set(accepted)):
         expected = ", ".join(accepted) or "none"
         raise TypeError(f"{name}: metric {metric!r} takes no argument {unknown[0]!r}; its arguments: {expected}")
-    bare = plain(arguments.get("w"))
+    bare = beneath(arguments.get("w"))
     if bare is not None and on_host(bare) and namespace(bare).any(bare < 0):
         raise ValueError(f"{name}: w has a negative weight: expected weights of zero or more")
     w = arguments.pop("w", None)

@@ -8,12 +8,12 @@ from typing import Any
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_complex, namespace
+from oxigrad.ops.backends import is_complex, namespace, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, infinite_mean, rgamma_away, xlogy
+from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, growth_by, infinite_mean, rgamma_away, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -38,6 +38,7 @@ from oxigrad.ops.core.primitives import (
 )
 from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.special import table
+from oxigrad.ops.special.elliptic_integrals import agm
 from oxigrad.ops.special.rows import f, near_zero, trunc
 
 __all__ = [
@@ -218,8 +219,17 @@ def huber(delta: Array, r: Array, /) -> Array:
 def pseudo_huber(delta: Array, r: Array, /) -> Array:
     """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero where ``delta`` is, infinite where it is negative."""
     safe = ops.where(delta > 0.0, delta, 1.0)
-    share = r / safe
-    loss = r * r / (1.0 + ops.sqrt(1.0 + share * share))
+
+    def near(delta: Array, r: Array) -> Array:
+        share = ops.divide(r, delta)
+        return ops.divide(r * r, 1.0 + ops.sqrt(1.0 + share * share))
+
+    def far(delta: Array, r: Array) -> Array:  # without the square, which overflows before the loss
+        share = ops.divide(delta, r)
+        part = ops.divide(ops.abs(r), ops.abs(share) + ops.sqrt(1.0 + share * share))
+        return ops.multiply(delta, part)
+
+    loss = branch(ops.abs(r) <= safe, near, far, (safe, 1.0, 1.0), (r, 0.0, 2.0))
     return ops.where(delta > 0.0, loss, ops.where(delta == 0.0, 0.0 * r, math.inf))
 
 
@@ -239,7 +249,7 @@ def exp10(x: Array, /) -> Array:
 def exprel(x: Array, /) -> Array:
     """``expm1(x) / x``, one at zero."""
     series = [1.0 / math.factorial(k + 1) for k in range(16)]
-    return near_zero(x, 0.5, series, lambda x: ops.expm1(x) / x)
+    return near_zero(x, 0.5, series, lambda x: growth_by(ops.expm1, x))
 
 
 def log1prel(x: Array) -> Array:
@@ -292,28 +302,6 @@ def cosm1(x: Array, /) -> Array:
 def radian(d: Array, m: Array, s: Array, /) -> Array:
     """An angle of degrees, minutes and seconds in radians."""
     return (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0)
-
-
-def agm(a: Array, b: Array, /) -> Array:
-    """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
-    a, b = array_beside(a, b), array_beside(b, a)
-    swap = ops.abs(a) < ops.abs(b)
-    large, small = ops.where(swap, b, a), ops.where(swap, a, b)
-    is_zero, is_infinite = small == 0.0, ops.abs(large) == math.inf
-    is_apart = ops.logical_or(ops.logical_and(small < 0.0, large > 0.0), ops.logical_and(small > 0.0, large < 0.0))
-
-    is_edge = ops.logical_or(is_zero, ops.logical_or(is_infinite, is_apart))
-    infinite = ops.where(ops.logical_or(is_apart, is_zero), math.nan, plain(large))
-    edge = ops.where(ops.logical_or(is_apart, is_infinite), infinite, _root_at_zero(a, b) + _root_at_zero(b, a))
-    large, small = ops.where(is_edge, 1.0, large), ops.where(is_edge, 1.0, small)
-    ratio, total = small / large, 1.0 + small / large
-    return ops.where(is_edge, edge, large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total))))
-
-
-def _root_at_zero(a: Array, b: Array) -> Array:
-    """Zero, with an infinite derivative by ``a`` where that is zero and ``b`` is not."""
-    is_root = ops.logical_and(a == 0.0, b != 0.0)
-    return ops.where(is_root, ops.sqrt(ops.where(is_root, a + 0.0, 1.0)), 0.0)
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")
@@ -401,7 +389,7 @@ def i1(x: Array, /) -> Array:
 
 def _largest(x: Array, axis: Axis) -> Array:
     """The largest element as a plain value, zero where it is infinite; it is subtracted before exponentials."""
-    bare = plain(x)
+    bare = without_variables(x)
     library = namespace(bare)
     if not hasattr(bare, "shape"):
         return bare if math.isfinite(bare) else 0.0

@@ -12,7 +12,7 @@ ROWS: dict[str, Row] = {
     "sindg": ("x", "Sine of an angle in degrees.", lambda x: _DEGREE * f.cosdg(x)),
     "cosdg": ("x", "Cosine of an angle in degrees.", lambda x: -_DEGREE * f.sindg(x)),
     "tandg": ("x", "Tangent of an angle in degrees.", lambda y: _DEGREE * (1.0 + y * y)),
-    "cotdg": ("x", "Cotangent of an angle in degrees.", lambda y: -_DEGREE * (1.0 + y * y)),
+    "cotdg": ("x", "Cotangent of an angle in degrees.", lambda x: -_DEGREE / ops.square(f.sindg(x))),
     "powm1": (
         "x1 x2",
         "``x1**x2 - 1``, accurate near zero.",

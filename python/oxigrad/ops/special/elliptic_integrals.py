@@ -1,11 +1,13 @@
-"""Rows of the elliptic integrals."""
+"""Rows of the elliptic integrals, and the arithmetic-geometric mean."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import array_beside, unless
 from oxigrad.ops.core.primitives import cos, sin, sqrt, tan, where
 from oxigrad.ops.special.rows import Row, f, near_zero, polynomial
 
@@ -31,20 +33,23 @@ _K_SLOPES, _E_SLOPES = (
 def _ellipk_slope(m: Array) -> Array:
     """The derivative of K (DLMF 19.4.1), by its series for small ``m``."""
     beyond = lambda m: (f.ellipe(m) / (1.0 - m) - f.ellipk(m)) / (2.0 * m)  # noqa: E731
-    return where(m == 1.0, math.inf, near_zero(where(m == 1.0, 0.5, m), 0.1, _K_SLOPES, beyond))
+    inside = lambda m: near_zero(m, 0.1, _K_SLOPES, beyond)  # noqa: E731
+    return where(m == 1.0, math.inf, unless(ops.abs(m - 0.5) == math.inf, 0.0, inside, where(m == 1.0, 0.5, m), 0.5))
 
 
 def _ellipe_slope(m: Array) -> Array:
     """The derivative of E (DLMF 19.4.2), by its series for small ``m``."""
-    return near_zero(m, 0.1, _E_SLOPES, lambda m: (f.ellipe(m) - f.ellipk(m)) / (2.0 * m))
+    beyond = lambda m: (f.ellipe(m) - f.ellipk(m)) / (2.0 * m)  # noqa: E731
+    return unless(m == -math.inf, 0.0, lambda m: near_zero(m, 0.1, _E_SLOPES, beyond), m, 0.5)
 
 
 def _ellipkm1_slope(p: Array) -> Array:
     """The derivative of ``K(1 - p)``, accurate for small ``p``."""
-    near = ops.abs(p - 1.0) < 0.1
-    far = where(ops.logical_or(near, p == 0.0), 0.5, p)
+    near, tiny = ops.abs(p - 1.0) < 0.1, p < 1e-17
+    far = where(ops.logical_or(near, tiny), 0.5, p)
     beyond = (f.ellipkm1(far) - f.ellipe(1.0 - far) / far) / (2.0 * (1.0 - far))
-    return where(p == 0.0, -math.inf, where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond))
+    series = where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond)
+    return where(tiny, -0.5 / where(tiny, p, 1.0), series)
 
 
 def _small_modulus(phi: Array, m: Array, power: float) -> Array:
@@ -91,6 +96,28 @@ def _ellipkinc_slope(phi: Array, m: Array) -> Array:
 def _ellipeinc_slope(phi: Array, m: Array) -> Array:
     """The derivative of E with respect to ``m`` (DLMF 19.4.7)."""
     return -0.5 * _incomplete(phi, m, -0.5, lambda m: (f.ellipkinc(phi, m) - f.ellipeinc(phi, m)) / m)
+
+
+def agm(a: Array, b: Array, /) -> Array:
+    """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
+    a, b = array_beside(a, b), array_beside(b, a)
+    swap = ops.abs(a) < ops.abs(b)
+    large, small = ops.where(swap, b, a), ops.where(swap, a, b)
+    is_zero, is_infinite = small == 0.0, ops.abs(large) == math.inf
+    is_apart = ops.logical_or(ops.logical_and(small < 0.0, large > 0.0), ops.logical_and(small > 0.0, large < 0.0))
+
+    is_edge = ops.logical_or(is_zero, ops.logical_or(is_infinite, is_apart))
+    infinite = ops.where(ops.logical_or(is_apart, is_zero), math.nan, plain(large))
+    edge = ops.where(ops.logical_or(is_apart, is_infinite), infinite, _root_at_zero(a, b) + _root_at_zero(b, a))
+    large, small = ops.where(is_edge, 1.0, large), ops.where(is_edge, 1.0, small)
+    ratio, total = small / large, 1.0 + small / large
+    return ops.where(is_edge, edge, large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total))))
+
+
+def _root_at_zero(a: Array, b: Array) -> Array:
+    """Zero, with an infinite derivative by ``a`` where that is zero and ``b`` is not."""
+    is_root = ops.logical_and(a == 0.0, b != 0.0)
+    return ops.where(is_root, ops.sqrt(ops.where(is_root, a + 0.0, 1.0)), 0.0)
 
 
 ROWS: dict[str, Row] = {

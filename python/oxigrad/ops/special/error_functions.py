@@ -15,7 +15,9 @@ _ROOT_PI, _ROOT_2PI = math.sqrt(math.pi), math.sqrt(2.0 * math.pi)
 
 
 def _normal(x: Array) -> Array:
-    return exp(-0.5 * x * x) / _ROOT_2PI
+    # Zero beyond 40, where an infinity would meet the derivative of the square.
+    near = x if is_complex(x) else ops.minimum(ops.maximum(x, -40.0), 40.0)
+    return exp(-0.5 * near * near) / _ROOT_2PI
 
 
 def _asymptotic(u: Array, sign: float) -> Array:
@@ -29,7 +31,7 @@ def _asymptotic(u: Array, sign: float) -> Array:
 def _far(x: Array, at: float, slope: Callable[[Array, Array], Array], sign: float, factor: complex, y: Array) -> Array:
     """``slope``, and its asymptotic series where ``x`` is beyond ``at``, where its terms cancel."""
     is_far = (ops.abs(x) if at < 0.0 else x) > abs(at)
-    series = lambda x, _: factor * _asymptotic(0.5 / (x * x), sign)  # noqa: E731
+    series = lambda x, _: factor * _asymptotic(0.5 * ops.square(1.0 / x), sign)  # noqa: E731
     return branch(is_far, series, slope, (x, 10.0, 0.0), (y, 0.0, 0.0))
 
 
@@ -40,8 +42,9 @@ def _erfcx_slope(y: Array, x: Array) -> Array:
 
 def _log_ndtr_slope(y: Array, x: Array) -> Array:
     """The density by the probability, of which the reciprocal of `erfcx` has all digits in the lower tail."""
-    lower = lambda x, _: ops.divide(math.sqrt(2.0 / math.pi), f.erfcx(x * -math.sqrt(0.5)))  # noqa: E731
-    return branch(x < 0.0, lower, lambda x, y: _normal(x) * exp(-y), (x, -1.0, 0.0), (y, 0.0, 0.0))
+    lower = lambda x: ops.divide(math.sqrt(2.0 / math.pi), f.erfcx(x * -math.sqrt(0.5)))  # noqa: E731
+    tail = lambda x, _: branch(x < -1e4, lambda x: -x - 1.0 / x, lower, (x, -1e4, -1.0))  # noqa: E731
+    return branch(x < 0.0, tail, lambda x, y: _normal(x) * exp(-y), (x, -1.0, 0.0), (y, 0.0, 0.0))
 
 
 def _dawsn_slope(y: Array, x: Array) -> Array:

@@ -1,10 +1,12 @@
 """Rows of the exponential, trigonometric and hyperbolic integrals, and of the dilogarithm."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from oxigrad._typing import Array
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import growth_by, unless
 from oxigrad.ops.core.primitives import cos, cosh, exp, log, sin, sinh, where
 from oxigrad.ops.special.rows import INTEGER, Row, f, near_zero, polynomial, trunc
 
@@ -17,13 +19,18 @@ def _expn_slope(n: Any, x: Array) -> Array:
 def _sine_quotient(x: Array) -> Array:
     """``sin(x) / x``."""
     series = [(-1.0) ** (k // 2) / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(15)]
-    return near_zero(x, 0.5, series, lambda x: sin(x) / x)
+    return near_zero(x, 0.5, series, lambda x: _by_large(sin, x))
+
+
+def _by_large(wave: Callable[[Array], Array], x: Array) -> Array:
+    """``wave(x) / x`` for a bounded function: zero at infinity."""
+    return unless(ops.abs(x) == math.inf, 0.0, lambda x: wave(x) / x, x, 1.0)
 
 
 def _sinhc(x: Array) -> Array:
     """``sinh(x) / x``."""
     series = [1.0 / math.factorial(k + 1) if k % 2 == 0 else 0.0 for k in range(15)]
-    return near_zero(x, 0.5, series, lambda x: sinh(x) / x)
+    return near_zero(x, 0.5, series, lambda x: growth_by(sinh, x))
 
 
 def _spence_slope(x: Array) -> Array:
@@ -35,10 +42,10 @@ def _spence_slope(x: Array) -> Array:
 
 
 ROWS: dict[str, Row] = {
-    "expi": ("x", "Exponential integral Ei.", lambda x: exp(x) / x),
+    "expi": ("x", "Exponential integral Ei.", lambda x: growth_by(exp, x)),
     "exp1": ("x", "Exponential integral E1.", lambda x: -exp(-x) / x),
     "expn": ("n x", "Exponential integral of integer order.", INTEGER, _expn_slope),
-    "sici": ("x", "Sine and cosine integrals: the pair Si, Ci.", (_sine_quotient, lambda x: cos(x) / x)),
-    "shichi": ("x", "Hyperbolic sine and cosine integrals: the pair Shi, Chi.", (_sinhc, lambda x: cosh(x) / x)),
+    "sici": ("x", "Sine and cosine integrals: the pair Si, Ci.", (_sine_quotient, lambda x: _by_large(cos, x))),
+    "shichi": ("x", "Hyperbolic sine and cosine integrals: the pair Shi, Chi.", (_sinhc, lambda x: growth_by(cosh, x))),
     "spence": ("x", "Spence's function, the dilogarithm of ``1 - x``.", _spence_slope),
 }

@@ -17,6 +17,23 @@ def inverse_slope_by_a(a: Array, y: Array) -> Array:
     return where(at_edge, 0.0, -f.gammainc_a(a, safe) / gamma_density(a, safe))
 
 
+def _inverse_slope(a: Array, p: Array, y: Array) -> Array:
+    """The derivative of ``y``, the inverse of `gammainc`, by its value ``p``.
+
+    At zero it is that of the first two powers of ``p`` in the inverse, at infinity a function that is infinite with its derivatives.
+    """
+
+    def near(p: Array) -> Array:
+        scale, power = ops.exp(ops.gammaln(a + 1.0) / a), 1.0 / a
+        further = ops.multiply(2.0 * scale / (a + 1.0), ops.pow(p, 2.0 * power - 1.0))
+        return ops.multiply(scale * power, ops.pow(p, power - 1.0) + further)
+
+    at_edge = lambda p, y: branch(y == 0.0, lambda p, _: near(p), lambda _, y: y, (p, 0.5, 0.5), (y, 0.0, 1.0))  # noqa: E731
+    inside = lambda _, y: ops.exp(y + ops.gammaln(a) - ops.multiply(a - 1.0, ops.log(y)))  # noqa: E731
+    is_edge = ops.logical_or(y == 0.0, y == math.inf)
+    return branch(is_edge, at_edge, inside, (p, 0.5, 0.5), (y, math.inf, 1.0))
+
+
 def density_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
     """`beta_density` of ``x``, given ``rest = 1 - x``: of the smaller one."""
     return branch(
@@ -26,6 +43,60 @@ def density_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
         (x, 0.5, 0.5),
         (rest, 0.5, 0.5),
     )
+
+
+# --- products with zeros of the reciprocal gamma function --------------------------------------------------------------
+
+
+def _wave(x: Array) -> tuple[Array, Array]:
+    """``sin(pi * x) / pi`` and ``cos(pi * x)``, exact for whole numbers."""
+    nearest = ops.round(x)
+    sign, rest = 1.0 - 4.0 * ops.abs(0.5 * nearest - ops.round(0.5 * nearest)), math.pi * (x - nearest)
+    return ops.multiply(sign, ops.sin(rest)) / math.pi, ops.multiply(sign, ops.cos(rest))
+
+
+def _is_pole(x: Array) -> Array:
+    return ops.logical_and(x <= 0.0, x == ops.round(x))
+
+
+def _binom_by_n(y: Array, n: Array, k: Array) -> Array:
+    """The derivative of the binomial coefficient by ``n``; at its zeros that of ``beta(n + 1, k - n) * sin(pi * (n - k + 1)) / pi``."""
+
+    def at_zero(n: Array, k: Array, _: Array) -> Array:
+        sine, cosine = _wave(n - k + 1.0)
+        return f.beta(n + 1.0, k - n) * (cosine - sine * digamma_rise(n + 1.0, k - 2.0 * n - 1.0))
+
+    other = lambda n, k, y: y * digamma_rise(n - k + 1.0, k)  # noqa: E731
+    is_zero = ops.logical_and(_is_pole(n - k + 1.0), n >= 0.0)
+    return branch(is_zero, at_zero, other, (n, 0.0, 1.0), (k, 1.0, 0.5), (y, 1.0, 1.0))
+
+
+def _binom_by_k(y: Array, n: Array, k: Array) -> Array:
+    """The derivative of the binomial coefficient by ``k``, at its zeros as by ``n``."""
+
+    def at_zero(n: Array, k: Array, _: Array) -> Array:
+        sine, cosine = _wave(n - k + 1.0)
+        return f.beta(n + 1.0, k - n) * (-cosine - sine * digamma_rise(k - n, n + 1.0))
+
+    other = lambda n, k, y: y * (f.digamma(n - k + 1.0) - f.digamma(k + 1.0))  # noqa: E731
+    is_zero = ops.logical_and(_is_pole(n - k + 1.0), n >= 0.0)
+    return branch(is_zero, at_zero, other, (n, 0.0, 1.0), (k, 1.0, 0.5), (y, 1.0, 1.0))
+
+
+def _poch_by_z(y: Array, z: Array, m: Array) -> Array:
+    """The derivative of the Pochhammer symbol by ``z``; where the gamma function of ``z`` has a pole, by the reflection formula."""
+
+    def at_zero(z: Array, m: Array, _: Array) -> Array:
+        sine, cosine = _wave(z)
+        slope = cosine + sine * (f.digamma(z + m) - f.digamma(1.0 - z))
+        return f.gamma(z + m) * f.gamma(1.0 - z) * slope
+
+    # With a whole number of factors, none of which is zero.
+    reflected = lambda z, m, y: y * -digamma_rise(1.0 - z - m, m)  # noqa: E731
+    both = ops.logical_and(_is_pole(z), _is_pole(z + m))
+    at_pole = lambda z, m, y: branch(both, reflected, at_zero, (z, -2.0, 0.0), (m, 1.0, 1.0), (y, 1.0, 1.0))  # noqa: E731
+    other = lambda z, m, y: y * digamma_rise(z, m)  # noqa: E731
+    return branch(_is_pole(z), at_pole, other, (z, -2.0, 1.0), (m, 1.0, 1.0), (y, 1.0, 1.0))
 
 
 DIRECT: int = 12
@@ -43,6 +114,7 @@ def zeta_slope(x: Array, q: Array) -> Array:
     total: Any = 0.0
     for n in range(DIRECT):
         total = total - ops.log(q + n) * ops.pow(q + n, -x)
+    x = ops.minimum(x, 1e4)  # beyond, the rest is zero
     w, before = q + DIRECT, x - 1.0
     # The part of the sum from w on, by w**-x, and its derivative; products of x + j, and their derivatives.
     rest, slope = w / before + 0.5, -w / (before * before)
@@ -79,26 +151,26 @@ ROWS: dict[str, Row] = {
     "binom": (
         "n k",
         "Binomial coefficient of real numbers.",
-        lambda y, n, k: y * digamma_rise(n - k + 1.0, k),
-        lambda y, n, k: y * (f.digamma(n - k + 1.0) - f.digamma(k + 1.0)),
+        _binom_by_n,
+        _binom_by_k,
     ),
     "poch": (
         "z m",
         "Pochhammer symbol ``gamma(z + m) / gamma(z)``.",
-        lambda y, z, m: y * digamma_rise(z, m),
+        _poch_by_z,
         lambda y, z, m: y * f.digamma(z + m),
     ),
     "gammaincinv": (
         "a p",
         "Inverse of `gammainc` in its second argument.",
         inverse_slope_by_a,
-        lambda a, y: 1.0 / gamma_density(a, y),
+        _inverse_slope,
     ),
     "gammainccinv": (
         "a p",
         "Inverse of `gammaincc` in its second argument.",
         inverse_slope_by_a,
-        lambda a, y: -1.0 / gamma_density(a, y),
+        lambda a, p, y: -_inverse_slope(a, 1.0 - p, y),
     ),
     "betaincc": ("a b x", "Complement of `betainc`.", A, B, lambda a, b, x: -beta_density(a, b, x)),
     "betaincinv": (

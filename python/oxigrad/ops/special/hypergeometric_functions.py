@@ -1,8 +1,10 @@
 """Rows of the hypergeometric functions, of the orthogonal polynomials among them, and of Wright's omega function."""
 
+import math
 from typing import Any
 
 from oxigrad._typing import Array
+from oxigrad.ops.core.guarded import unless
 from oxigrad.ops.core.primitives import where
 from oxigrad.ops.special.rows import INTEGER, NO_FORM, A, B, Row, f
 
@@ -29,7 +31,11 @@ ROWS: dict[str, Row] = {
         NO_FORM.format("parameter c"),
         lambda a, b, c, z: a * b / c * f.hyp2f1(a + 1.0, b + 1.0, c + 1.0, z),
     ),
-    "wrightomega": ("z", "Wright's omega function: the solution of ``y + log(y) = z``.", lambda y: y / (1.0 + y)),
+    "wrightomega": (
+        "z",
+        "Wright's omega function: the solution of ``y + log(y) = z``.",
+        lambda y: unless(y == math.inf, 1.0, lambda y: y / (1.0 + y), y, 1.0),
+    ),
     "eval_legendre": (
         "n x",
         "Legendre polynomial.",

@@ -11,6 +11,7 @@ from typing import Any
 from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops import special
+from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, unless
@@ -32,7 +33,7 @@ def _mills(x: Array) -> Array:
 
 def _reach(slope: Any, curvature: Any = 1.0) -> Any:
     """The width in which ``exp(-curvature * (slope * u + u**2 / 2))`` is above exp(-40), as a plain value."""
-    slope, level = plain(slope), 2.0 * _FALL / plain(curvature)
+    slope, level = without_variables(slope), 2.0 * _FALL / without_variables(curvature)
     return level / (slope + ops.sqrt(slope * slope + level))
 
 
