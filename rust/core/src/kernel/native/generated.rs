@@ -106,7 +106,7 @@ native_kernels! {
         }
     }
     0x35bd6d613596b95e82cceeda99e60851 Lars {
-        LarsPhase0: [in0, in1] [_, s3, s5, _] -> [] [t0, t2, t5, t7] {
+        LarsPhase0: [in0, in1] [_, s3, s5, _] -> [] [[t0], [t2], [t5], [t7]] {
             let t0 = meaning::Multiply.call(in1, in1);
             let t1 = meaning::Multiply.call(s3, in1);
             let t2 = meaning::Multiply.call(t1, t1);
@@ -375,7 +375,7 @@ native_kernels! {
         }
     }
     0x2ec8301eaaede247b0120652a69abe52 ClippedAdamW {
-        ClippedAdamWPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _] -> [] [t0, t2] {
+        ClippedAdamWPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _] -> [] [[t0], [t2]] {
             let t0 = meaning::Multiply.call(in0, in0);
             let t1 = meaning::Multiply.call(s12, in0);
             let t2 = meaning::Multiply.call(t1, t1);
@@ -399,7 +399,7 @@ native_kernels! {
         }
     }
     0x1761314e73406aa12c601b80ef45a9c4 ClippedAdamWMaster {
-        ClippedAdamWMasterPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _] -> [] [t0, t2] {
+        ClippedAdamWMasterPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _] -> [] [[t0], [t2]] {
             let t0 = meaning::Multiply.call(in0, in0);
             let t1 = meaning::Multiply.call(s12, in0);
             let t2 = meaning::Multiply.call(t1, t1);
@@ -463,7 +463,7 @@ native_kernels! {
         }
     }
     0x070fabd02aff301f87e7fe6dbc12e65b ClippedAdamWAverage {
-        ClippedAdamWAveragePhase0: [in0] [_, _, s12, _, _, _, _, _, _, _, _, _] -> [] [t0, t2] {
+        ClippedAdamWAveragePhase0: [in0] [_, _, s12, _, _, _, _, _, _, _, _, _] -> [] [[t0], [t2]] {
             let t0 = meaning::Multiply.call(in0, in0);
             let t1 = meaning::Multiply.call(s12, in0);
             let t2 = meaning::Multiply.call(t1, t1);
@@ -490,7 +490,7 @@ native_kernels! {
         }
     }
     0x63dc273c80089ed6637f2f912f2a9752 ClippedAdamWTail {
-        ClippedAdamWTailPhase0: [in0] [_, _, s12, s14, _, _, _, _, _, _, _, _, _, _] -> [] [t1, t3, t4] {
+        ClippedAdamWTailPhase0: [in0] [_, _, s12, s14, _, _, _, _, _, _, _, _, _, _] -> [] [[t1], [t3], [t4]] {
             let t0 = meaning::Multiply.call(in0, s12);
             let t1 = meaning::Multiply.call(t0, t0);
             let t2 = meaning::Multiply.call(s14, t0);
@@ -735,7 +735,7 @@ native_kernels! {
         }
     }
     0x68f1f983886eb375b333ce6f0abea916 Lamb {
-        LambPhase0: [in0, in1, in2, in3] [s2, s4, s5, s8, s9, s10, s14, s15, s16, _] -> [] [t0, t2, t17, t19] {
+        LambPhase0: [in0, in1, in2, in3] [s2, s4, s5, s8, s9, s10, s14, s15, s16, _] -> [] [[t0], [t2], [t17], [t19]] {
             let t0 = meaning::Multiply.call(in1, in1);
             let t1 = meaning::Multiply.call(s2, in1);
             let t2 = meaning::Multiply.call(t1, t1);
@@ -777,7 +777,7 @@ native_kernels! {
         }
     }
     0x705d41fce9f7cc8f7bf838dd90764201 NovoGrad {
-        NovoGradPhase0: [in0] [_, _, _, _] -> [] [t0] {
+        NovoGradPhase0: [in0] [_, _, _, _] -> [] [[t0]] {
             let t0 = meaning::Multiply.call(in0, in0);
         }
         NovoGradPhase1: [in0, in1, in2] [s1, s16, s10, s0] -> [out0, out1] [] {
@@ -813,7 +813,7 @@ native_kernels! {
         }
     }
     0x40ce02ba8d05c8d1afc35fd0a5ce152c Prodigy {
-        ProdigyPhase0: [in0, in1, in4, in5] [_, _, _, _, _, s28, s34, _, _] -> [] [t1, t5] {
+        ProdigyPhase0: [in0, in1, in4, in5] [_, _, _, _, _, s28, s34, _, _] -> [] [[t1], [t5]] {
             let t0 = meaning::Subtract.call(in5, in1);
             let t1 = meaning::Multiply.call(in0, t0);
             let t2 = meaning::Multiply.call(s28, in4);
