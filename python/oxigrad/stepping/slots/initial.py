@@ -9,7 +9,7 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import ShapeError
 from oxigrad._names import path_name
-from oxigrad.ops.backends import REFUSALS, device_of, namespace, to_host
+from oxigrad.ops.backends import REFUSALS, device_of, namespace, to_host, widest_float
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Slot
 from oxigrad.stepping.arrays.places import check_readable
@@ -78,8 +78,8 @@ def _number(value: float, p: Any, *, on_host: bool) -> Any:
     if on_host:
         return np.array(value, np.float64)
     library = namespace(p)
-    floats = library.__array_namespace_info__().dtypes(kind="real floating", device=device_of(p))
-    return library.full((), value, dtype=floats.get("float64", floats["float32"]), device=device_of(p))
+    device = device_of(p)
+    return library.full((), value, dtype=widest_float(library, device), device=device)
 
 
 def _zero_steps(p: Any) -> Any:

@@ -33,7 +33,7 @@ impl Kernel {
             Work::Sum(arg) => writeln!(f, "  sum{} = sum({})", code.to, self.register_name_of(arg)),
             Work::Dot(args) => {
                 let [a, b] = args.map(|arg| self.register_name_of(arg));
-                writeln!(f, "  sum{} = dot({a}, {b})", code.to)
+                writeln!(f, "  sum{} = sum({a} * {b})", code.to)
             }
         }
     }
