@@ -192,7 +192,7 @@ def cocob(
     magnitudes = magnitudes + xp.abs(g)
     reward = xp.maximum(reward - g * (p - start), 0.0)
     gradients = gradients - g
-    bet = gradients / (scale * xp.maximum(magnitudes + scale, alpha * scale))
+    bet = gradients / scale / xp.maximum(magnitudes + scale, alpha * scale)  # the product of both would overflow
     return start + bet * (scale + reward), start, gradients, scale, magnitudes, reward
 
 
