@@ -86,7 +86,9 @@ class Entry(Keys):
             if domain is not None:
                 domain.check(name, value)
             return
-        takes_numbers = not texts or bool(domain and domain.interval) or any(isinstance(choice, bool) for choice in choices)
+        takes_numbers = (
+            not texts or bool(domain and domain.interval) or any(isinstance(choice, bool) for choice in choices)
+        )
         if not (takes_numbers and _is_number(value)):
             raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
 

@@ -29,20 +29,23 @@ def wide_product(xp, x, y):
 
 def _wide(xp, x):
     """An array in the most precise dtype; a symbol or a number as it is."""
-    array = _array_beneath(x)
+    array = _array_beneath(xp, x)
     return x if array is None else xp.astype(x, widest_float(namespace(array), device_of(array)), copy=False)
 
 
 def number_like(xp, number, x):
     """A number in the dtype of the array ``x``, to which a kernel rounds it where it meets the array."""
-    array = _array_beneath(x)
-    return number if array is None or _array_beneath(number) is None else xp.astype(number, array.dtype, copy=False)
+    array = _array_beneath(xp, x)
+    is_number = array is None or _array_beneath(xp, number) is None
+    return number if is_number else xp.astype(number, array.dtype, copy=False)
 
 
-def _array_beneath(x):
-    """The array beneath variables; None for a number, and for a symbol, which has no dtype."""
+def _array_beneath(xp, x):
+    """The array beneath variables and whatever ``xp`` reads; None for a number, and for a symbol, which has no dtype."""
     array = beneath(x)
-    return array if not isinstance(array, Variable) and is_array(array) else None
+    if isinstance(array, Variable) or not is_array(array):
+        return None
+    return beneath(xp.astype(x, array.dtype, copy=False))
 
 
 def root_mean_square(xp, x):
