@@ -65,9 +65,9 @@ class TensorOptimizer(KeepingDtypes):
         """Takes the options out of the keywords of the constructor, whose arguments it checks."""
         names = [*self.__signature__.parameters]
         self._check_names(keywords, names)
-        given = {**dict(zip(names[1:], args, strict=False)), **keywords}
-        _refuse_functions(given)
-        self.entry.check(given, lambda key: f"{type(self).__name__}: {key}")
+        chosen = {**dict(zip(names[1:], args, strict=False)), **keywords}
+        _refuse_functions(chosen)
+        self.entry.check(chosen, lambda key: f"{type(self).__name__}: {key}")
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
         _check_max_norm(values["max_norm"])

@@ -36,8 +36,9 @@ def _wide(xp, x):
 def number_like(xp, number, x):
     """A number in the dtype of the array ``x``, to which a kernel rounds it where it meets the array."""
     array = _array_beneath(xp, x)
-    is_number = array is None or _array_beneath(xp, number) is None
-    return number if is_number else xp.astype(number, array.dtype, copy=False)
+    if array is None or _array_beneath(xp, number) is None:
+        return number
+    return xp.astype(number, array.dtype, copy=False)
 
 
 def _array_beneath(xp, x):
