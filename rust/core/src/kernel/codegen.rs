@@ -63,7 +63,7 @@ impl Kernel {
                 Work::Noise(draw) => names[to] = format!("noise{draw}"),
                 Work::Sum(arg) => printed.terms.push(format!("[{}]", names[usize::from(arg)])),
                 Work::Dot(args) => {
-                    printed.terms.push(format!("[{}]", args.map(|arg| names[usize::from(arg)].as_str()).join(", ")))
+                    printed.terms.push(format!("[{}]", args.map(|arg| names[usize::from(arg)].as_str()).join(", ")));
                 }
             }
         }
