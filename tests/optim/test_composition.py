@@ -398,3 +398,21 @@ def test_a_part_that_is_called_on_tensors_computes_in_their_dtype(name: str, lib
         found = by_arrays.update(found, {path: torch.tensor(each) for path, each in g.items()})
     for path, p in expected.items():
         np.testing.assert_allclose(found[path].numpy(), p, rtol=1e-13)
+
+
+def test_a_transform_finds_out_whether_it_is_elementwise() -> None:
+    def after(xp: Any, p: Any, new: Any, *, learning_rate: float) -> Any:
+        return new - learning_rate * xp.sign(new)
+
+    def summed(xp: Any, p: Any, g: Any, seen: Any, *, gradient: Any, total: Any) -> Any:
+        return g + total(gradient) * seen, seen + 1.0
+
+    accumulated = optim.transform(lambda xp, p, g: xp.cumulative_sum(g, axis=0), "Accumulated", changes="gradient")
+    assert [optim.transform(rule)._rule.elementwise for rule in (after, summed)] == [True, True]
+    assert not accumulated._rule.elementwise
+    model = optim.chain(accumulated(), optim.SGD(1.0)).update({"w": np.zeros(3)}, {"w": np.ones(3)})
+    np.testing.assert_array_equal(model["w"], [-1.0, -2.0, -3.0])
+    with pytest.raises(AttributeError, match="nonsense"):
+        optim.transform(lambda xp, p, g: xp.nonsense(g), changes="gradient")
+    with pytest.raises(ox.RuleError, match="found 1 results"):
+        optim.transform(lambda xp, p, g, seen: g, changes="gradient")

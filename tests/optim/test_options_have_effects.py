@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oxigrad as ox
 from oxigrad import optim
+from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.table.row import TABLE
 
 SHAPE = (70, 64)  # of as many elements as codes are for
@@ -28,6 +30,90 @@ def stepped(opt: Any, dtype: str = "float32") -> tuple[np.ndarray, dict[str, str
     for _ in range(3):
         model = opt.update(model, {"w": generator.standard_normal(SHAPE).astype(dtype)}, loss=1.5)
     return model["w"], {name: str(slot.dtype) for name, slot in opt.slots["w"].items()}
+
+
+def after_step(opt: Any, g: np.ndarray, dtype: str = "float32") -> np.ndarray:
+    """The parameter after a step."""
+    model = {"w": np.ones(SHAPE, dtype)}
+    return opt.update(model, {"w": g}, loss=1.5)["w"]
+
+
+def changes(opt: Any, g: np.ndarray | None = None) -> bool:
+    """Whether a second step, by a gradient that may be one that is not finite, changes the parameter or the state."""
+    before = opt.update({"w": np.ones(SHAPE, np.float32)}, {"w": gradient()}, loss=1.5)
+    w, slots = before["w"].copy(), {name: np.copy(np.asarray(slot)) for name, slot in opt.slots.get("w", {}).items()}
+    with np.errstate(all="ignore"):
+        after = opt.update(before, {"w": gradient() if g is None else g}, loss=1.5)["w"]
+    same = all(np.array_equal(slots[name], np.asarray(slot)) for name, slot in opt.slots.get("w", {}).items())
+    return not (same and np.array_equal(after, w))
+
+
+def gradient() -> np.ndarray:
+    return np.random.default_rng(1).standard_normal(SHAPE).astype(np.float32)
+
+
+def infinite() -> np.ndarray:
+    return np.full(SHAPE, np.inf, np.float32)
+
+
+def is_frozen(opt: Any) -> bool:
+    """Whether the one parameter is none that the optimizer updates."""
+    try:
+        after_step(opt, gradient())
+    except ox.StructureError as error:
+        return "not frozen" in str(error)
+    return False
+
+
+def zeroes(make: Any, **options: Any) -> bool:
+    g = gradient()
+    after_step(make(**options), g)
+    return not g.any()
+
+
+# For each option whether it has its effect: on an optimizer with it, and not on one without it.
+EFFECTS: dict[str, tuple[dict[str, Any], Any]] = {
+    "accumulate": ({"accumulate": 8}, lambda make, **options: not changes_parameter(make(**options))),
+    "nonfinite": ({"nonfinite": "skip"}, lambda make, **options: not changes(make(**options), infinite())),
+    "loss_scale": (
+        {"loss_scale": optim.LossScale(2.0)},
+        lambda make, **options: not changes(make(**options), infinite()),
+    ),
+    "zero_gradients": ({"zero_gradients": True}, zeroes),
+    "record_norms": (
+        {"record_norms": ("gradient",)},
+        lambda make, **options: "gradient-norm" in stepped(make(**options))[1],
+    ),
+    "groups": ({"groups": {"w": None}}, lambda make, **options: is_frozen(make(**options))),
+    "dtype": ({"dtype": "float64"}, lambda make, **options: is_frozen(make(**options))),
+}
+# Those with tests of their own: of moments and half precision here, of rows in `tests/stepping`, of devices in `tests/cuda`.
+ELSEWHERE = {"seed", "slot_dtype", "master", "rounding", "sparse", "state_device"}
+
+
+def changes_parameter(opt: Any) -> bool:
+    return not np.array_equal(after_step(opt, gradient()), np.ones(SHAPE))
+
+
+def test_every_option_is_in_the_table() -> None:
+    assert {*EFFECTS} | ELSEWHERE == {*OPTIONS}
+
+
+@pytest.mark.parametrize("option", EFFECTS)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_an_option_has_its_effect_on_every_optimizer(name: str, option: str) -> None:
+    make, values = VARIANTS[name]
+    options, has_effect = EFFECTS[option]
+    assert has_effect(make, **values, **options)
+    if option != "accumulate":  # the first step of some rules changes no parameter
+        assert not has_effect(make, **values)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_seed_is_that_of_stochastic_rounding(name: str) -> None:
+    make, values = VARIANTS[name]
+    found = [stepped(make(**{**values, "rounding": "stochastic", "seed": seed}), "float16")[0] for seed in (0, 1)]
+    assert not np.array_equal(*found) or "DAdapt" in make.__name__
 
 
 @pytest.mark.parametrize("slot_dtype", KEPT)

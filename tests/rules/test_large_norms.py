@@ -10,6 +10,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim
+from oxigrad.optim.table.row import TABLE
 
 SHAPE = (4, 3)
 SIZES = [1.0, 1e15, 3e19, 1e25, 3e37, 3.4e38]
@@ -148,6 +149,64 @@ def test_ordinary_gradients_keep_their_bits(name: str) -> None:
     expected = model["w"] - gradient * factor
     found = optim.chain(TRANSFORMS[name](), optim.SGD(1.0)).update(model, {"w": gradient})
     np.testing.assert_allclose(found["w"], expected, rtol=1e-6)
+
+
+Whole = optim.transform(lambda xp, p, g: g, "Whole", changes="gradient", elementwise=False)
+VARIANTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    name: (row.optimizer, dict(values))
+    for row in TABLE.values()
+    for name, values in {row.optimizer.__name__: {}, **row.variants}.items()
+    if row.optimizer is not optim.LBFGS
+}
+# Elements that would be zero but for rounding errors have steps of the size of all others.
+ROUNDED = {"Shampoo", "shampoo", "galore-full"}
+# The largest number of a slot, an array, whose terms have sums in float32.
+LARGEST = 2e37
+
+
+# Those that hold norms, but no squares of elements.
+NORMS = {"Muon", "DoG", "DoWG", "NovoGrad", "DAdaptSGD", "LARS", "Fromage", "PolyakSGD", "MoMo", "COCOB"}
+
+
+def trained(opt: Any, like: Callable[[np.ndarray], Any], dtype: Any, size: float) -> tuple[list[np.ndarray], float]:
+    """The parameters after each of two steps, and the largest number of the slots that are arrays."""
+    model, after = {"w": like(normal(1).astype(dtype))}, []
+    for seed in (3, 4):
+        model = opt.update(model, {"w": like((normal(seed) * size).astype(dtype))}, loss=1.5)
+        after.append(np.asarray(model["w"], np.float64).copy())
+    slots = [np.asarray(slot, np.float64) for slot in opt.slots["w"].values()]
+    with np.errstate(all="ignore"):
+        return after, max([float(np.max(np.abs(slot))) for slot in slots if slot.ndim], default=0.0)
+
+
+@pytest.mark.parametrize("executor", ["kernel", "arrays"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_optimizer_takes_the_step_of_float64(name: str, executor: str) -> None:
+    """Unless its state has squares of float32, which are infinite, as in other libraries."""
+    compare(name, executor, of_numpy)
+
+
+@pytest.mark.parametrize("like", [of_torch, of_jax])
+@pytest.mark.parametrize("name", ["Muon", "DoG", "NovoGrad", "DAdaptSGD", "prodigy", "lamb"])
+def test_arrays_of_other_libraries(name: str, like: Callable[[np.ndarray], Any]) -> None:
+    """JAX computes numbers in float64 here, with its default of float32."""
+    compare(name, "arrays", like)
+
+
+def compare(name: str, executor: str, like: Callable[[np.ndarray], Any]) -> None:
+    make, values = VARIANTS[name]
+    if executor == "arrays" and "noise" in make._rule.supplied:
+        pytest.skip("its random numbers are rounded to the dtype")
+    compared = 0
+    for size in (1e19, 3e22, 1e30):
+        expected, largest = trained(make(**values), of_numpy, np.float64, size)
+        if largest > LARGEST or name in ROUNDED:
+            continue
+        opt = make(**values) if executor == "kernel" else optim.chain(Whole(), make(**values))
+        for ours, theirs in zip(trained(opt, like, np.float32, size)[0], expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+        compared += 1
+    assert compared == 3 or make.__name__ not in NORMS
 
 
 def test_derivatives_through_a_clipped_step_are_finite() -> None:

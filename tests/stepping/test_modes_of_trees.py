@@ -78,6 +78,33 @@ def test_x64_changes_slots_of_one_number_alone(name: str) -> None:
     check_same(name, lambda x: jax.numpy.asarray(x, dtype="float32"), [contextlib.nullcontext, enabled, enabled])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", ["prodigy", "novograd"])
+def test_slots_of_one_number_keep_their_dtype_with_x64(name: str, compiled: bool) -> None:
+    """The dtype is the most precise one where the state is made."""
+    jax: Any = pytest.importorskip("jax")
+    ours: Any = pytest.importorskip("oxigrad.optax")
+    params = {key: jax.numpy.asarray(x, dtype="float32") for key, x in model(0).items()}
+    transformation = getattr(ours, name)(1.0)
+    update = jax.jit(transformation.update) if compiled else transformation.update
+    for enabled in (False, True) if compiled else (False,):  # eager steps may narrow numbers of float64 without x64
+        found = []
+        for modes in ([enabled, enabled], [enabled, not enabled], [not enabled, enabled]):
+            with jax.enable_x64(enabled):
+                state = transformation.init(params)
+            expected = [x.dtype for x in jax.tree.leaves(state)]
+            assert ("float64" in map(str, expected)) == enabled
+            for step, mode in enumerate(modes, 1):
+                with jax.enable_x64(mode):
+                    grads = {key: jax.numpy.asarray(np.sin(x + step), dtype="float32") for key, x in model(0).items()}
+                    updates, state = update(grads, state, params)
+                assert [x.dtype for x in jax.tree.leaves(state)] == expected
+            found.append([np.array(x) for x in jax.tree.leaves((updates, state))])
+        for others in found[1:]:
+            for x, y in zip(others, found[0], strict=True):
+                np.testing.assert_allclose(x, y, rtol=0 if compiled else 1e-5, atol=0 if compiled else 1e-6)
+
+
 @pytest.mark.parametrize("mode", NUMPY)
 def test_transformations_of_optax(mode: str) -> None:
     jax: Any = pytest.importorskip("jax")

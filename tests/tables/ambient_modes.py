@@ -90,6 +90,7 @@ def jax_modes() -> dict[str, Mode]:
         "debug_infs": lambda: jax.debug_infs(True),
         "rank promotion": lambda: jax.numpy_rank_promotion("raise"),
         "dtype promotion": lambda: jax.numpy_dtype_promotion("strict"),
+        "float64": lambda: jax.enable_x64(True),
         "leaks": jax.checking_leaks,
         "eager": jax.disable_jit,
         "random": lambda: jax.default_prng_impl("rbg"),

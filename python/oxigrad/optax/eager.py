@@ -111,7 +111,8 @@ class EagerStep:
     def _in_jax(self, new: list[Any], after: list[Any], step: int, state: State) -> tuple[Any, Any, dict[str, Any]]:
         slots = map(np.asarray, after, self._dtypes)
         (device,) = self._shardings if self._are_committed else [None]
-        count, *arrays = jax.device_put([np.asarray(step + 1, self._count), *new, *slots], device)
+        with jax.enable_x64(True):  # numbers are of float64 in every mode
+            count, *arrays = jax.device_put([np.asarray(step + 1, self._count), *new, *slots], device)
         columns: dict[str, list[Any]] = {name: [None] * len(new) for name in state.slots}
         for (name, at), slot in zip(self._at, arrays[len(new) :], strict=True):
             columns[name][at] = slot

@@ -86,7 +86,8 @@ class Named:
             if group is not None:
                 parameter_slots = {name: column[i] for name, column in columns.items() if column[i] is not None}
                 _check_slots(path, leaf, parameter_slots, rule_of(group))
-                by_path[path] = {name: jax.numpy.asarray(slot) for name, slot in parameter_slots.items()}
+                with jax.enable_x64(True):  # numbers are of float64 in every mode
+                    by_path[path] = {name: jax.numpy.asarray(slot) for name, slot in parameter_slots.items()}
         return by_path
 
 

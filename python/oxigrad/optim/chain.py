@@ -1,12 +1,13 @@
 """Chains: optimizers of several parts, composed into one rule."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from oxigrad._typing import Config
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
+from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, is_elementwise, register
 from oxigrad.optim.settings.attributes import error_of_property, hint
 from oxigrad.optim.settings.config import OPTIONS, construct, register_subclass
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declarations
@@ -208,7 +209,7 @@ def transform(
     name: str | None = None,
     *,
     changes: Literal["gradient", "parameters"] | None = None,
-    elementwise: bool = True,
+    elementwise: bool | None = None,
 ) -> type[DefinedTransform]:
     """Defines a transform for a `chain` by a rule that changes gradients or new parameters.
 
@@ -216,6 +217,9 @@ def transform(
     chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, must come after an optimizer,
     and returns a new parameter. Both return the new slots, too. By default the signature decides. Raises `TypeError` for any
     other signature.
+
+    The rule is traced into the kernel of its chain if that is possible, which ``elementwise=True`` demands of the chain; otherwise, and
+    with ``elementwise=False``, all rules of the chain are called on arrays. Raises `RuleError` for a rule that neither is possible for.
 
     >>> from oxigrad.optim import SGD, chain
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve", changes="gradient")
@@ -234,9 +238,18 @@ def transformed(
     name: str | None,
     module: str,
     *,
-    elementwise: bool,
+    elementwise: bool | None,
     average: Callable[..., Any] | None = None,
 ) -> type[DefinedTransform]:
     """The class of a transform by a rule of this kind, in the module of this name; ``average`` is that of `define`."""
-    read = rule.read(function, kind, elementwise=elementwise, average=average)
+    read = rule.read(function, kind, elementwise=elementwise is not False, average=average)
+    if elementwise is None:
+        read = dataclasses.replace(read, elementwise=is_elementwise(_beside_descent(read)))
     return register(read, name, Transform, module=module)
+
+
+def _beside_descent(read: Rule) -> Rule:
+    """An update rule of a transform and of the plainest rule, which has the hyperparameters that the transform shares."""
+    shared = dict.fromkeys(read.shared - {composition.GRADIENT}, 0.5)
+    descent = Rule("descent", lambda xp, p, g, **shared: p - g, "update", (), shared, frozenset())
+    return composition.compose([descent, read] if read.kind == "after" else [read, descent])

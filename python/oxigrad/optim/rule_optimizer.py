@@ -227,25 +227,28 @@ def defined(
 ) -> type[DefinedOptimizer]:
     """The class of `define`, in the module of this name."""
     read = rule.read(function, "update", elementwise=elementwise is not False, average=average)
-    obstacle = _obstacle(read) if elementwise is None else None
-    if obstacle is not None:
-        read = dataclasses.replace(read, elementwise=False)
+    if elementwise is None:
+        read = dataclasses.replace(read, elementwise=is_elementwise(read))
     cls = register(read, name, RuleOptimizer, OPTIONS, module=module)
-    if obstacle is not None:
-        _try_on_arrays(cls, obstacle)
     cls().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return cls
 
 
-def _obstacle(read: Rule) -> RuleError | None:
-    """The error of a rule that cannot be traced into a kernel. Raises that of a rule with other results than it declares."""
+def is_elementwise(read: Rule) -> bool:
+    """Whether an update rule can be traced into a kernel.
+
+    Raises the `RuleError` of one that is not called on arrays with success either, and that of one with other results than it declares.
+    """
+    _check_names(read)
     try:
         kernel_of(read, {name: default for name, default in read.defaults.items() if rule.is_flag(default)})
     except rule.ResultsError:
         raise
     except RuleError as error:
-        return error
-    return None
+        on_arrays = dataclasses.replace(read, elementwise=False)
+        _try_on_arrays(declare(on_arrays, read.name, RuleOptimizer, {**OPTIONS, "compat": None}, __name__), error)
+        return False
+    return True
 
 
 # What arithmetic on arrays raises; any other error is that of an object of the user's.
@@ -272,15 +275,19 @@ def caller() -> str:
 
 def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any] = {}, *, module: str) -> Any:
     """A subclass of ``base`` for a rule, registered (weakly) for `from_config`; ``options`` are in its signature."""
+    _check_names(read)
+    title = name or "".join(part.capitalize() for part in read.name.split("_"))
+    cls = declare(read, title, base, {**options, "compat": None}, module)
+    REGISTRY[title] = cls
+    return cls
+
+
+def _check_names(read: Rule) -> None:
     if taken := sorted(name for name in read.defaults if name in _TAKEN or name.startswith("_")):
         raise TypeError(
             f"{read.name}: found hyperparameters named {', '.join(taken)}: expected names without an underscore in "
             "front that no attribute or option of optimizers has"
         )
-    title = name or "".join(part.capitalize() for part in read.name.split("_"))
-    cls = declare(read, title, base, {**options, "compat": None}, module)
-    REGISTRY[title] = cls
-    return cls
 
 
 # Attributes of optimizers, and the keys of their configurations.

@@ -6,7 +6,7 @@ update, and returns a new one.
 
 from typing import Annotated, Literal
 
-from oxigrad.rules.core.arrays import scaled_norm
+from oxigrad.rules.core.arrays import number_like, wide_product
 from oxigrad.rules.core.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 from oxigrad.rules.schedule_free import moved_average
@@ -38,19 +38,20 @@ def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
     return xp.clip(g, -limit, limit)
 
 
-def _reduction(xp, scaled, limit):
-    """The factor by which a norm falls to ``limit`` where it is larger, else 1; NaN for NaN, and no derivative divides by zero.
+def _reduced(xp, g, square, limit):
+    """The array times the factor by which a norm of this ``square`` falls to ``limit`` where it is larger.
 
-    ``scaled`` is the norm as `scaled_norm` has it.
+    It is NaN for NaN, and no derivative divides by zero.
     """
-    length, scale = scaled
-    is_within = length <= limit * scale
-    return xp.where(is_within, 1.0, limit * scale / xp.where(is_within, 1.0, length))
+    length = xp.sqrt(square)
+    is_within = length <= limit
+    factor = xp.where(is_within, 1.0, limit / xp.where(is_within, 1.0, length))
+    return g * number_like(xp, factor, g)
 
 
 def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
     """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
-    return g * _reduction(xp, scaled_norm(xp, g), max_norm)
+    return _reduced(xp, g, xp.sum(wide_product(xp, g, g)), max_norm)
 
 
 def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
@@ -58,12 +59,12 @@ def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
 
     Exact, as in optax; torch's ``clip_grad_norm_`` divides by the norm plus 1e-6.
     """
-    return g * _reduction(xp, scaled_norm(xp, g, total), max_global_norm)
+    return _reduced(xp, g, total(wide_product(xp, g, g)), max_global_norm)
 
 
 def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
     """`clip_by_global_norm`, where ``square`` is the known square of the norm of all gradients."""
-    return g * _reduction(xp, (xp.sqrt(square), 1.0), max_norm)
+    return _reduced(xp, g, square, max_norm)
 
 
 def maximize(xp, p, g):
@@ -93,7 +94,7 @@ def mars(xp, p, g, before, *, gamma: NonNegative = 0.025, momentum: Decay = 0.95
     beta2=0.99))``, MARS-Lion ``chain(MARS(), Lion(beta1=0.95, beta2=0.95))``.
     """
     corrected = g + gamma * (momentum / (1 - momentum)) * (g - before)
-    return corrected * _reduction(xp, scaled_norm(xp, corrected), max_norm), g
+    return _reduced(xp, corrected, xp.sum(wide_product(xp, corrected, corrected)), max_norm), g
 
 
 def cautious(xp, p, g, *, gradient):
@@ -219,7 +220,7 @@ def lookahead(
 
 
 def _unit_norms(xp, x, units):
-    """The `scaled_norm` of the elements of each unit, with dimensions kept; of all elements if at most one axis is longer than 1."""
+    """The norm of the elements of each unit, with dimensions kept; of all elements if at most one axis is longer than 1."""
     ndim = len(x.shape)
     if sum(n != 1 for n in x.shape) <= 1:
         axes = tuple(range(ndim))
@@ -229,7 +230,7 @@ def _unit_norms(xp, x, units):
         axes = (0,) if ndim <= 3 else tuple(range(ndim - 1))
     else:
         raise ValueError(f"units is {units!r}: expected 'first' or 'last', the axis of the units")
-    return scaled_norm(xp, x, lambda terms: xp.sum(terms, axis=axes, keepdims=True))
+    return number_like(xp, xp.sqrt(xp.sum(wide_product(xp, x, x), axis=axes, keepdims=True)), x)
 
 
 def adaptive_gradient_clip(
@@ -241,10 +242,8 @@ def adaptive_gradient_clip(
     of the units of a layer: "last", as in optax.adaptive_grad_clip (matrices of inputs by outputs; with three axes, all but the
     first), or "first", as in torch's layers.
     """
-    size, scale_of_size = _unit_norms(xp, p, units)
-    length, scale = _unit_norms(xp, g, units)
-    limit = max_ratio * xp.maximum(size / scale_of_size, min_norm) * scale
-    return g * xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6 * scale))
+    length, limit = _unit_norms(xp, g, units), max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
+    return g * xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6))
 
 
 def centralize(xp, p, g, *, kept: Literal["first", "last"] = "first"):

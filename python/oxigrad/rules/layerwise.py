@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from oxigrad.rules.core.arrays import finite_norm
+from oxigrad.rules.core.arrays import norm, wide_product
 from oxigrad.rules.core.moments import moments, root
 from oxigrad.rules.core.ranges import Decay, Limit, NonNegative
 from oxigrad.rules.core.slots import Slot
@@ -37,11 +37,11 @@ def lars(
     ``trust_coefficient`` by a `partition`.
     """
     u = g + weight_decay * p
-    size = finite_norm(xp, p)
+    size = norm(xp, p)
     if norms == "sum":
-        length = finite_norm(xp, u)
+        length = norm(xp, u)
     elif norms == "separate":
-        length = finite_norm(xp, g) + weight_decay * size
+        length = norm(xp, g) + weight_decay * size
     else:
         raise ValueError(f"norms is {norms!r}: expected 'sum' or 'separate'")
     u = learning_rate * trust_ratio(xp, size, length, trust_coefficient, epsilon) * u
@@ -80,7 +80,7 @@ def lamb(
     u = m / (1 - beta1**step) / root(xp, v, 1 - beta2**step, epsilon, epsilon_mode, epsilon_root)
     if not decoupled:
         u = u + weight_decay * p
-    trust = trust_ratio(xp, finite_norm(xp, p), finite_norm(xp, u))
+    trust = trust_ratio(xp, norm(xp, p), norm(xp, u))
     if clamp:
         trust = xp.clip(trust, min_trust, max_trust)
     return p - learning_rate * trust * u, m, v
@@ -102,7 +102,7 @@ def novograd(
     epsilon_root: NonNegative | None = None,
 ):
     """NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286), as in optax: the second moment is one number for each leaf."""
-    square = xp.sum(g * g)
+    square = xp.sum(wide_product(xp, g, g))
     v = xp.where(step == 1, square, beta2 * v + (1 - beta2) * square)
     root = xp.sqrt(v if epsilon_root is None else v + epsilon_root)
     m = beta1 * m + g / (root + epsilon) + weight_decay * p
@@ -116,7 +116,7 @@ def fromage(xp, p, g, *, learning_rate: NonNegative = 1e-2, min_norm: NonNegativ
     ``min_norm`` count as ``min_norm``, as in optax.
     """
     scale = xp.sqrt(1 + learning_rate * learning_rate)
-    trust = trust_ratio(xp, xp.maximum(finite_norm(xp, p), min_norm), xp.maximum(finite_norm(xp, g), min_norm))
+    trust = trust_ratio(xp, xp.maximum(norm(xp, p), min_norm), xp.maximum(norm(xp, g), min_norm))
     # 1 - 1 / scale, without the rounding of the difference.
     decay = learning_rate * learning_rate / (scale * (1 + scale))
     return p - (decay * p + learning_rate / scale * trust * g)

@@ -6,6 +6,7 @@
 import math
 from typing import Annotated, Literal
 
+from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.ranges import Decay, Interval, NonNegative, Positive
 from oxigrad.rules.core.slots import Slot
 
@@ -37,14 +38,14 @@ def dog(
     ("heuristic", the authors' reps_rel), the first distance, or the first step size ("learning_rate", the authors' init_eta).
     ``weight_decay`` is added to the gradient. The authors advise to evaluate an average of the parameters, such as `EMA`.
     """
-    g = g + weight_decay * p
+    g, moved = g + weight_decay * p, p - start
     first = 0.0
     if initial == "heuristic":
-        first = initial_value * (1 + xp.sqrt(total(p * p)))
+        first = initial_value * (1 + xp.sqrt(total(wide_product(xp, p, p))))
     elif initial == "distance":
         first = initial_value
-    distance = xp.where(step == 1, first, xp.maximum(distance, xp.sqrt(total((p - start) * (p - start)))))
-    squares = squares + total(g * g)
+    distance = xp.where(step == 1, first, xp.maximum(distance, xp.sqrt(total(wide_product(xp, moved, moved)))))
+    squares = squares + total(wide_product(xp, g, g))
     size = distance / xp.sqrt(squares + epsilon)
     if initial == "learning_rate":
         size = xp.where(step == 1, initial_value, size)
@@ -70,10 +71,10 @@ def dowg(
     As `dog`, with squared gradients that are weighted by the squared distance, ``distance``. The first one is
     ``initial_distance``, or ``epsilon`` where that is None.
     """
-    g = g + weight_decay * p
+    g, moved = g + weight_decay * p, p - start
     least = epsilon if initial_distance is None else initial_distance
-    distance = xp.maximum(xp.maximum(distance, least), total((p - start) * (p - start)))
-    squares = squares + distance * total(g * g)
+    distance = xp.maximum(xp.maximum(distance, least), total(wide_product(xp, moved, moved)))
+    squares = squares + distance * total(wide_product(xp, g, g))
     return p - learning_rate * distance / (xp.sqrt(squares) + epsilon) * g, start, distance, squares
 
 
@@ -109,13 +110,13 @@ def dadapt_sgd(
     norm of the first gradient other than zero. ``weight_decay`` is added to the gradient. Leave ``learning_rate`` at 1, or set a schedule.
     """
     d = xp.where(step == 1, d0, d)
-    square = total(g * g)
+    square = total(wide_product(xp, g, g))
     norm = xp.where(norm > 0, norm, xp.sqrt(square))
     rate = d * learning_rate / xp.where(norm > 0, norm, 1.0)
     g = g + weight_decay * p
-    numerator = numerator + rate * total(g * s)
+    numerator = numerator + rate * total(wide_product(xp, g, s))
     s = s + rate * g
-    length = xp.sqrt(total(s * s))
+    length = xp.sqrt(total(wide_product(xp, s, s)))
     d = _raised(xp, d, 2 * numerator / xp.where(length > 0, length, 1.0), growth_rate)
     return momentum * p + (1 - momentum) * (start - s), s, start, d, numerator, norm
 
@@ -155,7 +156,7 @@ def dadapt_adamw(
     if not decoupled:
         g = g + weight_decay * p
     beta3 = xp.sqrt(beta2)
-    numerator = beta3 * numerator + (1 - beta3) * rate * total(g * (s / (xp.sqrt(v) + epsilon)))
+    numerator = beta3 * numerator + (1 - beta3) * rate * total(wide_product(xp, g, s / (xp.sqrt(v) + epsilon)))
     m = beta1 * m + (1 - beta1) * rate * g
     v = beta2 * v + (1 - beta2) * g * g
     s = beta3 * s + (1 - beta3) * rate * g
@@ -191,7 +192,7 @@ def cocob(
     magnitudes = magnitudes + xp.abs(g)
     reward = xp.maximum(reward - g * (p - start), 0.0)
     gradients = gradients - g
-    bet = gradients / (scale * xp.maximum(magnitudes + scale, alpha * scale))
+    bet = gradients / scale / xp.maximum(magnitudes + scale, alpha * scale)  # the product of both would overflow
     return start + bet * (scale + reward), start, gradients, scale, magnitudes, reward
 
 
@@ -245,9 +246,12 @@ def momo(
     bound = xp.where(step == 1, lower_bound, bound)
     average_loss = effective_beta * average_loss + (1 - effective_beta) * loss
     m = effective_beta * m + (1 - effective_beta) * g
-    products = effective_beta * products + (1 - effective_beta) * total(p * g)
+    products = effective_beta * products + (1 - effective_beta) * total(wide_product(xp, p, g))
     decay = 1 + learning_rate * weight_decay
-    averages, limits = (average_loss, products, total(p * m), total(m * m)), (lower_bound, adapt_lower_bound)
+    averages, limits = (
+        (average_loss, products, total(wide_product(xp, p, m)), total(wide_product(xp, m, m))),
+        (lower_bound, adapt_lower_bound),
+    )
     size, bound = _step_of_model(xp, bound, *averages, learning_rate, decay, weight, *limits)
     return (p - size * m) / decay, m, average_loss, products, bound
 
@@ -284,10 +288,13 @@ def momo_adam(
     average_loss = beta1 * average_loss + (1 - beta1) * loss
     m = beta1 * m + (1 - beta1) * g
     v = beta2 * v + (1 - beta2) * g * g
-    products = beta1 * products + (1 - beta1) * total(p * g)
+    products = beta1 * products + (1 - beta1) * total(wide_product(xp, p, g))
     direction = m / (xp.sqrt(v / (1 - beta2**step)) + epsilon)
     decay = 1 + learning_rate * weight_decay
-    averages, limits = (average_loss, products, total(p * m), total(m * direction)), (lower_bound, adapt_lower_bound)
+    averages, limits = (
+        (average_loss, products, total(wide_product(xp, p, m)), total(wide_product(xp, m, direction))),
+        (lower_bound, adapt_lower_bound),
+    )
     size, bound = _step_of_model(xp, bound, *averages, learning_rate, decay, weight, *limits)
     new = (p - size * direction) / decay if proximal else (1 - learning_rate * weight_decay) * p - size * direction
     return new, m, v, average_loss, products, bound

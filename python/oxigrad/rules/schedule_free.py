@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.moments import root
 from oxigrad.rules.core.ranges import Decay, Interval, NonNegative, Positive
 from oxigrad.rules.core.slots import Slot
@@ -124,7 +125,7 @@ def prodigy(
     m = beta1 * m + (1 - beta1) * d * g
     v = beta2 * v + (1 - beta2) * d * d * g * g
     s = beta3 * s + (d if safeguard_warmup else rate) * d / d0 * g
-    numerator = beta3 * numerator + d / d0 * rate * total(g * (start - p))
+    numerator = beta3 * numerator + d / d0 * rate * total(wide_product(xp, g, start - p))
     length = total(xp.abs(s))
     d = xp.maximum(d, d_coefficient * numerator / xp.where(length > 0, length, 1.0))
     return p - rate * (weight_decay * p + m / (xp.sqrt(v) + d * epsilon)), m, v, s, start, d, numerator

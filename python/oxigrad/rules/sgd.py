@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.moments import moving_mean
 from oxigrad.rules.core.ranges import Interval, Limit, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
@@ -111,7 +112,7 @@ def polyak_sgd(
     ``variant="sps+"`` (Garrigos et al. 2023, arXiv:2307.14528) takes a negative ``loss - lower_bound`` as zero.
     """
     u = learning_rate * g
-    square = total(u * u) + epsilon
+    square = total(wide_product(xp, u, u)) + epsilon
     gap = loss - lower_bound
     if variant == "sps+":
         gap = xp.maximum(gap, 0.0)

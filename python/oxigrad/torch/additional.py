@@ -35,7 +35,7 @@ class AdditionalOptimizer(TensorOptimizer):
         super().__init__(params, defaults)
 
     def _check(self, group: Mapping[str, Any]) -> None:
-        """Raises `ValueError` or `TypeError` for hyperparameters that are out of the range of the rule."""
+        """See `TensorOptimizer._check`."""
         if isinstance(group["lr"], torch.Tensor) and group["lr"].numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         for name, (key, item) in self.entry.places.items():
@@ -48,13 +48,6 @@ class AdditionalOptimizer(TensorOptimizer):
             except (TypeError, ValueError) as error:
                 shown = key if item is None else f"{key}[{item}]"
                 raise type(error)(str(error).replace(f"{name} is", f"{shown} is", 1)) from None
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
-        group: Any = param_group  # PyTorch raises for anything but a dict.
-        if type(group) is dict:
-            self._check(self.defaults | group)
-        super().add_param_group(param_group)
 
     def _remembered(self) -> Mapping[str, Any]:
         return self.defaults

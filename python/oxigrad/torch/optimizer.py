@@ -65,7 +65,9 @@ class TensorOptimizer(KeepingDtypes):
         """Takes the options out of the keywords of the constructor, whose arguments it checks."""
         names = [*self.__signature__.parameters]
         self._check_names(keywords, names)
-        _refuse_functions({**dict(zip(names[1:], args, strict=False)), **keywords})
+        chosen = {**dict(zip(names[1:], args, strict=False)), **keywords}
+        _refuse_functions(chosen)
+        self.entry.check(chosen, lambda key: f"{type(self).__name__}: {key}")
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
         _check_max_norm(values["max_norm"])
@@ -98,11 +100,20 @@ class TensorOptimizer(KeepingDtypes):
             self._check_names(ours, [*self.defaults])
             keys = {key for key, _ in places.values()}
             _refuse_functions({name: value for name, value in group.items() if name in keys})
+            self._check_kinds(len(self.param_groups), group)
+            self._check({**self.defaults, **group})
             _check_max_norm(group.get("max_norm"))
             self._check_precision({**OPTIONS, **self.defaults, **group})
         super().add_param_group(param_group)
         if self._backward is not None:
             self._backward.attach(self, self.param_groups[-1]["params"])
+
+    def _check_kinds(self, number: int, group: Mapping[str, Any]) -> None:
+        """Raises `TypeError` or `ValueError`, with the number of the group, for values that are no numbers, flags or names of the rule."""
+        self.entry.check(group, lambda key: f"param_groups[{number}][{key!r}]")
+
+    def _check(self, group: Mapping[str, Any]) -> None:
+        """Raises `ValueError` or `TypeError` for hyperparameters that are out of the range of the rule; PyTorch's classes have checks of theirs."""
 
     def _check_names(self, names: Iterable[str], arguments: Sequence[str]) -> None:
         """Raises `TypeError` for a name that is not among the ``arguments``, with PyTorch's name for it."""
@@ -158,27 +169,34 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
-        turn = _NOTHING if self._pieces is None else self._pieces.turn()
-        with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
-            number = None if scale is None else float(scale)
-            if self._pieces is not None and of is None and without_modes(self._pieces.take, self, number, loss):
-                return
-            holder: Any = self if of is None else of
-            marks = () if of is None else of.marks
-            factor, resolved = (1.0 if number is None else number), holder._resolved
-            if resolved is not None and resolved.is_current(self, scaled=scale is not None):
-                try:
-                    without_grad(resolved.take, self, factor, loss, marks)
-                except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
-                    pass  # A tensor was replaced or changed; nothing has been written.
-                else:
+        try:
+            turn = _NOTHING if self._pieces is None else self._pieces.turn()
+            with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
+                number = None if scale is None else float(scale)
+                if self._pieces is not None and of is None and without_modes(self._pieces.take, self, number, loss):
                     return
-            holder._resolved = None
-            if is_recorded(self.param_groups):
-                self._take_recorded(scale, loss)
-                return
-            # A state that is made in the inference mode could not be updated outside of it.
-            holder._resolved = without_modes(self._resolve_and_take, scale is not None, factor, of, loss)
+                holder: Any = self if of is None else of
+                marks = () if of is None else of.marks
+                factor, resolved = (1.0 if number is None else number), holder._resolved
+                if resolved is not None and resolved.is_current(self, scaled=scale is not None):
+                    try:
+                        without_grad(resolved.take, self, factor, loss, marks)
+                    except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
+                        pass  # A tensor was replaced or changed; nothing has been written.
+                    else:
+                        return
+                holder._resolved = None
+                if is_recorded(self.param_groups):
+                    self._take_recorded(scale, loss)
+                    return
+                # A state that is made in the inference mode could not be updated outside of it.
+                holder._resolved = without_modes(self._resolve_and_take, scale is not None, factor, of, loss)
+        except (IndexError, TypeError, ValueError):
+            for at, group in enumerate(
+                self.param_groups
+            ):  # with the error of a value that was set in one, if that is the reason
+                self._check_kinds(at, group)
+            raise
 
     def _resolve_and_take(self, is_scaled: bool, factor: float, of: Bucket | None, loss: Any) -> TensorStep:
         """Takes a step that is resolved anew, and returns it."""

@@ -54,6 +54,8 @@ class SparseDropIn(DropIn):
     def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
         with torch.inference_mode(False), torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
+            for number, group in enumerate(self.param_groups):
+                self._check_kinds(number, group)
             for path, group, p in self._with_gradients():
                 state = self.state[p]
                 table = self._table(path, TensorGroup(self.entry, group, None, scaled=scale is not None), p, state)

@@ -1,8 +1,10 @@
 """The entry of an optimizer for PyTorch: a rule, and PyTorch's names for its slots and hyperparameters."""
 
+import collections
 import dataclasses
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad.optim.table.row import Keys
@@ -55,6 +57,41 @@ class Entry(Keys):
         keys = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
         return {name: (key, int(item) if item else None) for name, (key, _, item) in keys}
 
+    def check(self, group: Mapping[str, Any], named: Callable[[str], str]) -> None:
+        """Raises `TypeError` for a value of a group that is of another type than the rule takes, and `ValueError` for another text.
+
+        ``named`` gives the name of a key in the error.
+        """
+        for flag in ("maximize", "decoupled_weight_decay"):
+            if isinstance(group.get(flag), str):
+                raise TypeError(f"{named(flag)} is {group[flag]!r}: expected True or False")
+        counts = collections.Counter(key for key, item in self.places.values() if item is not None)
+        for hyperparameter, (key, item) in self.places.items():
+            if key not in group:
+                continue
+            value, name = group[key], named(key)
+            if item is not None:
+                if not _is_sequence(value) or len(value) != counts[key]:
+                    raise TypeError(f"{name} is {value!r}: expected {counts[key]} numbers")
+                value, name = value[item], f"{name}[{item}]"
+            self._check_kind(hyperparameter, name, value)
+
+    def _check_kind(self, hyperparameter: str, name: str, value: Any) -> None:
+        default, domain = self.rule.defaults[hyperparameter], self.rule.domains.get(hyperparameter)
+        choices = (default,) if domain is None else domain.choices or ()
+        if value is None and (None in choices or default is None or hyperparameter in self.missing):
+            return
+        texts = [choice for choice in choices if isinstance(choice, str)]
+        if isinstance(value, str) and is_flag(default) and (texts or domain is None):
+            if domain is not None:
+                domain.check(name, value)
+            return
+        takes_numbers = (
+            not texts or bool(domain and domain.interval) or any(isinstance(choice, bool) for choice in choices)
+        )
+        if not (takes_numbers and _is_number(value)):
+            raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
+
     def value(self, hyperparameter: str, group: Mapping[str, Any], storage: str | None = None) -> Any:
         """The value of a hyperparameter in a parameter group: a float, an int where the rule takes whole numbers, or a flag.
 
@@ -74,3 +111,12 @@ class Entry(Keys):
             return value
         domain = self.rule.domains.get(hyperparameter)
         return domain.check(key, float(value)) if domain is not None and domain.is_whole else float(value)
+
+
+def _is_sequence(value: Any) -> bool:
+    return not isinstance(value, (str, Mapping)) and hasattr(value, "__getitem__") and hasattr(value, "__len__")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a real number, or a tensor of one."""
+    return hasattr(value, "__float__") and math.prod(getattr(value, "shape", ())) == 1

@@ -25,9 +25,10 @@ fn program(ops: &'static [Elementwise]) -> impl Strategy<Value = Vec<Node>> {
         nodes.extend([Node::Constant(2.0), Node::Constant(-0.75), Node::Noise(0), Node::Noise(3)]);
         for (op, args, fate) in steps {
             let args = args.map(|arg| u32::try_from(arg.index(nodes.len())).unwrap());
-            let sums = nodes.iter().filter(|node| matches!(node, Node::Sum(_))).count();
+            let sums = nodes.iter().filter(|node| matches!(node, Node::Sum(_) | Node::Dot(_))).count();
             nodes.push(match fate {
                 0 if sums < 2 => Node::Sum(args[0]),
+                1 if sums < 2 => Node::Dot([args[0], args[1]]),
                 _ => Node::Apply(ops[op], args),
             });
         }

@@ -70,8 +70,7 @@ fn recording(program: &[Node], wanted: &Wanted, kinds: [bool; 3]) -> (Vec<Node>,
     for kind in (0..3).filter(|kind| kinds[*kind]) {
         let of = [g, new, new][kind];
         let of = if kind == 1 { push(Node::Apply(Subtract, [of, p, 0])) } else { of };
-        let square = push(Node::Apply(Multiply, [of, of, 0]));
-        let sum = push(Node::Sum(square));
+        let sum = push(Node::Dot([of, of]));
         norms.push(push(Node::Apply(Sqrt, [sum, 0, 0])));
     }
     norms.extend(wanted.results);
@@ -172,7 +171,7 @@ fn plain(length: usize, dtype: Dtype, stored: Dtype, seed: u64) -> LeafCase {
 
 /// Programs with sums, totals or random numbers, which are added up and drawn in blocks.
 fn with_sums_or_noise() -> impl Iterator<Item = &'static (&'static str, &'static [Node], Wanted<'static>)> {
-    let is_blockwise = |node: &Node| matches!(node, Node::Sum(_) | Node::Noise(_));
+    let is_blockwise = |node: &Node| matches!(node, Node::Sum(_) | Node::Dot(_) | Node::Noise(_));
     PROGRAMS.iter().filter(move |(_, nodes, _)| nodes.iter().any(is_blockwise))
 }
 

@@ -93,6 +93,16 @@ def _dtype_name(dtype: Any) -> str:
     return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
 
 
+def widest_float(library: Any, device: Any) -> Any:
+    """The most precise real floating-point dtype of a library on a device."""
+    info = library.__array_namespace_info__()
+    default = info.default_dtypes(device=device)["real floating"]
+    if dtype_name(default) == "float64":
+        return default
+    floats = info.dtypes(kind="real floating", device=device)
+    return floats.get("float64", floats["float32"])
+
+
 def on_host(array: Any) -> bool:
     """Whether an array is in host memory, so that it can be read without waiting for a device."""
     if isinstance(array, np.generic) or _core.exports_memory(array):

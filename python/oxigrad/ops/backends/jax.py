@@ -40,10 +40,12 @@ class JaxAdapter(Adapter):
         return False
 
     def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
-        """With infinities, NaN, and operands of different numbers of axes, which modes of JAX for debugging refuse."""
+        """With float64, infinities, NaN, and operands of different dtypes and numbers of axes, which modes of JAX refuse."""
         jax, blocks = _jax(), ExitStack()
-        for mode in (jax.debug_nans(False), jax.debug_infs(False), jax.numpy_rank_promotion("allow")):
+        for mode in (jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False)):
             blocks.enter_context(mode)
+        blocks.enter_context(jax.numpy_rank_promotion("allow"))
+        blocks.enter_context(jax.numpy_dtype_promotion("standard"))
         return blocks
 
     def is_traced(self, array: Any) -> bool:

@@ -10,7 +10,7 @@ from oxigrad.ops.backends import detached
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
-from oxigrad.rules.core.arrays import length_of_squares, squares
+from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.arrays.precision import check_slot_dtype
@@ -91,9 +91,10 @@ class SAM(LocalOptimizer):
         gradients = plan.gradients.read(grads, called=True)
         pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]
         sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
-        sums = [*zip(*(squares(xp, size * g) for size, (_, g) in zip(sizes, pairs, strict=True)), strict=True)]
-        length, scale = length_of_squares(xp, *(sum(terms[1:], terms[0]) for terms in sums))
-        factor = self.rho * xp.where(length > 0, scale / xp.where(length > 0, length, 1.0), 0.0)
+        scaled = [size * g for size, (_, g) in zip(sizes, pairs, strict=True)]
+        terms = [xp.sum(wide_product(xp, x, x)) for x in scaled]
+        length = xp.sqrt(sum(terms[1:], terms[0]))
+        factor = self.rho * xp.where(length > 0, 1.0 / xp.where(length > 0, length, 1.0), 0.0)
         filled = list(leaves)
         for parameter, size, (p, g) in zip(plan.parameters, sizes, pairs, strict=True):
             there = xp.asarray(xp.astype(p + factor * (size * size * g), p.dtype))

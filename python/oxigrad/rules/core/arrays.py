@@ -2,10 +2,8 @@
 
 import math
 
-from oxigrad.ops.backends import device_of, namespace
-
-# A power of two, by which no bits are lost. 2**31 squares of the largest float32 times it have a sum in float32.
-_SCALE = 2.0**-80
+from oxigrad._core import Variable
+from oxigrad.ops.backends import beneath, device_of, is_array, namespace, widest_float
 
 
 def zeros(xp, p, shape):
@@ -20,47 +18,45 @@ def mean_over(xp, x, axis=None):
     return xp.sum(x, axis=axis, keepdims=True) / max(count, 1)
 
 
+def wide_product(xp, x, y):
+    """The products of two arrays, as terms of a sum: in float64, as kernels compute them, since those of float32 overflow.
+
+    A library that has no float64 on the device computes them in float32.
+    """
+    wide = _wide(xp, x)
+    return wide * (wide if y is x else _wide(xp, y))
+
+
+def _wide(xp, x):
+    """An array in the most precise dtype; a symbol or a number as it is."""
+    array = _array_beneath(xp, x)
+    return x if array is None else xp.astype(x, widest_float(namespace(array), device_of(array)), copy=False)
+
+
+def number_like(xp, number, x):
+    """A number in the dtype of the array ``x``, to which a kernel rounds it where it meets the array."""
+    array = _array_beneath(xp, x)
+    if array is None or _array_beneath(xp, number) is None:
+        return number
+    return xp.astype(number, array.dtype, copy=False)
+
+
+def _array_beneath(xp, x):
+    """The array beneath variables and whatever ``xp`` reads; None for a number, and for a symbol, which has no dtype."""
+    array = beneath(x)
+    if isinstance(array, Variable) or not is_array(array):
+        return None
+    return beneath(xp.astype(x, array.dtype, copy=False))
+
+
 def root_mean_square(xp, x):
     """The root mean square of all elements, with dimensions kept."""
-    return xp.sqrt(mean_over(xp, x * x))
+    return number_like(xp, xp.sqrt(mean_over(xp, wide_product(xp, x, x))), x)
 
 
 def norm(xp, x):
-    """The Euclidean norm of all elements; infinite where their squares overflow."""
-    return xp.sqrt(xp.sum(x * x))
-
-
-def finite_norm(xp, x):
-    """The Euclidean norm of all elements, whose squares may overflow."""
-    length, scale = scaled_norm(xp, x)
-    return length / scale
-
-
-def scaled_norm(xp, x, add=None):
-    """A number, and the scale by which it is to be divided to be the Euclidean norm; ``add`` sums terms up, by default all of them.
-
-    The scale is 1 unless squares overflow, as those of float32 do from 2**64 on.
-    """
-    return length_of_squares(xp, *squares(xp, x, add))
-
-
-def length_of_squares(xp, square, scaled_square):
-    """The `scaled_norm` of numbers with these `squares`."""
-    is_finite = square < math.inf
-    scale = xp.where(is_finite, 1.0, xp.where(is_finite, square, _SCALE))  # in the dtype of x
-    return xp.sqrt(xp.where(is_finite, square, scaled_square)), scale
-
-
-def square_of_norm(xp, x, add=None):
-    """The square of the norm, in the float64 that kernels compute numbers with."""
-    square, scaled_square = squares(xp, x, add)
-    return xp.where(square < math.inf, square, scaled_square / _SCALE**2)
-
-
-def squares(xp, x, add=None):
-    """The sums of the squares of numbers, and of these numbers times `_SCALE`."""
-    add, scaled = xp.sum if add is None else add, _SCALE * x
-    return add(x * x), add(scaled * scaled)
+    """The Euclidean norm of all elements."""
+    return number_like(xp, xp.sqrt(xp.sum(wide_product(xp, x, x))), x)
 
 
 def share_of_new(xp, beta):

@@ -8,26 +8,17 @@ def zeros(xp: Any, p: Array, shape: Array) -> Array:
 def mean_over(xp: Any, x: Array, axis: Array=None) -> Array:
     """The mean over ``axis``, with dimensions kept; zero where there are no elements."""
 
+def wide_product(xp: Any, x: Array, y: Array) -> Array:
+    """The products of two arrays, as terms of a sum: in float64, as kernels compute them, since those of float32 overflow."""
+
+def number_like(xp: Any, number: Array, x: Array) -> Array:
+    """A number in the dtype of the array ``x``, to which a kernel rounds it where it meets the array."""
+
 def root_mean_square(xp: Any, x: Array) -> Array:
     """The root mean square of all elements, with dimensions kept."""
 
 def norm(xp: Any, x: Array) -> Array:
-    """The Euclidean norm of all elements; infinite where their squares overflow."""
-
-def finite_norm(xp: Any, x: Array) -> Array:
-    """The Euclidean norm of all elements, whose squares may overflow."""
-
-def scaled_norm(xp: Any, x: Array, add: Array=None) -> Array:
-    """A number, and the scale by which it is to be divided to be the Euclidean norm; ``add`` sums terms up, by default all of them."""
-
-def length_of_squares(xp: Any, square: Array, scaled_square: Array) -> tuple[Array, ...]:
-    """The `scaled_norm` of numbers with these `squares`."""
-
-def square_of_norm(xp: Any, x: Array, add: Array=None) -> Array:
-    """The square of the norm, in the float64 that kernels compute numbers with."""
-
-def squares(xp: Any, x: Array, add: Array=None) -> tuple[Array, ...]:
-    """The sums of the squares of numbers, and of these numbers times `_SCALE`."""
+    """The Euclidean norm of all elements."""
 
 def share_of_new(xp: Any, beta: Array) -> Array:
     """The weight of a new term in a statistic with decay ``beta``: ``1 - beta``, or 1 without decay."""

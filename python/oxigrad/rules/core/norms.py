@@ -3,7 +3,7 @@
 Their sums are computed in the pass over memory that updates the parameter, from the numbers that it holds then.
 """
 
-from oxigrad.rules.core.arrays import square_of_norm
+from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.slots import Slot
 
 # The slot of each norm; the hyphen keeps it apart from the arguments of rules.
@@ -12,20 +12,20 @@ SLOTS = {"gradient": "gradient-norm", "update": "update-norm", "parameter": "par
 
 def gradient_norm(xp, p, g, norm=Slot.scalar(name=SLOTS["gradient"])):
     """Records the norm of the gradient: unscaled and accumulated, before transforms of a chain."""
-    return g, xp.sqrt(xp.sum(g * g))
+    return g, xp.sqrt(xp.sum(wide_product(xp, g, g)))
 
 
 def update_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["update"])):
     """Records the norm of the change of the parameter, before rounding to half precision."""
     change = new - p
-    return new, xp.sqrt(xp.sum(change * change))
+    return new, xp.sqrt(xp.sum(wide_product(xp, change, change)))
 
 
 def parameter_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["parameter"])):
     """Records the norm of the parameter after the step, before rounding to half precision."""
-    return new, xp.sqrt(xp.sum(new * new))
+    return new, xp.sqrt(xp.sum(wide_product(xp, new, new)))
 
 
 def square_of_gradients(xp, p, g, square=Slot.scalar(0.0), *, total):
     """The parameter as it is, and the square of the norm of all gradients, as rules that clip by it compute it."""
-    return p, square_of_norm(xp, g, total)
+    return p, total(wide_product(xp, g, g))

@@ -39,6 +39,7 @@ from oxigrad.ops.backends import (
     refuse_masked_or_units,
     size_of,
     standard_namespace,
+    widest_float,
 )
 from oxigrad.ops.core import primitives
 
@@ -264,8 +265,7 @@ def put_rows(array: Any, indices: Any, rows: Any) -> Any:
 def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
     """The factors of the slots of rows last updated in the steps ``last``, where ``taken`` steps have been taken."""
     library = standard_namespace(last)
-    floats = library.__array_namespace_info__().dtypes(kind="real floating", device=_device_of(last))
-    skipped = library.astype(taken - last, floats.get("float64", floats["float32"]))
+    skipped = library.astype(taken - last, widest_float(library, _device_of(last)))
     with np.errstate(under="ignore"):
         return {name: decay**skipped for name, decay in decays.items()}
 

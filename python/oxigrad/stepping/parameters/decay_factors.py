@@ -67,8 +67,8 @@ def _applied(op: str, arguments: list[str], nodes: list[Any]) -> Any:
     """The result of an op on nodes with these numbers."""
     if op == "noise":
         return _Unknown(("noise", *arguments))
-    if op in ("sum_of_leaf", "total"):
-        terms = nodes[int(arguments[0])]
+    if op in ("sum_of_leaf", "dot_of_leaf", "total"):
+        terms = _applied("multiply", arguments, nodes) if op == "dot_of_leaf" else nodes[int(arguments[0])]
         return terms if _is_zero(terms) else _unknown("sum", terms)
     operands = [nodes[int(number)] for number in arguments]
     return _KNOWN[op](*operands) if op in _KNOWN else _elementwise(op, *operands)

@@ -165,7 +165,7 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
     with rule_context([leaf.p for leaf in leaves], operands) as context:
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
         while any(totals := [each.resume() for each in evaluations]):
-            _check_totals(leaves, totals)
+            check_totals(((leaf.path, leaf.rule) for leaf in leaves), [total is not None for total in totals])
             pending = [total for total in totals if total is not None]
             summed = combined(operator.add, [leaf.path for leaf in leaves], [total.term for total in pending])
             for total in pending:
@@ -182,26 +182,18 @@ def first_of_each_rule(named: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{path} ({rule})" for rule, path in first.items())
 
 
-def check_totals(named: Iterable[tuple[str, Rule]]) -> None:
-    """Raises `RuleError` where rules of one step, with the paths of parameters, have different totals over all parameters."""
+def check_totals(named: Iterable[tuple[str, Rule]], is_pending: Sequence[bool] | None = None) -> None:
+    """Raises `RuleError` where rules of one step, with the paths of parameters, have different totals over all parameters.
+
+    ``is_pending`` tells of rules that have been called whether each goes on to a further total; before that, their functions tell.
+    """
     pairs = [*named]
-    if len({rule.totals for _, rule in pairs}) > 1:
+    keys = [rule.totals for _, rule in pairs] if is_pending is None else is_pending
+    first = {key: (path, rule.name) for (path, rule), key in reversed([*zip(pairs, keys, strict=True)])}
+    if len(first) > 1:
         raise RuleError(
-            f"{first_of_each_rule((path, rule.name) for path, rule in pairs)}: found rules with different totals over all "
-            "parameters in one step, expected the same totals in each, or separate optimizers"
-        )
-
-
-def _check_totals(leaves: Sequence[CalledLeaf], totals: Sequence[Any]) -> None:
-    """Raises `RuleError` where only some rules go on to a further total over all leaves."""
-    with_total, without = (
-        next((leaf for leaf, total in zip(leaves, totals, strict=True) if (total is None) is is_none), None)
-        for is_none in (False, True)
-    )
-    if with_total is not None and without is not None:
-        raise RuleError(
-            f"{path_name(without.path)}: the rule {without.rule.name} has fewer totals over all parameters than {with_total.rule.name} "
-            f"of {with_total.path}: expected rules with the same totals, or separate optimizers"
+            f"{', '.join(f'{path} ({name})' for path, name in sorted(first.values()))}: found rules with different totals over "
+            "all parameters in one step, expected the same totals in each, or separate optimizers"
         )
 
 

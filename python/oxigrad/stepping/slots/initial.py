@@ -9,7 +9,7 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import ShapeError
 from oxigrad._names import path_name
-from oxigrad.ops.backends import REFUSALS, device_of, namespace, to_host
+from oxigrad.ops.backends import REFUSALS, device_of, namespace, to_host, widest_float
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Slot
 from oxigrad.stepping.arrays.places import check_readable
@@ -37,8 +37,6 @@ def new_slots(
     """
 
     def initial(slot: Slot) -> Any:
-        if isinstance(slot.begin, (int, float)):
-            return _number(slot.begin, p, on_host=on_host)
         dtype = slot_dtype(group, slot, p, coded=coded)
         if isinstance(dtype, str):
             codes = Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
@@ -54,8 +52,10 @@ def new_slots(
     if not slots and not group.catches_up:
         return {}
     try:
+        # The library's mode tells whether it has float64 for numbers: what is neutral to modes may have it where the caller has not.
+        first = {slot.name: _number(slot.begin, p, on_host=on_host) for slot in slots if slot.is_number}
         with neutral([p]):
-            first = {slot.name: initial(slot) for slot in slots}
+            first = {slot.name: first[slot.name] if slot.is_number else initial(slot) for slot in slots}
     except ShapeError as error:
         raise ShapeError(f"{path_name(path)}: {error}") from None
     except REFUSALS:
@@ -78,8 +78,8 @@ def _number(value: float, p: Any, *, on_host: bool) -> Any:
     if on_host:
         return np.array(value, np.float64)
     library = namespace(p)
-    floats = library.__array_namespace_info__().dtypes(kind="real floating", device=device_of(p))
-    return library.full((), value, dtype=floats.get("float64", floats["float32"]), device=device_of(p))
+    device = device_of(p)
+    return library.full((), value, dtype=widest_float(library, device), device=device)
 
 
 def _zero_steps(p: Any) -> Any:

@@ -95,6 +95,7 @@ class TensorPlan(Assignment):
             opt.check_gradient(path, p)
             key = number, half(conversion.local(p))
             if key not in groups:
+                opt._check_kinds(number, opt.param_groups[number])
                 groups[key] = TensorGroup(
                     opt.entry, opt.param_groups[number], key[1], scaled=scaled, square=self._square
                 )

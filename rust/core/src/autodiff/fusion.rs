@@ -216,7 +216,7 @@ impl<H: Arrays> Fusion<H> {
                     let node = |arg: u32| nodes.get(arg as usize).copied().unwrap_or_default();
                     Some(self.push(Node::Apply(op, args.map(node))))
                 }
-                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => None,
+                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Dot(_) | Node::Total(..) => None,
             };
             let Some(node) = node else { return Ok(None) };
             nodes.push(node);
@@ -400,7 +400,7 @@ fn signature(nodes: &[Node], outputs: &[u32]) -> Vec<u64> {
         Node::Leaf(leaf) => [pair(0, leaf), 0],
         Node::Constant(number) => [pair(1, 0), number.to_bits()],
         Node::Apply(op, [a, b, c]) => [pair(c << 8 | 2, op as u32), pair(a, b)],
-        Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => {
+        Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Dot(_) | Node::Total(..) => {
             unreachable!("the program has none of these")
         }
     };

@@ -99,7 +99,7 @@ impl Rule {
                 Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
                 Node::Constant(number) => number,
                 Node::Apply(op, args) => op.in_precision(precision, args.map(|arg| values[arg as usize])),
-                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Total(..) => return None,
+                Node::Scalar(_) | Node::Noise(_) | Node::Sum(_) | Node::Dot(_) | Node::Total(..) => return None,
             };
         }
         self.nodes.len().checked_sub(1).map(|last| values[last])

@@ -2,7 +2,9 @@
 //! code. It names no op and no instruction set. One of the files that touch foreign memory.
 
 use super::batch::{CHUNK, Part, foreign};
-use super::loops::{BoundLoop, Drawn, NUMBERS, PRODUCTS, SQUARED_DIFFERENCES, Summed, accumulates, draws, fill, fold};
+use super::loops::{
+    BoundLoop, DOT, Drawn, NUMBERS, PRODUCTS, SQUARED_DIFFERENCES, Summed, accumulates, draws, fill, fold,
+};
 use super::native::{NativeRun, Sums, is_rounded_apart, lies_ready, native};
 use super::prefetch::{self, Prefetch, Stored};
 use super::register::{Register, SUMMANDS, Totals};
@@ -160,7 +162,7 @@ impl Interpreter<'_, '_> {
         let [gradient, old, new] = numbers.map(|number| self.scratch.registers[number]);
         let copy = self.scratch.registers[self.scratch.registers.len() - 1];
         let [of_gradient, of_change, of_new] = squares.of;
-        self.add_terms::<L, PRODUCTS>(of_gradient, [gradient; 2], length);
+        self.add_terms::<L, DOT>(of_gradient, [gradient; 2], length);
         if of_change.is_some() {
             let bytes = length * size_of::<L::Element>();
             // SAFETY: registers hold a block, and `lay_out` made the last one for this copy.
@@ -168,7 +170,14 @@ impl Interpreter<'_, '_> {
         }
         self.run_native::<L>(native, &[], length);
         self.add_terms::<L, SQUARED_DIFFERENCES>(of_change, [new, copy], length);
-        self.add_terms::<L, PRODUCTS>(of_new, [new; 2], length);
+        self.add_terms::<L, DOT>(of_new, [new; 2], length);
+    }
+
+    /// Adds terms of the numbers of a block to a sum.
+    #[inline(always)]
+    fn sum_up<L: Lane<Element: Compute>, const KIND: u8>(&mut self, sum: u16, from: [u16; 2], length: usize) {
+        let from = from.map(|register| self.scratch.registers[usize::from(register)]);
+        self.add_terms::<L, KIND>(Some(sum), from, length);
     }
 
     /// Adds terms of the numbers of a block to a sum, if there is one.
@@ -406,18 +415,9 @@ impl Interpreter<'_, '_> {
                 }
             }
             LoopWork::Noise(draw) => self.draw::<L>(usize::from(fused.to), draw, start, length),
-            LoopWork::Sum(arg) => {
-                let from = registers[usize::from(arg)];
-                let totals = &mut self.scratch.totals[usize::from(fused.to)];
-                // SAFETY: a register that is read holds a block, and the instruction set is the one that this runs on.
-                unsafe { accumulates::<L, NUMBERS>()(Summed { from: [from; 2], length, totals }) };
-            }
-            LoopWork::SumOfProducts(args) => {
-                let from = args.map(|arg| registers[usize::from(arg)]);
-                let totals = &mut self.scratch.totals[usize::from(fused.to)];
-                // SAFETY: registers that are read hold a block, and the instruction set is the one that this runs on.
-                unsafe { accumulates::<L, PRODUCTS>()(Summed { from, length, totals }) };
-            }
+            LoopWork::Sum(arg) => self.sum_up::<L, NUMBERS>(fused.to, [arg; 2], length),
+            LoopWork::SumOfProducts(args) => self.sum_up::<L, PRODUCTS>(fused.to, args, length),
+            LoopWork::Dot(args) => self.sum_up::<L, DOT>(fused.to, args, length),
         }
     }
 }

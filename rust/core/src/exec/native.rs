@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use super::batch::Part;
-use super::loops::add;
+use super::loops::add_product;
 use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::Compute;
 use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
@@ -198,9 +198,10 @@ impl<L: Lane, N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O
     fn lane(inputs: [L; I], scalars: [L; S], totals: &mut [Totals; Q], i: usize, length: usize) -> [L; O] {
         let (outputs, terms) = N::call(inputs, scalars);
         for k in 0..Q {
-            let term = if i + L::WIDTH > length { part_of(terms[k], length - i) } else { terms[k] };
+            let factors =
+                if i + L::WIDTH > length { terms[k].map(|factor| part_of(factor, length - i)) } else { terms[k] };
             // SAFETY: there are totals for a lane from there on.
-            unsafe { add(&mut totals[k], summand::<L>(i), term) };
+            unsafe { add_product(&mut totals[k], summand::<L>(i), factors) };
         }
         outputs
     }

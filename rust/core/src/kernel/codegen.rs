@@ -36,7 +36,7 @@ const HEAD_OF_TABLE: &str = "\
 // Printed with `generated.rs` (`make generated`); do not edit. The name of each kernel and its program.
 ";
 
-/// A phase as source text: a line an instruction, and the names of the terms of its sums.
+/// A phase as source text: a line an instruction, and the factors of the terms of its sums.
 struct Printed {
     lines: Vec<String>,
     terms: Vec<String>,
@@ -61,7 +61,10 @@ impl Kernel {
                     printed.lines.push(filled(dialect.declare, &[&names[to], &value]));
                 }
                 Work::Noise(draw) => names[to] = format!("noise{draw}"),
-                Work::Sum(arg) => printed.terms.push(names[usize::from(arg)].clone()),
+                Work::Sum(arg) => printed.terms.push(format!("[{}]", names[usize::from(arg)])),
+                Work::Dot(args) => {
+                    printed.terms.push(format!("[{}]", args.map(|arg| names[usize::from(arg)].as_str()).join(", ")));
+                }
             }
         }
         printed

@@ -31,6 +31,10 @@ impl Kernel {
             }
             Work::Noise(draw) => writeln!(f, "  {} = noise({draw})", self.register_name_of(code.to)),
             Work::Sum(arg) => writeln!(f, "  sum{} = sum({})", code.to, self.register_name_of(arg)),
+            Work::Dot(args) => {
+                let [a, b] = args.map(|arg| self.register_name_of(arg));
+                writeln!(f, "  sum{} = sum({a} * {b})", code.to)
+            }
         }
     }
 }

@@ -75,6 +75,7 @@ impl Fnv {
                 (op.name(), u64::from(*a), u64::from(*b))
             }
             Node::Sum(arg) => ("sum over the leaf", u64::from(*arg), 0),
+            Node::Dot([a, b]) => ("dot product over the leaf", u64::from(*a), u64::from(*b)),
             Node::Total(arg, number) => ("total", u64::from(*arg), u64::from(*number)),
         };
         self.bytes(kind.as_bytes());
@@ -148,7 +149,7 @@ mod tests {
                 Node::Scalar(_) => Node::Constant(0.5),
                 Node::Constant(value) => Node::Constant(value + 0.5),
                 Node::Apply(op, args) => Node::Apply(if op == Add { Subtract } else { Add }, args),
-                node @ (Node::Noise(_) | Node::Sum(_) | Node::Total(..)) => node,
+                node @ (Node::Noise(_) | Node::Sum(_) | Node::Dot(_) | Node::Total(..)) => node,
             };
             assert!(is_told_apart(&graph(&changed, &wanted)), "node {id}");
         }

@@ -21,6 +21,8 @@ pub(crate) enum LoopWork {
     Sum(u16),
     /// A multiply, fused into the sum of its results.
     SumOfProducts([u16; 2]),
+    /// The sum of products that are computed in `f64`.
+    Dot([u16; 2]),
 }
 
 impl LoopWork {
@@ -31,13 +33,13 @@ impl LoopWork {
             Self::Pair(pair, args) => &args[..pair.arity()],
             Self::Noise(_) => &[],
             Self::Sum(arg) => std::slice::from_ref(arg),
-            Self::SumOfProducts(args) => args,
+            Self::SumOfProducts(args) | Self::Dot(args) => args,
         }
     }
 
     /// Whether the result is a register; that of the others is a sum.
     pub fn writes(self) -> bool {
-        !matches!(self, Self::Sum(_) | Self::SumOfProducts(_))
+        !matches!(self, Self::Sum(_) | Self::SumOfProducts(_) | Self::Dot(_))
     }
 }
 
@@ -153,6 +155,7 @@ fn alone_in_loop(code: &Instruction) -> FusedLoop {
         Work::Apply(op, args) => LoopWork::Apply(op, args),
         Work::Noise(draw) => LoopWork::Noise(draw),
         Work::Sum(arg) => LoopWork::Sum(arg),
+        Work::Dot(args) => LoopWork::Dot(args),
     };
     FusedLoop { work, to: code.to }
 }
@@ -202,7 +205,9 @@ fn joined(first: Elementwise, from: &[u16], value: u16, outer: LoopWork) -> Opti
         LoopWork::Sum(arg) if arg == value && first == Elementwise::Multiply => {
             Some(LoopWork::SumOfProducts([from[0], from[1]]))
         }
-        LoopWork::Sum(_) | LoopWork::Pair(..) | LoopWork::Noise(_) | LoopWork::SumOfProducts(_) => None,
+        LoopWork::Sum(_) | LoopWork::Pair(..) | LoopWork::Noise(_) | LoopWork::SumOfProducts(_) | LoopWork::Dot(_) => {
+            None
+        }
     }
 }
 

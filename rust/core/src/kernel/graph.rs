@@ -27,6 +27,7 @@ enum NodeKey {
     Noise(u32),
     Apply(Elementwise, [u32; 3]),
     Sum(u32),
+    Dot([u32; 2]),
     Total(u32, u32),
 }
 
@@ -98,7 +99,7 @@ impl Graph {
             let (is_scalar, in_phase) = match *node {
                 Node::Leaf(_) | Node::Noise(_) => (false, 0),
                 Node::Scalar(_) | Node::Constant(_) => (true, 0),
-                Node::Sum(arg) => (true, phase[arg as usize] + 1),
+                Node::Sum(_) | Node::Dot(_) => (true, node.arguments().map(|arg| phase[arg]).max().unwrap_or(0) + 1),
                 Node::Total(arg, _) => (true, phase[arg as usize]),
                 Node::Apply(..) => {
                     let latest = node.arguments().map(|arg| phase[arg]).max();
@@ -197,6 +198,7 @@ fn key(node: Node) -> NodeKey {
         Node::Apply(op, [a, b, _]) if op.has(Attribute::Commutative) => NodeKey::Apply(op, [a.min(b), a.max(b), 0]),
         Node::Apply(op, args) => NodeKey::Apply(op, args),
         Node::Sum(arg) => NodeKey::Sum(arg),
+        Node::Dot([a, b]) => NodeKey::Dot([a.min(b), a.max(b)]),
         Node::Total(arg, number) => NodeKey::Total(arg, number),
     }
 }

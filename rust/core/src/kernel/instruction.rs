@@ -17,6 +17,8 @@ pub(crate) enum Work {
     Noise(u32),
     /// Adds up a register; `to` is the number of the sum.
     Sum(u16),
+    /// Adds up the products of two registers, in `f64`; `to` is as above.
+    Dot([u16; 2]),
 }
 
 impl Work {
@@ -26,6 +28,7 @@ impl Work {
             Self::Apply(op, args) => &args[..op.arity()],
             Self::Noise(_) => &[],
             Self::Sum(arg) => std::slice::from_ref(arg),
+            Self::Dot(args) => args,
         }
     }
 

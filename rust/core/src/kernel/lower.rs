@@ -131,7 +131,7 @@ impl<'a> Builder<'a> {
                 }
                 ScalarStep::Apply(op, args)
             }
-            Node::Sum(_) => {
+            Node::Sum(_) | Node::Dot(_) => {
                 let sum = small(self.sums.len());
                 self.sums.insert(id, sum);
                 ScalarStep::Sum(sum)
@@ -150,9 +150,8 @@ impl<'a> Builder<'a> {
 
     fn phase(&self, phase: usize) -> Phase {
         let graph = self.graph;
-        let sums: Vec<usize> = (0..graph.nodes.len())
-            .filter(|id| matches!(graph.nodes[*id], Node::Sum(_)) && graph.phase[*id] == phase + 1)
-            .collect();
+        let sums: Vec<usize> =
+            (0..graph.nodes.len()).filter(|id| graph.nodes[*id].is_sum() && graph.phase[*id] == phase + 1).collect();
         let outputs = if phase == graph.writing() { &graph.outputs[..] } else { &[] };
         let roots = sums.iter().flat_map(|id| graph.nodes[*id].arguments()).chain(outputs.iter().copied());
         let needed = reachable(&graph.nodes, roots, |id| !graph.scalar[id]);
@@ -193,8 +192,7 @@ impl<'a> Builder<'a> {
         let new = *self.graph.outputs.first()?;
         let mut squares = Squares { of: [None; 3], parameter: 0 };
         for (id, sum) in &self.sums {
-            let square = nodes[*id].arguments().next()?;
-            let Node::Apply(Elementwise::Multiply, [of, same, _]) = nodes[square] else { return None };
+            let Node::Dot([of, same]) = nodes[*id] else { return None };
             let kind = match nodes[of as usize] {
                 _ if of != same => return None,
                 _ if of as usize == new => 2,
@@ -223,7 +221,7 @@ impl<'a> Builder<'a> {
 /// Whether the scalar arguments of a node are read by loops over elements.
 fn meets_arrays(node: &Node, graph: &Graph, id: usize) -> bool {
     match node {
-        Node::Sum(_) => true,
+        Node::Sum(_) | Node::Dot(_) => true,
         Node::Apply(..) => !graph.scalar[id],
         Node::Leaf(_) | Node::Scalar(_) | Node::Constant(_) | Node::Noise(_) | Node::Total(..) => false,
     }
@@ -274,7 +272,7 @@ impl<'a> Writer<'a> {
                 }
                 Work::Apply(op, args)
             }
-            Node::Scalar(_) | Node::Constant(_) | Node::Sum(_) | Node::Total(..) => {
+            Node::Scalar(_) | Node::Constant(_) | Node::Sum(_) | Node::Dot(_) | Node::Total(..) => {
                 unreachable!("scalars are not arrays")
             }
         };
@@ -323,9 +321,13 @@ impl<'a> Writer<'a> {
     fn sums(&mut self, sums: &[usize]) {
         for id in sums {
             let sum = self.builder.sums[id];
-            let arg = self.builder.graph.nodes[*id].arguments().next().expect("a sum has an argument");
+            let work = match self.builder.graph.nodes[*id] {
+                Node::Dot(args) => Work::Dot(args.map(|arg| self.register(arg as usize))),
+                Node::Sum(arg) => Work::Sum(self.register(arg as usize)),
+                _ => unreachable!("these are sums"),
+            };
             self.phase.sums.push(sum);
-            self.phase.code.push(Instruction { work: Work::Sum(self.register(arg)), to: sum });
+            self.phase.code.push(Instruction { work, to: sum });
         }
     }
 

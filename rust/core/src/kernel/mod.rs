@@ -4,8 +4,8 @@
 //!
 //! Semantics of a program: every value that depends on no leaf and no noise is a scalar, computed in `f64` and rounded
 //! to the leaf's type where it meets an array; everything else is computed element by element in the leaf's type. A
-//! [`Node::Sum`] adds up a whole leaf and is a scalar from the next phase on; a [`Node::Total`] adds up a scalar of all
-//! leaves.
+//! [`Node::Sum`] adds up a whole leaf and is a scalar from the next phase on; so is a [`Node::Dot`], whose products are
+//! computed in `f64`, where no product of two `f32` overflows. A [`Node::Total`] adds up a scalar of all leaves.
 
 pub mod codegen;
 pub(crate) mod compiled;

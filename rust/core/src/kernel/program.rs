@@ -17,16 +17,24 @@ pub enum Node {
     Apply(Elementwise, [u32; 3]),
     /// The sum over the leaf: a scalar.
     Sum(u32),
+    /// The sum over the leaf of the products of two values, each product in `f64`: a scalar.
+    Dot([u32; 2]),
     /// The sum over all leaves of a scalar of each leaf. The number identifies the total within a program; kernels that
     /// run together share totals of one number.
     Total(u32, u32),
 }
 
 impl Node {
+    /// Whether it adds up a leaf.
+    pub(crate) fn is_sum(&self) -> bool {
+        matches!(self, Self::Sum(_) | Self::Dot(_))
+    }
+
     /// The ids that the node reads.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = usize> + use<> {
         let (args, count) = match *self {
             Self::Apply(op, args) => (args, op.arity()),
+            Self::Dot([a, b]) => ([a, b, 0], 2),
             Self::Sum(arg) | Self::Total(arg, _) => ([arg, 0, 0], 1),
             Self::Leaf(_) | Self::Scalar(_) | Self::Constant(_) | Self::Noise(_) => ([0; 3], 0),
         };
@@ -47,6 +55,7 @@ impl Node {
                 Self::Apply(op, new)
             }
             Self::Sum(arg) => Self::Sum(rename(arg)?),
+            Self::Dot([a, b]) => Self::Dot([rename(a)?, rename(b)?]),
             Self::Total(arg, number) => Self::Total(rename(arg)?, number),
             node @ (Self::Leaf(_) | Self::Scalar(_) | Self::Constant(_) | Self::Noise(_)) => node,
         })

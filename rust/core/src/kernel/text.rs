@@ -51,6 +51,7 @@ pub fn print_program(nodes: &[Node], wanted: &Wanted) -> String {
             Node::Noise(k) => line("noise", &[k]),
             Node::Apply(op, args) => line(op.name(), &args[..op.arity()]),
             Node::Sum(arg) => line("sum_of_leaf", &[arg]),
+            Node::Dot(args) => line("dot_of_leaf", &args),
             Node::Total(arg, number) => line("total", &[arg, number]),
         }
     }
@@ -102,6 +103,7 @@ fn node(name: &str, words: &mut SplitWhitespace) -> Option<Node> {
         "constant" => Node::Constant(f64::from_bits(u64::from_str_radix(words.next()?, 16).ok()?)),
         "noise" => Node::Noise(next(words)?),
         "sum_of_leaf" => Node::Sum(next(words)?),
+        "dot_of_leaf" => Node::Dot([next(words)?, next(words)?]),
         "total" => Node::Total(next(words)?, next(words)?),
         _ => {
             let op = elementwise(name)?;
@@ -136,7 +138,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_node_is_read_back_and_constants_to_the_bit() {
-        let mut nodes = vec![Node::Leaf(1), Node::Scalar(2), Node::Noise(0), Node::Sum(0), Node::Total(3, 1)];
+        let mut nodes =
+            vec![Node::Leaf(1), Node::Scalar(2), Node::Noise(0), Node::Sum(0), Node::Total(3, 1), Node::Dot([0, 2])];
         nodes.extend([0.1, -0.0, f64::INFINITY, 5e-324].map(Node::Constant));
         nodes.extend(Elementwise::ALL.iter().map(|op| {
             let mut args = [0; 3];
@@ -161,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "((leaf|scalar|noise|total|sum_of_leaf|add|outputs|results|guard) [0-9 ]{0,6}\n){0,8}") {
+        fn no_text_panics(text in "((leaf|scalar|noise|total|sum_of_leaf|dot_of_leaf|add|outputs|results|guard) [0-9 ]{0,6}\n){0,8}") {
             if let Ok(parsed) = ParsedProgram::parse(&text) {
                 let _ = parsed.compile();
             }

@@ -122,6 +122,11 @@ fn value(node: &Node, values: &[Value], total: f64, scalars: &[f64], case: &Case
             Value::Array((0..case.length as u64).map(|i| f64::from(uniform(case.key, draw, i))).collect())
         }
         Node::Sum(arg) => Value::Scalar(sum(case.dtype, case.length, &values[arg as usize])),
+        Node::Dot(args) => {
+            let [a, b] = args.map(|arg| &values[arg as usize]);
+            let term = |i| rounded(case.dtype, a.at(i)) * rounded(case.dtype, b.at(i));
+            Value::Scalar(sum(Dtype::F64, case.length, &Value::Array((0..case.length).map(term).collect())))
+        }
         Node::Total(..) => Value::Scalar(total),
         Node::Apply(op, args) => {
             let args: Vec<&Value> = args[..op.arity()].iter().map(|arg| &values[*arg as usize]).collect();

@@ -1,7 +1,7 @@
 // The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the
 // step, the hyperparameters and the slots of one number; outputs and results are what is written.
 
-use oxigrad_core::kernel::Node::{self, Apply, Constant, Leaf, Noise, Scalar, Sum, Total};
+use oxigrad_core::kernel::Node::{self, Apply, Constant, Dot, Leaf, Noise, Scalar, Sum, Total};
 use oxigrad_core::kernel::Wanted;
 #[allow(clippy::enum_glob_use, reason = "programs name whatever ops they have")]
 use oxigrad_core::op::Elementwise::*;

@@ -54,11 +54,12 @@ pub(super) fn draws<L: Lane<Element: Compute>>() -> unsafe fn(Drawn) {
     L::Set::address::<Draw<L>, _>()
 }
 
-/// The kinds of sums over a block: of the numbers of the first register, of their products with those of the second, and of
-/// the squares of their differences from them.
+/// The kinds of sums over a block: of the numbers of the first register, of their products with those of the second, of
+/// such products in `f64`, and of the squares in `f64` of their differences from them.
 pub(super) const NUMBERS: u8 = 0;
 pub(super) const PRODUCTS: u8 = 1;
-pub(super) const SQUARED_DIFFERENCES: u8 = 2;
+pub(super) const DOT: u8 = 2;
+pub(super) const SQUARED_DIFFERENCES: u8 = 3;
 
 /// The arguments of a sum over a block.
 pub(super) struct Summed<'a> {
@@ -81,15 +82,12 @@ impl<L: Lane, const KIND: u8> Body<Summed<'_>> for Accumulate<L, KIND> {
                 // SAFETY: `i + k + WIDTH <= length`.
                 unsafe {
                     let number: L = lane_at(from[0], i + k);
-                    let term = match KIND {
-                        NUMBERS => number,
-                        PRODUCTS => number.mul(lane_at(from[1], i + k)),
-                        _ => {
-                            let difference = number.sub(lane_at(from[1], i + k));
-                            difference.mul(difference)
-                        }
-                    };
-                    add(&mut sums, k, term);
+                    match KIND {
+                        NUMBERS => add(&mut sums, k, number),
+                        PRODUCTS => add(&mut sums, k, number.mul(lane_at(from[1], i + k))),
+                        DOT => add_product(&mut sums, k, [number, lane_at(from[1], i + k)]),
+                        _ => add_product(&mut sums, k, [number.sub(lane_at(from[1], i + k)); 2]),
+                    }
                 }
             }
         }
@@ -102,9 +100,10 @@ impl<L: Lane, const KIND: u8> Body<Summed<'_>> for Accumulate<L, KIND> {
             sums[i - whole] += match KIND {
                 NUMBERS => number(from[0]),
                 PRODUCTS => rounded(number(from[0]) * number(from[1])),
+                DOT => number(from[0]) * number(from[1]),
                 _ => {
                     let difference = rounded(number(from[0]) - number(from[1]));
-                    rounded(difference * difference)
+                    difference * difference
                 }
             };
         }
@@ -147,6 +146,26 @@ pub(super) unsafe fn add<L: Lane>(totals: &mut Totals, at: usize, term: L) {
         let totals = totals.as_mut_ptr().add(at);
         for k in (0..L::WIDTH).step_by(L::Wide::WIDTH) {
             L::Wide::load(totals.add(k)).add(L::Wide::load(wide.as_ptr().add(k))).store(totals.add(k));
+        }
+    }
+}
+
+/// Adds the product of two lanes, in `f64`, to the totals from number `at` on.
+///
+/// # Safety
+/// As of [`add`].
+#[inline(always)]
+pub(super) unsafe fn add_product<L: Lane>(totals: &mut Totals, at: usize, factors: [L; 2]) {
+    let mut wide = [[0.0f64; SUMMANDS]; 2];
+    // SAFETY: as in `add`.
+    unsafe {
+        for (factor, wide) in factors.into_iter().zip(&mut wide) {
+            factor.store_wide(wide.as_mut_ptr());
+        }
+        let totals = totals.as_mut_ptr().add(at);
+        for k in (0..L::WIDTH).step_by(L::Wide::WIDTH) {
+            let [a, b] = [L::Wide::load(wide[0].as_ptr().add(k)), L::Wide::load(wide[1].as_ptr().add(k))];
+            L::Wide::load(totals.add(k)).add(a.mul(b)).store(totals.add(k));
         }
     }
 }
@@ -348,7 +367,7 @@ impl BoundLoop {
             LoopWork::Apply(op, _) => op.visit::<L, _>(find),
             LoopWork::Pair(pair, _) => pair.visit::<L, _>(find),
             // They have loops of their own.
-            LoopWork::Noise(_) | LoopWork::Sum(_) | LoopWork::SumOfProducts(_) => {
+            LoopWork::Noise(_) | LoopWork::Sum(_) | LoopWork::SumOfProducts(_) | LoopWork::Dot(_) => {
                 Elementwise::Positive.visit::<L, _>(find)
             }
         };

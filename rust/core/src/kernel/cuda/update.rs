@@ -123,7 +123,8 @@ impl<'a> Update<'a> {
             _ = writeln!(text, "    __shared__ uint2 largest{output}[{threads}];");
         }
         for sum in &self.phase().sums {
-            _ = writeln!(text, "    __shared__ {element} tile{sum}[{}];", threads * each);
+            let term = if self.is_dot(*sum) { "double" } else { element };
+            _ = writeln!(text, "    __shared__ {term} tile{sum}[{}];", threads * each);
             _ = writeln!(text, "    __shared__ double totals{sum}[16];");
         }
         if !self.phase().sums.is_empty() {
@@ -161,8 +162,14 @@ impl<'a> Update<'a> {
                     functions.on_elements(op, &args)?
                 }
                 Work::Noise(draw) => format!("({element})ox_uniform(n{draw}, (ox_u32)start + first + k)"),
-                Work::Sum(arg) => {
-                    let (sum, value) = (code.to, &names[usize::from(arg)]);
+                Work::Sum(_) | Work::Dot(_) => {
+                    let sum = code.to;
+                    let value = match code.work {
+                        Work::Dot([a, b]) => {
+                            format!("(double){} * (double){}", names[usize::from(a)], names[usize::from(b)])
+                        }
+                        work => names[usize::from(work.arguments()[0])].clone(),
+                    };
                     _ = writeln!(
                         text,
                         "                tile{sum}[threadIdx.x * {each} + k] = (ox_u32)k < count ? {value} : 0;"
@@ -228,16 +235,22 @@ impl<'a> Update<'a> {
     /// # Errors
     /// `Rule` if even the fewest have none.
     pub fn threads(&self) -> Result<usize> {
-        let size = if self.layout.computed() == Dtype::F64 { 8 } else { 4 };
+        let size = |sum: &u16| if self.layout.computed() == Dtype::F64 || self.is_dot(*sum) { 8 } else { 4 };
+        let size: usize = self.phase().sums.iter().map(size).sum();
         let sums = self.phase().sums.len();
         let codes = self.outputs().iter().filter(|(_, array)| array.is_codes()).count();
         let each = self.each();
         let fits = |threads: &usize| {
-            sums * (threads * each * size + 128) + codes * threads * 8 <= SHARED && sums <= threads / 16
+            threads * each * size + sums * 128 + codes * threads * 8 <= SHARED && sums <= threads / 16
         };
         [THREADS, THREADS / 2, THREADS / 4].into_iter().find(fits).ok_or_else(|| {
             Error::Rule(format!("found {sums} sums over elements in one pass, which is too many for a device"))
         })
+    }
+
+    /// Whether the terms of a sum are products in `double`.
+    fn is_dot(&self, sum: u16) -> bool {
+        self.phase().code.iter().any(|code| matches!(code.work, Work::Dot(_)) && code.to == sum)
     }
 
     /// The arrays that are read or written.

@@ -3,10 +3,10 @@
 use crate::simd::Lane;
 
 /// Native code of a phase: its function over lanes of `I` inputs, the last of which are draws of random numbers, of `S`
-/// scalars, of `O` outputs and of the terms of `Q` sums.
+/// scalars, of `O` outputs and of the terms of `Q` sums, each the product of two factors in `f64`.
 pub(crate) trait NativeCode<const I: usize, const S: usize, const O: usize, const Q: usize> {
     /// Computes the outputs and the terms.
-    fn call<L: Lane>(inputs: [L; I], scalars: [L; S]) -> ([L; O], [L; Q]);
+    fn call<L: Lane>(inputs: [L; I], scalars: [L; S]) -> ([L; O], [[L; 2]; Q]);
 }
 
 /// A function generic over native code: see `NativePhase::visit`.
@@ -25,8 +25,15 @@ pub(super) const fn count(names: &[&str]) -> usize {
 }
 
 macro_rules! native_kernels {
+    // The factors of a term of a sum.
+    (@factors $term:ident) => {
+        [$term, L::one()]
+    };
+    (@factors $a:ident, $b:ident) => {
+        [$a, $b]
+    };
     ($($fingerprint:literal $name:ident {$(
-        $phase:ident: [$($input:ident),*] [$($scalar:tt),*] -> [$($output:ident),*] [$($term:ident),*] { $($code:tt)* }
+        $phase:ident: [$($input:ident),*] [$($scalar:tt),*] -> [$($output:ident),*] [$([$($term:ident),+]),*] { $($code:tt)* }
     )+})*) => {
         /// A kernel that has native code, in the order in which they are printed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +71,15 @@ macro_rules! native_kernels {
 
             impl NativeCode<
                 { count(&[$(stringify!($input)),*]) }, { count(&[$(stringify!($scalar)),*]) },
-                { count(&[$(stringify!($output)),*]) }, { count(&[$(stringify!($term)),*]) },
+                { count(&[$(stringify!($output)),*]) }, { count(&[$(stringify!([$($term),+])),*]) },
             > for $phase {
                 #[inline(always)]
                 fn call<L: Lane>(
                     [$($input),*]: [L; count(&[$(stringify!($input)),*])],
                     [$($scalar),*]: [L; count(&[$(stringify!($scalar)),*])],
-                ) -> ([L; count(&[$(stringify!($output)),*])], [L; count(&[$(stringify!($term)),*])]) {
+                ) -> ([L; count(&[$(stringify!($output)),*])], [[L; 2]; count(&[$(stringify!([$($term),+])),*])]) {
                     $($code)*
-                    ([$($output),*], [$($term),*])
+                    ([$($output),*], [$(native_kernels!(@factors $($term),+)),*])
                 }
             }
         )+)*

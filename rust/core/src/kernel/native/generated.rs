@@ -105,22 +105,16 @@ native_kernels! {
             let out1 = meaning::Add.call(t8, t9);
         }
     }
-    0x35bd6d613596b95e82cceeda99e60851 Lars {
-        LarsPhase0: [in0, in1] [_, s3, s5, _] -> [] [t0, t2, t5, t7] {
-            let t0 = meaning::Multiply.call(in1, in1);
-            let t1 = meaning::Multiply.call(s3, in1);
-            let t2 = meaning::Multiply.call(t1, t1);
-            let t3 = meaning::Multiply.call(s5, in1);
-            let t4 = meaning::Add.call(in0, t3);
-            let t5 = meaning::Multiply.call(t4, t4);
-            let t6 = meaning::Multiply.call(s3, t4);
-            let t7 = meaning::Multiply.call(t6, t6);
+    0xa80364f9ac9b127dcee9e108d4bab239 Lars {
+        LarsPhase0: [in0, in1] [_, s2, _] -> [] [[in1, in1], [t1, t1]] {
+            let t0 = meaning::Multiply.call(s2, in1);
+            let t1 = meaning::Add.call(in0, t0);
         }
-        LarsPhase1: [in0, in1, in2] [s0, _, s5, s33] -> [out0, out1] [] {
+        LarsPhase1: [in0, in1, in2] [s0, s2, s19] -> [out0, out1] [] {
             let t0 = meaning::Multiply.call(s0, in2);
-            let t1 = meaning::Multiply.call(s5, in1);
+            let t1 = meaning::Multiply.call(s2, in1);
             let t2 = meaning::Add.call(in0, t1);
-            let t3 = meaning::Multiply.call(s33, t2);
+            let t3 = meaning::Multiply.call(s19, t2);
             let out1 = meaning::Add.call(t0, t3);
             let out0 = meaning::Subtract.call(in1, out1);
         }
@@ -374,148 +368,139 @@ native_kernels! {
             let out3 = meaning::Add.call(t14, t15);
         }
     }
-    0x2ec8301eaaede247b0120652a69abe52 ClippedAdamW {
-        ClippedAdamWPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _] -> [] [t0, t2] {
-            let t0 = meaning::Multiply.call(in0, in0);
-            let t1 = meaning::Multiply.call(s12, in0);
-            let t2 = meaning::Multiply.call(t1, t1);
+    0x79f630a7a87b22ef854bedcdc84b7ffc ClippedAdamW {
+        ClippedAdamWPhase0: [in0] [_, _, _, _, _, _, _, _, _] -> [] [[in0, in0]] {
+
         }
-        ClippedAdamWPhase1: [in0, in1, in2, in3] [s4, s5, _, s34, s10, s9, s14, s15, s19, s20] -> [out0, out1, out2] [] {
+        ClippedAdamWPhase1: [in0, in1, in2, in3] [s4, s5, s25, s10, s9, s12, s13, s17, s18] -> [out0, out1, out2] [] {
             let t0 = meaning::Multiply.call(s4, in1);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s34);
+            let t2 = meaning::Multiply.call(in0, s25);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
-            let t6 = meaning::Multiply.call(s14, in3);
-            let t7 = meaning::Multiply.call(s15, t2);
+            let t6 = meaning::Multiply.call(s12, in3);
+            let t7 = meaning::Multiply.call(s13, t2);
             let t8 = meaning::Multiply.call(t7, t2);
             let out2 = meaning::Add.call(t6, t8);
             let t10 = meaning::Sqrt.call(out2);
-            let t11 = meaning::Multiply.call(t10, s19);
-            let t12 = meaning::Add.call(t11, s20);
+            let t11 = meaning::Multiply.call(t10, s17);
+            let t12 = meaning::Add.call(t11, s18);
             let t13 = meaning::Divide.call(t5, t12);
             let out0 = meaning::Subtract.call(t0, t13);
         }
     }
-    0x1761314e73406aa12c601b80ef45a9c4 ClippedAdamWMaster {
-        ClippedAdamWMasterPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _] -> [] [t0, t2] {
-            let t0 = meaning::Multiply.call(in0, in0);
-            let t1 = meaning::Multiply.call(s12, in0);
-            let t2 = meaning::Multiply.call(t1, t1);
+    0x26bfd35fe7fd47530eed82c61459a0e0 ClippedAdamWMaster {
+        ClippedAdamWMasterPhase0: [in0] [_, _, _, _, _, _, _, _, _] -> [] [[in0, in0]] {
+
         }
-        ClippedAdamWMasterPhase1: [in0, in2, in3, in4] [s4, s5, _, s34, s10, s9, s14, s15, s19, s20] -> [out0, out1, out2, out3] [] {
+        ClippedAdamWMasterPhase1: [in0, in2, in3, in4] [s4, s5, s25, s10, s9, s12, s13, s17, s18] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s4, in4);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s34);
+            let t2 = meaning::Multiply.call(in0, s25);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
-            let t6 = meaning::Multiply.call(s14, in3);
-            let t7 = meaning::Multiply.call(s15, t2);
+            let t6 = meaning::Multiply.call(s12, in3);
+            let t7 = meaning::Multiply.call(s13, t2);
             let t8 = meaning::Multiply.call(t7, t2);
             let out2 = meaning::Add.call(t6, t8);
             let t10 = meaning::Sqrt.call(out2);
-            let t11 = meaning::Multiply.call(t10, s19);
-            let t12 = meaning::Add.call(t11, s20);
+            let t11 = meaning::Multiply.call(t10, s17);
+            let t12 = meaning::Add.call(t11, s18);
             let t13 = meaning::Divide.call(t5, t12);
             let out0 = meaning::Subtract.call(t0, t13);
             let out3 = meaning::Positive.call(out0);
         }
     }
-    0x0ff0c1fc84369fb64037f64a1a907557 AdamWOfKnownNorm {
-        AdamWOfKnownNorm: [in0, in1, in2, in3] [s4, s5, s18, s10, s9, s19, s20, s24, s25] -> [out0, out1, out2] [] {
+    0xb577eb1d9f4f66d39bcc1a9299855c6f AdamWOfKnownNorm {
+        AdamWOfKnownNorm: [in0, in1, in2, in3] [s4, s5, s17, s10, s9, s18, s19, s23, s24] -> [out0, out1, out2] [] {
             let t0 = meaning::Multiply.call(s4, in1);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s18);
+            let t2 = meaning::Multiply.call(in0, s17);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
-            let t6 = meaning::Multiply.call(s19, in3);
-            let t7 = meaning::Multiply.call(s20, t2);
+            let t6 = meaning::Multiply.call(s18, in3);
+            let t7 = meaning::Multiply.call(s19, t2);
             let t8 = meaning::Multiply.call(t7, t2);
             let out2 = meaning::Add.call(t6, t8);
             let t10 = meaning::Sqrt.call(out2);
-            let t11 = meaning::Multiply.call(t10, s24);
-            let t12 = meaning::Add.call(t11, s25);
+            let t11 = meaning::Multiply.call(t10, s23);
+            let t12 = meaning::Add.call(t11, s24);
             let t13 = meaning::Divide.call(t5, t12);
             let out0 = meaning::Subtract.call(t0, t13);
         }
     }
-    0x1129d887897a0b6911cd421cf8fc7e93 AdamWOfKnownNormMaster {
-        AdamWOfKnownNormMaster: [in0, in2, in3, in4] [s4, s5, s18, s10, s9, s19, s20, s24, s25] -> [out0, out1, out2, out3] [] {
+    0xd32d456d814de5a0126ceb986c8a4d38 AdamWOfKnownNormMaster {
+        AdamWOfKnownNormMaster: [in0, in2, in3, in4] [s4, s5, s17, s10, s9, s18, s19, s23, s24] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s4, in4);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s18);
+            let t2 = meaning::Multiply.call(in0, s17);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
-            let t6 = meaning::Multiply.call(s19, in3);
-            let t7 = meaning::Multiply.call(s20, t2);
+            let t6 = meaning::Multiply.call(s18, in3);
+            let t7 = meaning::Multiply.call(s19, t2);
             let t8 = meaning::Multiply.call(t7, t2);
             let out2 = meaning::Add.call(t6, t8);
             let t10 = meaning::Sqrt.call(out2);
-            let t11 = meaning::Multiply.call(t10, s24);
-            let t12 = meaning::Add.call(t11, s25);
+            let t11 = meaning::Multiply.call(t10, s23);
+            let t12 = meaning::Add.call(t11, s24);
             let t13 = meaning::Divide.call(t5, t12);
             let out0 = meaning::Subtract.call(t0, t13);
             let out3 = meaning::Positive.call(out0);
         }
     }
-    0x070fabd02aff301f87e7fe6dbc12e65b ClippedAdamWAverage {
-        ClippedAdamWAveragePhase0: [in0] [_, _, s12, _, _, _, _, _, _, _, _, _] -> [] [t0, t2] {
-            let t0 = meaning::Multiply.call(in0, in0);
-            let t1 = meaning::Multiply.call(s12, in0);
-            let t2 = meaning::Multiply.call(t1, t1);
+    0xe9fa4849aa605c3a09d793adb1ad901d ClippedAdamWAverage {
+        ClippedAdamWAveragePhase0: [in0] [_, _, _, _, _, _, _, _, _, _, _] -> [] [[in0, in0]] {
+
         }
-        ClippedAdamWAveragePhase1: [in0, in1, in2, in3, in4] [s4, s5, _, s36, s10, s9, s14, s15, s19, s20, s21, s22] -> [out0, out1, out2, out3] [] {
+        ClippedAdamWAveragePhase1: [in0, in1, in2, in3, in4] [s4, s5, s27, s10, s9, s12, s13, s17, s18, s19, s20] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s4, in1);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s36);
+            let t2 = meaning::Multiply.call(in0, s27);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
-            let t6 = meaning::Multiply.call(s14, in3);
-            let t7 = meaning::Multiply.call(s15, t2);
+            let t6 = meaning::Multiply.call(s12, in3);
+            let t7 = meaning::Multiply.call(s13, t2);
             let t8 = meaning::Multiply.call(t7, t2);
             let out2 = meaning::Add.call(t6, t8);
             let t10 = meaning::Sqrt.call(out2);
-            let t11 = meaning::Multiply.call(t10, s19);
-            let t12 = meaning::Add.call(t11, s20);
+            let t11 = meaning::Multiply.call(t10, s17);
+            let t12 = meaning::Add.call(t11, s18);
             let t13 = meaning::Divide.call(t5, t12);
             let out0 = meaning::Subtract.call(t0, t13);
-            let t15 = meaning::Multiply.call(s21, in4);
-            let t16 = meaning::Multiply.call(s22, out0);
+            let t15 = meaning::Multiply.call(s19, in4);
+            let t16 = meaning::Multiply.call(s20, out0);
             let out3 = meaning::Add.call(t15, t16);
         }
     }
-    0x63dc273c80089ed6637f2f912f2a9752 ClippedAdamWTail {
-        ClippedAdamWTailPhase0: [in0] [_, _, s12, s14, _, _, _, _, _, _, _, _, _, _] -> [] [t1, t3, t4] {
+    0xf294c0a0ef6b6001e165e29302475091 ClippedAdamWTail {
+        ClippedAdamWTailPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _, _, _, _] -> [] [[t0, t0], [t1]] {
             let t0 = meaning::Multiply.call(in0, s12);
-            let t1 = meaning::Multiply.call(t0, t0);
-            let t2 = meaning::Multiply.call(s14, t0);
-            let t3 = meaning::Multiply.call(t2, t2);
-            let t4 = meaning::Subtract.call(t0, t0);
+            let t1 = meaning::Subtract.call(t0, t0);
         }
-        ClippedAdamWTailPhase1: [in0, in1, in2, in3, in4] [s5, s6, s12, _, s38, s11, s10, s16, s17, s21, s22, s23, s24, s0] -> [out0, out1, out2, out3, out4, out5] [] {
+        ClippedAdamWTailPhase1: [in0, in1, in2, in3, in4] [s5, s6, s12, s29, s11, s10, s14, s15, s19, s20, s21, s22, s0] -> [out0, out1, out2, out3, out4, out5] [] {
             let t0 = meaning::Multiply.call(s5, in1);
             let t1 = meaning::Multiply.call(s6, in2);
             let t2 = meaning::Multiply.call(in0, s12);
-            let t3 = meaning::Multiply.call(t2, s38);
+            let t3 = meaning::Multiply.call(t2, s29);
             let t4 = meaning::Multiply.call(s11, t3);
             let out2 = meaning::Add.call(t1, t4);
             let t6 = meaning::Multiply.call(s10, out2);
-            let t7 = meaning::Multiply.call(s16, in3);
-            let t8 = meaning::Multiply.call(s17, t3);
+            let t7 = meaning::Multiply.call(s14, in3);
+            let t8 = meaning::Multiply.call(s15, t3);
             let t9 = meaning::Multiply.call(t8, t3);
             let out3 = meaning::Add.call(t7, t9);
             let t11 = meaning::Sqrt.call(out3);
-            let t12 = meaning::Multiply.call(t11, s21);
-            let t13 = meaning::Add.call(t12, s22);
+            let t12 = meaning::Multiply.call(t11, s19);
+            let t13 = meaning::Add.call(t12, s20);
             let t14 = meaning::Divide.call(t6, t13);
             let out1 = meaning::Subtract.call(t0, t14);
-            let t16 = meaning::Multiply.call(s23, in4);
-            let t17 = meaning::Multiply.call(s24, out1);
+            let t16 = meaning::Multiply.call(s21, in4);
+            let t17 = meaning::Multiply.call(s22, out1);
             let out4 = meaning::Add.call(t16, t17);
             let out0 = meaning::Positive.call(s0);
             let out5 = meaning::Positive.call(out1);
@@ -734,51 +719,45 @@ native_kernels! {
             let out0 = meaning::Subtract.call(in1, t14);
         }
     }
-    0x68f1f983886eb375b333ce6f0abea916 Lamb {
-        LambPhase0: [in0, in1, in2, in3] [s2, s4, s5, s8, s9, s10, s14, s15, s16, _] -> [] [t0, t2, t17, t19] {
-            let t0 = meaning::Multiply.call(in1, in1);
-            let t1 = meaning::Multiply.call(s2, in1);
-            let t2 = meaning::Multiply.call(t1, t1);
-            let t3 = meaning::Multiply.call(s4, in2);
-            let t4 = meaning::Multiply.call(s5, in0);
-            let t5 = meaning::Add.call(t3, t4);
-            let t6 = meaning::Divide.call(t5, s8);
-            let t7 = meaning::Multiply.call(s9, in3);
-            let t8 = meaning::Multiply.call(s10, in0);
-            let t9 = meaning::Multiply.call(t8, in0);
-            let t10 = meaning::Add.call(t7, t9);
-            let t11 = meaning::Sqrt.call(t10);
-            let t12 = meaning::Multiply.call(t11, s14);
-            let t13 = meaning::Add.call(t12, s15);
-            let t14 = meaning::Divide.call(t6, t13);
-            let t15 = meaning::Multiply.call(s16, in1);
-            let t16 = meaning::Add.call(t14, t15);
-            let t17 = meaning::Multiply.call(t16, t16);
-            let t18 = meaning::Multiply.call(s2, t16);
-            let t19 = meaning::Multiply.call(t18, t18);
+    0xd4890ef67cc4e8b3ef2bd2a243d8f748 Lamb {
+        LambPhase0: [in0, in1, in2, in3] [s1, s3, s6, s7, s8, s12, s13, s14, _] -> [] [[in1, in1], [t13, t13]] {
+            let t0 = meaning::Multiply.call(s1, in2);
+            let t1 = meaning::Multiply.call(s3, in0);
+            let t2 = meaning::Add.call(t0, t1);
+            let t3 = meaning::Divide.call(t2, s6);
+            let t4 = meaning::Multiply.call(s7, in3);
+            let t5 = meaning::Multiply.call(s8, in0);
+            let t6 = meaning::Multiply.call(t5, in0);
+            let t7 = meaning::Add.call(t4, t6);
+            let t8 = meaning::Sqrt.call(t7);
+            let t9 = meaning::Multiply.call(t8, s12);
+            let t10 = meaning::Add.call(t9, s13);
+            let t11 = meaning::Divide.call(t3, t10);
+            let t12 = meaning::Multiply.call(s14, in1);
+            let t13 = meaning::Add.call(t11, t12);
         }
-        LambPhase1: [in0, in1, in2, in3] [_, s4, s5, s8, s9, s10, s14, s15, s16, s42] -> [out0, out1, out2] [] {
-            let t0 = meaning::Multiply.call(s4, in2);
-            let t1 = meaning::Multiply.call(s5, in0);
+        LambPhase1: [in0, in1, in2, in3] [s1, s3, s6, s7, s8, s12, s13, s14, s28] -> [out0, out1, out2] [] {
+            let t0 = meaning::Multiply.call(s1, in2);
+            let t1 = meaning::Multiply.call(s3, in0);
             let out1 = meaning::Add.call(t0, t1);
-            let t3 = meaning::Divide.call(out1, s8);
-            let t4 = meaning::Multiply.call(s9, in3);
-            let t5 = meaning::Multiply.call(s10, in0);
+            let t3 = meaning::Divide.call(out1, s6);
+            let t4 = meaning::Multiply.call(s7, in3);
+            let t5 = meaning::Multiply.call(s8, in0);
             let t6 = meaning::Multiply.call(t5, in0);
             let out2 = meaning::Add.call(t4, t6);
             let t8 = meaning::Sqrt.call(out2);
-            let t9 = meaning::Multiply.call(t8, s14);
-            let t10 = meaning::Add.call(t9, s15);
+            let t9 = meaning::Multiply.call(t8, s12);
+            let t10 = meaning::Add.call(t9, s13);
             let t11 = meaning::Divide.call(t3, t10);
-            let t12 = meaning::Multiply.call(s16, in1);
+            let t12 = meaning::Multiply.call(s14, in1);
             let t13 = meaning::Add.call(t11, t12);
-            let t14 = meaning::Multiply.call(s42, t13);
+            let t14 = meaning::Multiply.call(s28, t13);
             let out0 = meaning::Subtract.call(in1, t14);
         }
     }
-    0x705d41fce9f7cc8f7bf838dd90764201 NovoGrad {
-        NovoGradPhase0: [in0] [_, _, _, _] -> [] [t0] {
-            let t0 = meaning::Multiply.call(in0, in0);
+    0x6a1f6d567a3f612065cb0d5649c08911 NovoGrad {
+        NovoGradPhase0: [in0] [_, _, _, _] -> [] [[in0, in0]] {
+
         }
         NovoGradPhase1: [in0, in1, in2] [s1, s16, s10, s0] -> [out0, out1] [] {
             let t0 = meaning::Multiply.call(s1, in2);
@@ -812,14 +791,13 @@ native_kernels! {
             let out2 = meaning::Where.call(s16, t16, in3);
         }
     }
-    0x40ce02ba8d05c8d1afc35fd0a5ce152c Prodigy {
-        ProdigyPhase0: [in0, in1, in4, in5] [_, _, _, _, _, s28, s34, _, _] -> [] [t1, t5] {
+    0x7ecbb54bf10c1ae020019ec220c58eee Prodigy {
+        ProdigyPhase0: [in0, in1, in4, in5] [_, _, _, _, _, s28, s34, _, _] -> [] [[in0, t0], [t4]] {
             let t0 = meaning::Subtract.call(in5, in1);
-            let t1 = meaning::Multiply.call(in0, t0);
-            let t2 = meaning::Multiply.call(s28, in4);
-            let t3 = meaning::Multiply.call(s34, in0);
-            let t4 = meaning::Add.call(t2, t3);
-            let t5 = meaning::Abs.call(t4);
+            let t1 = meaning::Multiply.call(s28, in4);
+            let t2 = meaning::Multiply.call(s34, in0);
+            let t3 = meaning::Add.call(t1, t2);
+            let t4 = meaning::Abs.call(t3);
         }
         ProdigyPhase1: [in0, in1, in2, in3, in4] [s17, s13, s19, s8, s22, s28, s34, s47, s16] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s17, in1);

@@ -2,7 +2,7 @@
 
 use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::kernel::Node;
-use oxigrad_core::op::Op;
+use oxigrad_core::op::{Elementwise, Op};
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::tape::Tape;
@@ -49,8 +49,20 @@ fn nodes_of(tape: &Bound<'_, Tape>) -> Vec<Node> {
                 args[..view.args.len()].copy_from_slice(view.args);
                 Node::Apply(op, args)
             }
-            Origin::Op(Op::Structured(_)) => Node::Sum(view.args[0]),
+            Origin::Op(Op::Structured(_)) => sum(&nodes, view.args[0]),
         });
     }
     nodes
+}
+
+/// The sum of a node: a dot product where that is a product, so that none overflows.
+fn sum(nodes: &[Node], summed: u32) -> Node {
+    match nodes[summed as usize] {
+        Node::Apply(Elementwise::Multiply, [a, b, _]) => Node::Dot([a, b]),
+        Node::Apply(Elementwise::Square, [a, ..]) => Node::Dot([a; 2]),
+        Node::Apply(Elementwise::Pow, [a, exponent, _]) if nodes[exponent as usize] == Node::Constant(2.0) => {
+            Node::Dot([a; 2])
+        }
+        _ => Node::Sum(summed),
+    }
 }
