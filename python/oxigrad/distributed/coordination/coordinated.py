@@ -106,7 +106,7 @@ class Coordinated(Wrapper):
         self._enrolment.number_now()
 
     _unstated = Wrapper._unstated | {"lease", "coordinators"}
-    _states_defaults = True
+    _states_defaults = _has_own_writes = True
     _fixed = Wrapper._fixed | {"lease", "coordinators"}
     _transient = frozenset(
         "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former _model".split()
@@ -147,7 +147,7 @@ class Coordinated(Wrapper):
         Raises `TimedOut` where the coordinator does not answer.
         """
         with self._lock.stepping():
-            return self._join(model)
+            return self._whole(model, lambda: self._join(model))
 
     def start(self, model: Tree) -> Tree:
         """As `join`; see `Wrapper.start`."""
@@ -157,7 +157,7 @@ class Coordinated(Wrapper):
         """As `join`. Raises `StructureError` for a model that `join` would have to replace."""
         with self._lock.stepping():
             self._parameters.check_replaceable(model)
-            self._join(model)
+            self._whole(model, lambda: self._join(model))
 
     def reform(self, model: Tree) -> Tree:
         """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `join`.
