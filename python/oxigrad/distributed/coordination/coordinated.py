@@ -393,8 +393,8 @@ class Coordinated(Wrapper):
                 )
             if not self._advance(replica, answer):
                 self._request(PULL, is_apart=True)
-            elif answer.token >= 0 or answer.kind in NOTICES:
-                return answer
+            elif answer.kind in NOTICES or (answer.token >= 0 and answer.number >= self._number):
+                return answer  # and no late one, to a gradient before an interrupt or a time-out
 
     def _advance(self, replica: Replica, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""

@@ -85,7 +85,7 @@ class ToParts(ToRank):
     def _completed(self, data: np.ndarray) -> list[np.ndarray]:
         """The buffers of a reply, with the means of its steps; without any where they are no longer kept, so that the worker asks for the state."""
         words = data[: 8 * REPLY_WORDS].view(np.int64).copy()
-        _, kind, count, step, _, parts = words.tolist()
+        _, kind, count, step, _, _, parts = words.tolist()
         if kind != UPDATES or not parts:
             return [data]
         steps = self.parts.take(step - parts + 1, step) or []

@@ -95,7 +95,9 @@ def check_method(sizes: Sequence[int], expected: int) -> None:
     """Raises `Refused` where a worker tells another amount of numbers than others of its method do, when they begin a generation."""
     unlike = next((rank for rank, size in enumerate(sizes) if size != expected), None)
     if unlike is not None:
-        text = f"rank {unlike} begins another method: expected one wrapper, and one value of synchronous, on every worker"
+        text = (
+            f"rank {unlike} begins another method: expected one wrapper, and one value of synchronous, on every worker"
+        )
         raise Refused("config", text)
 
 

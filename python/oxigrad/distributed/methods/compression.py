@@ -259,9 +259,9 @@ class DeepGradientCompression(CollectiveWrapper):
         means, velocities, decays = self._corrected(model, exchanged.means)
         steps = {path: mean.reshape(gradients[path].shape) for path, mean in means.items()}
         grads = self._parameters.tree(model, steps)
-        own = {"_memories": exchanged.memories, "_velocities": velocities, "_decays": decays}
+        state = {"_memories": exchanged.memories, "_velocities": velocities, "_decays": decays}
         return self._with_step(
-            lambda: take_step(self.optimizer, model, grads, keep_root=keep_root), values, own, accepted=not late
+            lambda: take_step(self.optimizer, model, grads, keep_root=keep_root), values, state, accepted=not late
         )
 
     def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged | None":

@@ -138,9 +138,7 @@ class LargeBatch(CollectiveWrapper):
         if means is None:  # the others have completed this step, by the gradients of all, or all were late
             return self._with_step(lambda: model, values, accepted=not late)
         values["_done"] += 1
-        return self._with_step(
-            lambda: self._take(model, means, keep_root=keep_root), values, accepted=not late
-        )
+        return self._with_step(lambda: self._take(model, means, keep_root=keep_root), values, accepted=not late)
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """The gradients of a batch, by key path."""

@@ -49,26 +49,29 @@ class WholeSteps:
         self,
         step: Callable[[], _Result],
         values: Mapping[str, Any],
-        own: Mapping[str, Any] = _NOTHING,
+        state: Mapping[str, Any] = _NOTHING,
         *,
         accepted: bool,
+        is_repeated: bool = False,
     ) -> _Result:
         """The result of a step of the optimizer, with which attributes of the wrapper get new values, and the gradient is counted.
 
-        Where an error or an interrupt comes before the step, all is as before it. Where the optimizer refuses the step by ``nonfinite="raise"``,
-        ``values`` hold, as on all workers, and ``own`` are as before.
+        Where an error or an interrupt comes before the step, all is as before it; but with other workers, which take the step, an interrupt is raised
+        after it. Where the optimizer refuses the step by ``nonfinite="raise"``, ``values`` hold, as on all workers, and ``state`` is as before.
         """
         attributes, stepper, report = vars(self), self.optimizer._stepper, self._report
-        before = {name: attributes[name] for name in (*values, *own)}
+        before = {name: attributes[name] for name in (*values, *state)}
         progress, counts = stepper.progress, (report.accepted, report.dropped)
         try:
-            attributes.update(values, **own)
+            attributes.update(values, **state)
             report.count(accepted=accepted)
             return step()
         except BaseException as error:
             if isinstance(error, NonFiniteError):
-                attributes.update({name: before[name] for name in own})
+                attributes.update({name: before[name] for name in state})
             elif stepper.progress == progress:
                 attributes.update(before)
                 report.accepted, report.dropped = counts
+                if self.communicator.size > 1 and not (is_repeated or isinstance(error, Exception)):
+                    self._with_step(step, values, state, accepted=accepted, is_repeated=True)
             raise
