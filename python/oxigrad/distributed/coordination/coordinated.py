@@ -30,7 +30,7 @@ from oxigrad.distributed.coordination.coordinator import (
     DecodedReply,
 )
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.link import Link, connected
+from oxigrad.distributed.coordination.link import Link, RemoteCoordinator, connected
 from oxigrad.distributed.coordination.parts import PartServer, coordinator
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve_or_abort, wait_for_others
@@ -196,14 +196,14 @@ class Coordinated(Wrapper):
             return model
         try:
             self._request(LEAVE)
-        except Excluded:
-            self._stopped.set()
-            raise
-        except CommunicationError:
+        except CommunicationError as error:
             self._stopped.set()  # nobody is left to serve
+            if isinstance(error, Excluded):
+                raise
         servers, self._servers, self._link = self._servers, [], None
         self._enrolment.end(self._codec.digest)
-        wait_for_others(servers, self.communicator, self._coordinator, max(self.lease, self._seconds))
+        service = self._coordinator or RemoteCoordinator(self.communicator, self._root, self._codec.digest)
+        wait_for_others(servers, self.communicator, service, max(self.lease, self._seconds))
         if self._failure is not None:
             raise self._failure
         return self._final(model)

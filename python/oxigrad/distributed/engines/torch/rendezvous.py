@@ -66,6 +66,8 @@ class Rendezvous:
         self.uid, self.members, self.generation = uid, members, generation
         #: The communicator of the present generation.
         self.communicator: Any = None
+        #: Whether it did not answer in time, so that waits which have begun end.
+        self.is_given_up: bool = False
         #: The process that has it: one that it forks has none.
         self.process: int = os.getpid()
         #: The first ticket whose process may wait.
@@ -79,7 +81,10 @@ class Rendezvous:
 
     def _read(self, name: str) -> str | None:
         """The value of a key; None where there is none."""
-        return _read(self._store, self._key(name))
+        value = _read(self._store, self._key(name))
+        if self.is_given_up:
+            raise CommunicationError("the rendezvous is given up")  # in a thread that nobody waits for
+        return value
 
     def _write(self, name: str, value: Any) -> None:
         self._store.set(self._key(name), str(value))
@@ -243,11 +248,11 @@ class Rendezvous:
 
         Members that do not connect are left out, and the others connect again. Raises `TimedOut` where living members cannot connect.
         """
-        patience, before = max(seconds / 4, _PATIENCE), set(self.members)
+        limit, before = patience_of(seconds), set(self.members)
         while True:
             self.generation, self.members = self.generation + 1, members
-            groups = self._connected(patience)
-            reports = self._outcome(patience, is_connected=bool(groups))
+            groups = self._connected(limit)
+            reports = self._outcome(limit, is_connected=bool(groups))
             if all(reports.get(uid) for uid in members):
                 return groups
             for group in groups:
@@ -256,7 +261,7 @@ class Rendezvous:
             # Where all live, and some cannot be reached, those that are new are left out.
             members = present if len(present) < len(members) else [uid for uid in members if uid in before]
             if members == self.members:
-                raise TimedOut(f"the workers cannot connect to each other within {patience:g} s")
+                raise TimedOut(f"the workers cannot connect to each other within {limit:g} s")
             if self.uid not in members:
                 raise WorkerLost((), "joining", "the workers cannot connect to this process")
 
@@ -297,6 +302,11 @@ class Rendezvous:
                 return self._decide(name, reports, {str: bool})
             end.pause()
         return self._decide(name, {}, {str: bool})
+
+
+def patience_of(seconds: float) -> float:
+    """The seconds for which a process waits for the others to come and connect, where a generation may take ``seconds`` to form."""
+    return max(seconds / 4, _PATIENCE)
 
 
 def _identity(text: str) -> bytes:
