@@ -150,7 +150,9 @@ def test_a_slow_worker_that_sends_is_waited_for() -> None:
     assert distributed.run(worker, workers=2)[0] == 9
 
 
-def test_a_worker_that_adds_up_a_part_does_not_wait_for_a_coordinator_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_that_adds_up_a_part_does_not_wait_for_a_coordinator_that_hangs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """It has left, and would wait for the end of the training that the coordinator tells it."""
     joined, hangs, goes_on, has_ended = threading.Barrier(2), *(threading.Event() for _ in range(3))
 

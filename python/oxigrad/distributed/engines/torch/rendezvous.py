@@ -134,6 +134,7 @@ class Rendezvous:
                     f"the job at {where} accepts no newcomers: expected accept_newcomers=True on its workers",
                 )
             rendezvous = cls(store, _identity(job["job"]), "", [], token=token)
+            rendezvous._tickets()  # the store ends the connection of a process that adds to what is no number
             rendezvous.uid = f"j{store.add(rendezvous._key('tickets'), 1)}"
             rendezvous._wait_for_admission(where, end, seconds)
             return rendezvous, rendezvous.connect(
@@ -165,7 +166,11 @@ class Rendezvous:
         """The processes that wait to join, live and have the token, in the order in which they came; none where the job accepts none."""
         if self._token is None:
             return []
-        count = self._store.add(self._key("tickets"), 0)
+        try:
+            count = self._tickets()
+        except Refused as error:
+            self._warn_once("tickets", str(error))
+            return []
         while self._first <= count and self._read(f"ticket/j{self._first}") == "":
             self._first += 1
         before = self._waiting(range(self._first, count + 1))
@@ -174,6 +179,19 @@ class Rendezvous:
         time.sleep(3 * _BEAT)
         after = self._waiting(range(self._first, count + 1))
         return [uid for uid, beat in before.items() if after.get(uid, beat) != beat]
+
+    def _tickets(self) -> int:
+        """The number of processes that have asked to join. Raises `Refused` for what is no number."""
+        text = self._read("tickets")
+        return 0 if text is None else parsed("tickets", text, int)
+
+    def _warn_once(self, name: str, why: str) -> bool:
+        """Logs why a process that asks to join is refused, the first time that ``name`` is; whether it is the first time."""
+        is_new = name not in self._refused
+        self._refused.add(name)
+        if is_new:
+            _log.warning("a process that asks to join is refused: %s", why)
+        return is_new
 
     def _waiting(self, tickets: Iterable[int]) -> dict[str, str]:
         beats = {uid: self._read(f"ticket/{uid}") for uid in (f"j{ticket}" for ticket in tickets)}
@@ -189,10 +207,8 @@ class Rendezvous:
             why = f"it has another token: expected {TOKEN} as of the workers"
         except Refused as error:
             why = str(error)
-        if uid not in self._refused:
-            self._refused.add(uid)
+        if self._warn_once(uid, why):
             self._write(f"refused/{uid}", why)
-            _log.warning("a process that asks to join is refused: %s", why)
         return False
 
     def leave(self, lost: int) -> None:

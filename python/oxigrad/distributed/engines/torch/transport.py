@@ -252,6 +252,7 @@ class TorchCommunicator(ByteCollectives):
 
     def exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
+        self._check_rank(rank, "the rank")
         self._check_fence()
         if rank in self._gone():
             return
