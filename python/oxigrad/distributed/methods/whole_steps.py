@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from oxigrad._core import NonFiniteError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import SingleWorker
+from oxigrad.distributed.parameters import Parameters
 from oxigrad.ops.backends.memory.worker import Worker
 
 _Result = TypeVar("_Result")
@@ -28,7 +29,7 @@ class WholeSteps:
 
     communicator: Any
     optimizer: Any
-    _parameters: Any
+    _parameters: Parameters
     _report: Any
 
     #: Whether a step writes parameters beside the optimizer's step, so that an interrupt of it cannot be undone by `_with_step`.
