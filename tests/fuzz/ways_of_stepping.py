@@ -123,8 +123,8 @@ class OfStatistics(OfWrapper):
     """K-FAC, whose steps have the statistics of a layer."""
 
     def step(self, number: int) -> None:
-        x = drawn(number + 1)["b"]
-        self.opt.minimize(lambda model: xp.mean((x @ xp.permute_dims(model["a"], (1, 0))[:2, :]) ** 2), self.model)
+        x = drawn(number + 1)["c"]
+        self.opt.minimize(lambda model: xp.mean((x @ model["a"] - 1.0) ** 2) + self.loss(model) / 100, self.model)
 
 
 def of_wrappers() -> dict[str, Callable[[], Way]]:
@@ -136,7 +136,7 @@ def of_wrappers() -> dict[str, Callable[[], Way]]:
         "data parallel accumulated": lambda: distributed.DataParallel(adam(), local_batches=2),
         "data parallel in shards": lambda: distributed.DataParallel(adam(), shard_state=True),
         "large batch": lambda: distributed.LargeBatch(adam(), 2),
-        "large batch of one": lambda: distributed.LargeBatch(optim.SAM(adam()).optimizer),
+        "large batch of one": lambda: distributed.LargeBatch(adam()),
         "compressed": lambda: distributed.DeepGradientCompression(sgd(), 0.25, momentum=0.9, min_size=1),
         "kfac": lambda: distributed.KFAC(sgd(), damping=0.01),
         "model average": lambda: distributed.ModelAverage(adam(), 1),
@@ -150,7 +150,7 @@ def of_wrappers() -> dict[str, Callable[[], Way]]:
         "drop stale": lambda: distributed.DropStale(adam(), 0),
     }
     ways: dict[str, Callable[[], Way]] = {name: lambda make=make: OfWrapper(make) for name, make in makes.items()}
-    ways["kfac"] = lambda: OfWrapper(makes["kfac"])
+    ways["kfac of layers"] = lambda: OfStatistics(makes["kfac"], "minimize")
     ways["replicas minimize"] = lambda: OfWrapper(makes["replicas"], "minimize")
     ways["large batch minimize"] = lambda: OfWrapper(makes["large batch"], "minimize")
     return ways
