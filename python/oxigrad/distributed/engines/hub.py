@@ -149,12 +149,10 @@ class Hub:
         rank, _, generation = place
         if uid in self._excluded:
             return Outcome("excluded")
-        if (
-            self._generation >= 0 and uid not in self._admitted | self._expected
-        ):  # a restarted hub learns of its members by this call
-            return Outcome(
-                "refused", ("member", f"{uid!r} asks to form the next generation: expected a worker of this job")
-            )
+        # A restarted hub learns of its members by this call.
+        if self._generation >= 0 and uid not in {*self._members, *self._admitted, *self._expected}:
+            text = f"{uid!r} asks to form the next generation: expected a worker of this job"
+            return Outcome("refused", ("member", text))
         return await self._join(uid, (generation, rank), timeout)
 
     async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
