@@ -100,8 +100,6 @@ def test_a_stopped_process_of_torch_that_has_the_rendezvous_is_excluded(tmp_path
     [
         ("mpi", "before", "TimedOut", 2.0),
         ("mpi", "excluded", 2, 2.0),
-        ("ray", "before", "TimedOut", 2.0),
-        ("ray", "excluded", 2, 2.0),
         ("torch", "before", "NotSupported", 3.0),
         ("torch", "connect", "NotSupported", 12.0),
     ],
