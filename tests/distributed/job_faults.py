@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from oxigrad.distributed import CommunicationError
 
 DEADLINE = 240
 """Seconds after which a test counts as hanging."""
@@ -62,3 +68,35 @@ FAULTS = {
     "stop": _stop,
     "fence": _stop_until,
 }
+
+
+def reform_beside_a_stopped(comm: Any, folder: str, stopped: int, when: str = "before") -> Any:
+    """A worker is stopped, and goes on when the others have ended; those form the next generation.
+
+    They do so at once, or after they have excluded the worker, ``when`` is "excluded"; or it is stopped as the last one to "connect".
+    Returns the size of the next generation or the name of the error, and the seconds that it took; "stopped" of the stopped one.
+    """
+    ended = [Path(folder) / f"ended {rank}" for rank in range(comm.size) if rank != stopped]
+    comm.all_gather_v(np.zeros(1))
+    if comm.rank == stopped:
+        if when == "connect":
+            comm._rendezvous.connect = lambda *_: _stop_until(Path(folder) / "goes on")
+            with contextlib.suppress(TypeError):  # it has no groups
+                comm.reform(timeout=10.0)
+        else:
+            _stop_until(Path(folder) / "goes on")
+        return "stopped"
+    time.sleep(0.5)
+    begin = time.monotonic()
+    try:
+        if when == "excluded":
+            comm.exclude(stopped)
+        found: Any = comm.reform(timeout=2.0).size
+    except CommunicationError as error:
+        found = type(error).__name__
+    seconds = time.monotonic() - begin
+    (Path(folder) / f"ended {comm.rank}").touch()
+    while not all(file.exists() for file in ended) and time.monotonic() < begin + DEADLINE:
+        time.sleep(0.01)
+    (Path(folder) / "goes on").touch()
+    return found, seconds

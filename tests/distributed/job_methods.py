@@ -212,7 +212,7 @@ def trained(comm: Any, opt: Any, asarray: Any = np.asarray, host: Any = np.asarr
                     opt.minimize(loss, model)
                 if in_turns:
                     comm.all_reduce([np.zeros(1)])
-        return [host(model["w"]), host(model["b"])]
+    return [host(model["w"]), host(model["b"])]  # after the block, whose end writes the last parameters of all
 
 
 def module_in_buckets(comm: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from job_divided import train_divided
-from job_faults import DEADLINE, FAULTS, die
+from job_faults import DEADLINE, FAULTS, die, reform_beside_a_stopped
 from job_joins import join_collective, join_coordinated
 from job_messages import (
     REFUSED,
@@ -138,6 +138,7 @@ __all__ = [
     "pause_between_pieces",
     "pulled",
     "receive_from_hostile",
+    "reform_beside_a_stopped",
     "replicas",
     "reported",
     "results",

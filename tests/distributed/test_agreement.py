@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from oxigrad import distributed, optim, schedules
-from oxigrad.distributed import Refused, TimedOut, WorkerLost, Wrapper
+from oxigrad.distributed import Refused, WorkerLost, Wrapper
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.methods.configuration import plain
 
@@ -61,7 +62,7 @@ CASES = {
     "elastic_sync": Case(
         distributed.ElasticAverage,
         {"period": 2, "synchronous": True},
-        {"period": 3, "moving_rate": 0.3, "rho": 0.1},
+        {"period": 3, "moving_rate": 0.3, "rho": 0.1, "synchronous": False},
     ),
     "eamsgd": Case(distributed.ElasticAverage, {"synchronous": True}, {"nesterov": True}),
     "compression": Case(
@@ -108,7 +109,7 @@ def new_optimizer(**hyperparameters: Any) -> Any:
     return optim.SGD(**{"learning_rate": 0.5, **hyperparameters})
 
 
-def disagreeing(make: Any, timeout: float = 30.0) -> list[str]:
+def disagreeing(make: Any, timeout: float = 30.0, workers: int = 2) -> list[str]:
     """What the workers that start together are told: the text of `Refused`, or nothing."""
 
     def worker(comm: Any) -> str:
@@ -122,7 +123,7 @@ def disagreeing(make: Any, timeout: float = 30.0) -> list[str]:
             return str(error)
         return ""
 
-    return distributed.run(worker, workers=2, timeout=timeout)
+    return distributed.run(worker, workers=workers, timeout=timeout)
 
 
 @pytest.mark.parametrize(
@@ -148,10 +149,6 @@ def test_another_value_of_any_argument_is_refused_with_both_values(name: str, ar
     def make(rank: int) -> Any:
         return kind(new_optimizer(**hyperparameters), **(arguments | ({argument: others[argument]} if rank else {})))
 
-    if argument == "synchronous":  # the worker that calls a collective operation is alone with it
-        with pytest.raises(TimedOut):
-            disagreeing(make, timeout=0.5)
-        return
     attribute = "_lease" if argument == "lease" and name != "elastic" else argument
     values = [plain(getattr(make(rank), attribute)) for rank in (1, 0)]
     if argument == "outer":
@@ -159,6 +156,37 @@ def test_another_value_of_any_argument_is_refused_with_both_values(name: str, ar
     found = disagreeing(make)[1]
     assert re.search(f"{argument}.* of the optimizer on rank 1 is ", found)
     assert all(json.dumps(value) in found for value in values)
+
+
+@pytest.mark.parametrize("other", range(3))
+def test_all_workers_of_synchronous_exchanges_are_told(other: int) -> None:
+    def make(rank: int) -> Any:
+        return distributed.ElasticAverage(new_optimizer(), 2, synchronous=rank != other)
+
+    found = disagreeing(make, workers=3)
+    told = [text for rank, text in enumerate(found) if rank or other]
+    values = (other, "false", "true") if other else (1, "true", "false")
+    expected = "synchronous of the optimizer on rank {} is {}: expected {}".format(*values)
+    if not other:  # the others differ from the one that keeps a centre, which goes on without them
+        assert re.sub("rank 2", "rank 1", told[1]) == told[0] == expected and found[0] == ""
+    else:
+        assert told == [expected] * 3
+
+
+def test_workers_that_begin_another_method_in_a_later_generation_are_refused() -> None:
+    makes = [lambda: distributed.LargeBatch(new_optimizer()), lambda: distributed.ElasticAverage(new_optimizer(), 2)]
+
+    def worker(comm: Any) -> str:
+        opt = makes[comm.rank % 2]()
+        vars(opt)["communicator"] = comm.reform()
+        try:
+            opt.start({"w": np.ones(3)})
+        except Refused as error:
+            return str(error)
+        return ""
+
+    for rank, found in enumerate(distributed.run(worker, workers=2, timeout=30.0)):
+        assert found.startswith(f"rank {1 - rank} begins another method: expected one wrapper")
 
 
 OPTIMIZERS: dict[str, tuple[Any, Any, str]] = {
@@ -225,6 +253,7 @@ def changing(case: str, ranks: set[int], steps: int) -> list[str]:
     name, hyperparameter = CHANGES[case]
     kind, arguments, _ = CASES[name]
     arguments = arguments | ({"replicas_to_aggregate": 1} if name == "sync_replicas" else {})
+    rounds = threading.Barrier(2, timeout=30.0)  # in each of them both workers step: none is many steps ahead
 
     def worker(comm: Any) -> str:
         model = {"w": np.ones((2, 3)), "b": np.zeros(3)}
@@ -233,6 +262,8 @@ def changing(case: str, ranks: set[int], steps: int) -> list[str]:
             with opt:
                 opt.start(model)
                 for step in range(steps):
+                    if len(ranks) == 2:
+                        rounds.wait()
                     if step == 2 and comm.rank in ranks:
                         target = opt if hyperparameter == "damping" else opt.optimizer
                         setattr(target, hyperparameter, getattr(target, hyperparameter) / 2)

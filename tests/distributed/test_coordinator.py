@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import threading
 import time
@@ -28,7 +29,7 @@ def on_threads(name: str, *arguments: Any) -> list[Any]:
 
 def on_mpi(name: str, *arguments: Any) -> list[Any]:
     pytest.importorskip("mpi4py")
-    run = jobs.launched(3, name, *(f'"{argument}"' for argument in arguments))
+    run = jobs.launched(3, name, *map(json.dumps, arguments))
     assert run.returncode == 0, run.stderr
     return jobs.results(run.stdout)
 
@@ -37,7 +38,7 @@ def on_torch(name: str, *arguments: Any) -> list[Any]:
     pytest.importorskip("torch")
     from test_torch_engine import launched
 
-    runs = launched(3, name, *(f'"{argument}"' for argument in arguments))
+    runs = launched(3, name, *map(json.dumps, arguments))
     assert [status for status, *_ in runs] == [0] * 3, runs
     return [result for _, output, _ in runs for result in jobs.results(output)]
 
@@ -90,6 +91,27 @@ def test_a_stopped_process_of_torch_that_has_the_rendezvous_is_excluded(tmp_path
     fenced, *others = on_torch("fence", str(tmp_path))
     assert others == ["lost", "lost"]
     assert "the others have excluded it" in fenced[0]
+
+
+@processes
+@pytest.mark.slow(one_in=2)
+@pytest.mark.parametrize(
+    ("engine", "when", "expected", "limit"),
+    [
+        ("mpi", "before", "TimedOut", 2.0),
+        ("mpi", "excluded", 2, 2.0),
+        ("torch", "before", "NotSupported", 3.0),
+        ("torch", "connect", "NotSupported", 12.0),
+    ],
+)
+def test_survivors_do_not_wait_for_rank_0_that_is_stopped(
+    engine: str, when: str, expected: Any, limit: float, tmp_path: Path
+) -> None:
+    """The time-out of `reform` is two seconds; on torch, rank 0 has the rendezvous."""
+    results = ENGINES[engine]("reform_beside_a_stopped", str(tmp_path), 0, when)
+    results.remove("stopped")
+    assert [found for found, _ in results] == [expected] * 2
+    assert all(seconds < limit + 5.0 for _, seconds in results)
 
 
 @pytest.mark.parametrize("method", jobs.SURVIVING)

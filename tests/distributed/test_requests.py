@@ -7,7 +7,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim
-from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REQUEST, Coordinator
+from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST, Coordinator
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.messages import agreement
@@ -65,5 +65,5 @@ def test_a_repeated_gradient_counts_once() -> None:
     assert request(coordinator, PUSH, 0, 1, 0, bufs) == request(coordinator, PUSH, 0, 1, 0, bufs) == []
     assert len(request(coordinator, PUSH, 1, 1, 0, bufs)) == 2
     (again,) = request(coordinator, PUSH, 1, 1, 0, bufs)
-    assert again.bufs[0].tolist()[6:9] == [1, 1, 0]  # the number, accepted, fresh
+    assert again.bufs[0].tolist()[REPLY_WORDS:][:3] == [1, 1, 0]  # the number, accepted, fresh
     assert coordinator.parameters()["w"].tolist() == [-1.0, -1.0] and coordinator.reports[1].accepted >= 1

@@ -1,5 +1,6 @@
 """Softsync and DropStale: asynchronous workers, with staleness made by order rather than by time."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim
 from oxigrad.distributed import DropStale, Softsync
-from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REQUEST, Coordinator
+from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST, Coordinator
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.distributed.messages import agreement
@@ -31,7 +32,7 @@ class Driver:
         words = [np.array([kind, self.numbers, 1, 0], np.int64), *([description] if kind == JOIN else bufs)]
         header = Header(REQUEST, step, ANY if kind == JOIN else self.coordinator.codec.digest).sealed(words, rank=rank)
         replies = self.coordinator.receive(header, np.concatenate([as_bytes(buffer) for buffer in words]))
-        return [[words[0], words[2], *words[6:]] for words in (reply.bufs[0].tolist() for reply in replies)]
+        return [[words[0], words[2], *words[REPLY_WORDS:]] for words in (reply.bufs[0].tolist() for reply in replies)]
 
     def push(self, rank: int, step: int, value: float) -> list[list[int]]:
         return self.request(PUSH, rank, step, self.coordinator.codec.encode({"w": np.full(2, value)}))
@@ -89,6 +90,32 @@ def test_too_stale_gradients_are_dropped_whole_and_told() -> None:
     driver.push(1, 2, 1.0)
     assert driver.w == -4.0
     assert driver.coordinator.reports[1].stale == {2: 1, 1: 1}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, distributed.TimedOut])
+@pytest.mark.parametrize("coordinators", [1, 2])
+def test_a_late_answer_is_not_taken_for_that_of_the_next_step(error: type[BaseException], coordinators: int) -> None:
+    """The wait for an answer ends early; the gradient is in a step all the same, and later steps go on from there."""
+
+    def worker(comm: Any) -> Any:
+        opt, model = DropStale(optim.SGD(1.0), staleness=0, coordinators=coordinators), {"w": np.zeros(2)}
+        told = []
+        with opt:
+            opt.start(model)
+            if comm.rank:
+                for number in range(1, 6):
+                    receive = opt._link.receive
+                    if number == 2:
+                        opt._link.receive = lambda *_: (_ for _ in ()).throw(error("the wait"))
+                    with contextlib.suppress(error):
+                        opt.update(model, {"w": np.ones(2)})
+                        told.append((number, opt.step, float(model["w"][0]), opt.verdicts[-1].accepted))
+                    opt._link.receive = receive
+        return told
+
+    # The third gradient is of the parameters before the second step.
+    expected = [(1, 1, -1.0, True), (3, 2, -2.0, False), (4, 3, -3.0, True), (5, 4, -4.0, True)]
+    assert distributed.run(worker, workers=2, timeout=30.0)[1] == expected
 
 
 WRAPPERS = {

@@ -419,6 +419,27 @@ def test_junk_in_the_store_is_refused_by_name(junk: str) -> None:
     members.store.set(f"{KEYS}/1/begins", junk or "junk")
     with pytest.raises(distributed.Refused, match="the key 1/begins of the rendezvous is "):
         first.connect(["0"], 5.0)
+    if junk:
+        members = Members(1)
+        members.store.set(f"{KEYS}/1/outcome", junk)
+        with pytest.raises(distributed.Refused, match="the key 1/outcome of the rendezvous is "):
+            members.rendezvous[0].connect(["0"], 5.0)
+        members = Members(2)
+        members.store.set(f"{KEYS}/1/begins", "false")
+        members.store.set(f"{KEYS}/1/connected/1", junk)
+        with pytest.raises(distributed.Refused, match="the key connected/1 of the rendezvous is "):
+            members.rendezvous[0].connect(["0", "1"], 5.0)
+
+
+def test_a_count_of_tickets_that_is_junk_lets_nobody_join(caplog: pytest.LogCaptureFixture) -> None:
+    """The workers go on: the store would end the connection of one that adds to the count."""
+    members, why = Members(1), "the key tickets of the rendezvous is 'junk': expected an integer"
+    members.store.set(f"{KEYS}/tickets", "junk")
+    with pytest.raises(distributed.Refused, match=why):
+        members.join()
+    assert members.rendezvous[0].newcomers() == members.rendezvous[0].newcomers() == []
+    assert [why in each.message for each in caplog.records if each.levelname == "WARNING"] == [True]
+    assert members.reform(0, [0]) == ["0"]
 
 
 def test_workers_that_accept_newcomers_on_some_ranks_alone_are_refused() -> None:

@@ -385,3 +385,33 @@ def test_workers_that_return_before_they_have_left_do_not_delay_the_next_work(na
     job = ThreadJob(worker, 2, timeout=10.0)
     job.start()
     job.wait(jobs.DEADLINE)
+
+
+def test_an_interrupt_after_an_exchange_leaves_replicas_alike(name: str) -> None:
+    """The other workers take the step by the gradients of all: so does the one that is interrupted, before it raises."""
+    if not getattr(jobs.METHODS[name](2), "_are_replicas", False):
+        pytest.skip("workers have parameters of their own, or a coordinator")
+
+    def worker(comm: Any) -> Any:
+        opt, model, interrupts = jobs.METHODS[name](comm.size), new_model(), 0
+        with opt:
+            model = opt.start(model)
+            stepper = opt.optimizer._stepper
+            update, calls = stepper.update, iter(range(99))
+
+            def interrupted(*args: Any, **named: Any) -> Any:
+                if comm.rank and next(calls) == 1:
+                    raise KeyboardInterrupt
+                return update(*args, **named)
+
+            stepper.update = interrupted
+            for _ in range(6):
+                try:
+                    opt.minimize(loss, model)
+                except KeyboardInterrupt:
+                    interrupts += 1
+            del stepper.update
+        return interrupts, opt.step, opt.report()[0].accepted, {path: array.tobytes() for path, array in model.items()}
+
+    first, second = distributed.run(worker, workers=2, timeout=30.0)
+    assert (first[0], second[0]) == (0, 1) and first[1:] == second[1:]

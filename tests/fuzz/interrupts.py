@@ -21,16 +21,32 @@ PATIENCE = 20.0
 
 @functools.cache
 def points(code: CodeType) -> frozenset[int]:
-    """The offsets of the instructions that follow one at which Python handles signals."""
-    found, is_point = set(), False
+    """The offsets of the instructions that follow one at which Python handles signals, with the same handler of exceptions.
+
+    An interrupt is raised at the next instruction here, but at the end of the call by Python, so that another handler would get it: that of
+    a ``return`` of a call in a ``with`` block follows the block.
+    """
+    found, previous = set(), None
     for instruction in dis.get_instructions(code):
-        if is_point:
+        if previous is not None and handler(code, previous) == handler(code, instruction.offset):
             found.add(instruction.offset)
         name = instruction.opname
         is_point = name.startswith(CHECKS) and "INTRINSIC" not in name
+        previous = instruction.offset if is_point else None
         if name.startswith("JUMP_BACKWARD"):
             found.add(instruction.argval)
     return frozenset(found)
+
+
+@functools.cache
+def handlers(code: CodeType) -> list[tuple[int, int, int]]:
+    """The begin and the end of each part of a function that has a handler of exceptions, and the offset of this."""
+    return [(entry.start, entry.end, entry.target) for entry in dis._parse_exception_table(code)]  # type: ignore[attr-defined]
+
+
+def handler(code: CodeType, offset: int) -> int | None:
+    """The offset of the handler of exceptions that an instruction raises; None where the caller gets them."""
+    return next((target for start, end, target in handlers(code) if start <= offset < end), None)
 
 
 class Interrupt:

@@ -12,7 +12,6 @@ import numpy as np
 from interrupts import Way
 
 from oxigrad import distributed, optim, schedules, xp
-from oxigrad.distributed.wrapper import Wrapper
 
 try:
     import torch
@@ -52,9 +51,7 @@ class OfTree(Way):
         return 1.0
 
     def state(self) -> Any:
-        stepper = self.opt.optimizer if isinstance(self.opt, Wrapper) else self.opt
-        if isinstance(self.opt, Wrapper):
-            return dict(self.model) | {"step": stepper.step}
+        stepper = self.opt
         slots = {path: dict(own) for path, own in stepper.slots.items()} if stepper.step else {}
         counts = {"step": stepper.step, "micro": stepper._stepper.micro, "skipped": stepper.skipped}
         return {**self.model, **{f"{path} {n}": x for path, own in slots.items() for n, x in own.items()}, **counts}
@@ -67,7 +64,7 @@ class OfTree(Way):
         return [*SHAPES]
 
     def ahead(self) -> list[str]:
-        return [] if isinstance(self.opt, Wrapper) else self.opt.ahead
+        return self.opt.ahead
 
     def complete(self) -> None:
         if self.ahead():
@@ -106,14 +103,57 @@ def of_trees() -> dict[str, Callable[[], Way]]:
     }
 
 
+class OfWrapper(OfTree):
+    """A wrapper of `oxigrad.distributed`, with one worker."""
+
+    def state(self) -> Any:
+        opt = self.opt
+        state = opt.state_dict() if opt.step or getattr(opt, "pending", 0) else {"slots": {}, "remembered": {}}
+        slots = {f"{path} {n}": x for path, own in state["slots"].items() for n, x in own.items()}
+        remembered = {f"remembered {n}": str(x) for n, x in state["remembered"].items()}
+        (report,) = opt.report()
+        counts = {"step": opt.step, "accepted": report.accepted, "dropped": report.dropped}
+        return {**self.model, **slots, **remembered, **counts}
+
+    def ahead(self) -> list[str]:
+        return []
+
+
+class OfStatistics(OfWrapper):
+    """K-FAC, whose steps have the statistics of a layer."""
+
+    def step(self, number: int) -> None:
+        x = drawn(number + 1)["c"]
+        self.opt.minimize(lambda model: xp.mean((x @ model["a"] - 1.0) ** 2) + self.loss(model) / 100, self.model)
+
+
 def of_wrappers() -> dict[str, Callable[[], Way]]:
     """The wrappers of `oxigrad.distributed`, with one worker."""
     adam = lambda: optim.Adam(0.1)  # noqa: E731
+    sgd = lambda: optim.SGD(0.1)  # noqa: E731
     makes: dict[str, Callable[[], Any]] = {
         "data parallel": lambda: distributed.DataParallel(adam()),
-        "model average": lambda: distributed.ModelAverage(adam(), 2),
+        "data parallel accumulated": lambda: distributed.DataParallel(adam(), local_batches=2),
+        "data parallel in shards": lambda: distributed.DataParallel(adam(), shard_state=True),
+        "large batch": lambda: distributed.LargeBatch(adam(), 2),
+        "large batch of one": lambda: distributed.LargeBatch(adam()),
+        "compressed": lambda: distributed.DeepGradientCompression(sgd(), 0.25, momentum=0.9, min_size=1),
+        "kfac": lambda: distributed.KFAC(sgd(), damping=0.01),
+        "model average": lambda: distributed.ModelAverage(adam(), 1),
+        "model average outer": lambda: distributed.ModelAverage(adam(), 1, outer=optim.SGD(0.7, momentum=0.9)),
+        "model average late": lambda: distributed.ModelAverage(adam(), 2, delay=1),
+        "model average of slots": lambda: distributed.ModelAverage(adam(), 1, average_slots=True),
+        "elastic": lambda: distributed.ElasticAverage(adam(), 1, moving_rate=0.25),
+        "elastic at once": lambda: distributed.ElasticAverage(adam(), 1, moving_rate=0.25, synchronous=True),
+        "replicas": lambda: distributed.SyncReplicas(adam(), 1),
+        "softsync": lambda: distributed.Softsync(adam(), 1),
+        "drop stale": lambda: distributed.DropStale(adam(), 0),
     }
-    return {name: lambda make=make: OfTree(make) for name, make in makes.items()}
+    ways: dict[str, Callable[[], Way]] = {name: lambda make=make: OfWrapper(make) for name, make in makes.items()}
+    ways["kfac of layers"] = lambda: OfStatistics(makes["kfac"], "minimize")
+    ways["replicas minimize"] = lambda: OfWrapper(makes["replicas"], "minimize")
+    ways["large batch minimize"] = lambda: OfWrapper(makes["large batch"], "minimize")
+    return ways
 
 
 class OfPytrees(Way):

@@ -18,6 +18,7 @@ from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
 from oxigrad.distributed.methods.configuration import Agreed
+from oxigrad.distributed.methods.whole_steps import WholeSteps
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
@@ -44,7 +45,7 @@ def delegated(path: str) -> Any:
     return property(operator.attrgetter(path))
 
 
-class Wrapper(Agreed, DeclaredAttributes, Optimizer):
+class Wrapper(Agreed, WholeSteps, DeclaredAttributes, Optimizer):
     """Base class of wrapper optimizers. A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
 
     Args:
@@ -242,7 +243,7 @@ class Wrapper(Agreed, DeclaredAttributes, Optimizer):
         """See `Optimizer.update`. Raises an error of communication as well, and `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
         self._check_takes_gradients()
         with self._lock.stepping(), self._clock.step():
-            return self._parameters.update(model, lambda model: self._step(model, grads))
+            return self._parameters.update(model, lambda model: self._whole(model, lambda: self._step(model, grads)))
 
     def _check_takes_gradients(self) -> None:
         """See `Optimizer._check_takes_gradients`."""
@@ -272,7 +273,7 @@ class Wrapper(Agreed, DeclaredAttributes, Optimizer):
             self._refuse_in_backward(record=record)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping(), self._clock.step():
-            self._step(model, grads, keep_root=True)
+            self._whole(model, lambda: self._step(model, grads, keep_root=True))
         return value
 
     def init(self, params: Tree, **hyperparameters: Any) -> dict[str, Any]:

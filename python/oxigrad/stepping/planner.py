@@ -73,6 +73,11 @@ class Planner:
         """The number of gradients accumulated since the last step."""
         return self._core.micro
 
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        """The numbers of steps, of accumulated gradients and of skipped steps, as the host knows them: each step changes them."""
+        return self._core.count, self._core.micro, self.counts._skipped
+
     def resumed(
         self,
         counts: Mapping[str, int],

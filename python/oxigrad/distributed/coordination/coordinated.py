@@ -30,7 +30,7 @@ from oxigrad.distributed.coordination.coordinator import (
     DecodedReply,
 )
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.link import Link, connected
+from oxigrad.distributed.coordination.link import Link, RemoteCoordinator, connected
 from oxigrad.distributed.coordination.parts import PartServer, coordinator
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve_or_abort, wait_for_others
@@ -106,7 +106,7 @@ class Coordinated(Wrapper):
         self._enrolment.number_now()
 
     _unstated = Wrapper._unstated | {"lease", "coordinators"}
-    _states_defaults = True
+    _states_defaults = _has_own_writes = True
     _fixed = Wrapper._fixed | {"lease", "coordinators"}
     _transient = frozenset(
         "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former _model".split()
@@ -147,7 +147,7 @@ class Coordinated(Wrapper):
         Raises `TimedOut` where the coordinator does not answer.
         """
         with self._lock.stepping():
-            return self._join(model)
+            return self._whole(model, lambda: self._join(model))
 
     def start(self, model: Tree) -> Tree:
         """As `join`; see `Wrapper.start`."""
@@ -157,7 +157,7 @@ class Coordinated(Wrapper):
         """As `join`. Raises `StructureError` for a model that `join` would have to replace."""
         with self._lock.stepping():
             self._parameters.check_replaceable(model)
-            self._join(model)
+            self._whole(model, lambda: self._join(model))
 
     def reform(self, model: Tree) -> Tree:
         """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `join`.
@@ -196,14 +196,14 @@ class Coordinated(Wrapper):
             return model
         try:
             self._request(LEAVE)
-        except Excluded:
-            self._stopped.set()
-            raise
-        except CommunicationError:
+        except CommunicationError as error:
             self._stopped.set()  # nobody is left to serve
+            if isinstance(error, Excluded):
+                raise
         servers, self._servers, self._link = self._servers, [], None
         self._enrolment.end(self._codec.digest)
-        wait_for_others(servers, self.communicator, self._coordinator, max(self.lease, self._seconds))
+        service = self._coordinator or RemoteCoordinator(self.communicator, self._root, self._codec.digest)
+        wait_for_others(servers, self.communicator, service, max(self.lease, self._seconds))
         if self._failure is not None:
             raise self._failure
         return self._final(model)
@@ -393,8 +393,8 @@ class Coordinated(Wrapper):
                 )
             if not self._advance(replica, answer):
                 self._request(PULL, is_apart=True)
-            elif answer.token >= 0 or answer.kind in NOTICES:
-                return answer
+            elif answer.kind in NOTICES or (answer.token >= 0 and answer.number >= self._number):
+                return answer  # and no late one, to a gradient before an interrupt or a time-out
 
     def _advance(self, replica: Replica, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""

@@ -28,11 +28,11 @@ REQUEST, REPLY = 1, 2
 JOIN, LEAVE, PULL, PUSH, ASK = range(5)
 REQUEST_WORDS = 4
 # A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
-# each; the step that it brings the worker to; the checksum of the parameters; and the bytes of each part of the content. `LATER` and
-# `TELL` have the identity of the training that the coordinator serves in place of the step.
+# each; the step that it brings the worker to; the checksum of the parameters; the number of the last gradient that the worker sent; and the
+# bytes of each part of the content. `LATER` and `TELL` have the identity of the training that the coordinator serves in place of the step.
 NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
 NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
-REPLY_WORDS = 6
+REPLY_WORDS = 7
 DECISION_WORDS = 5
 REASONS = ("", "stale", "unknown", "future")
 # Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is smaller.
@@ -136,12 +136,12 @@ class Coordinator(Service):
     def refusal(self, request: Header, error: Refused) -> Reply:
         """See `Service.refusal`."""
         text = encoded(error)
-        words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
+        words = np.array([-1, REFUSED, 0, 0, 0, 0, text.nbytes], np.int64)
         return Reply(request.rank, request.step, [words, text], request.digest)
 
     def _notice(self, request: Header, decision: Admission) -> Reply:
         kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
-        words = np.array([-1, kind, 0, self.training.code, 0, 0], np.int64)
+        words = np.array([-1, kind, 0, self.training.code, 0, 0, 0], np.int64)
         return Reply(request.rank, request.step, [words], ANY)
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
@@ -253,7 +253,9 @@ class Coordinator(Service):
     def _reply(self, worker: Worker, verdicts: list[Verdict], token: int) -> Reply:
         has_content = token >= 0 or any(each.accepted for each in verdicts)
         kind, sizes, content = self._content(worker[0]) if has_content else (NOTHING, [], [])
-        words = [token, kind, len(verdicts), self.decisions.step, 0, len(sizes)]
+        member = self.decisions.members.get(worker)
+        last = 0 if member is None else max(member.last, 0)
+        words = [token, kind, len(verdicts), self.decisions.step, 0, last, len(sizes)]
         if kind == UPDATES:
             words[4] = self._sum()
         for each in verdicts:
@@ -300,6 +302,8 @@ class DecodedReply:
     kind: int
     step: int
     checksum: int
+    #: The number of the last gradient that the worker sent before the answer; 0 without one.
+    number: int
     #: The parameters in flat buffers, and the state of the optimizer or the encoded gradients of steps.
     buffers: list[np.ndarray]
     parts: list[np.ndarray]
@@ -308,7 +312,7 @@ class DecodedReply:
     def read(cls, payload: np.ndarray, layout: Layout, worker: Any) -> "DecodedReply":
         """The answer in a payload of bytes. Raises `Refused` for a malformed one, and where the coordinator refuses the worker."""
         reader = Reader(payload)
-        token, kind, count, step, checksum, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
+        token, kind, count, step, checksum, number, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
         if kind == REFUSED:
             raise refusal_of(reader.rest(parts))
         if not (count >= 0 and parts >= 0 and count * DECISION_WORDS + parts <= reader.left // 8):
@@ -324,4 +328,4 @@ class DecodedReply:
         content = [reader.rest(size) for size in sizes]
         if reader.left:
             raise Refused("length", f"a reply has {reader.left} bytes too many")
-        return cls(token, verdicts, kind, step, checksum, buffers, content)
+        return cls(token, verdicts, kind, step, checksum, number, buffers, content)

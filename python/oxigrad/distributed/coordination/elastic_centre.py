@@ -12,8 +12,9 @@ import numpy as np
 from oxigrad.distributed.communicator import Buffer, Communicator
 from oxigrad.distributed.coordination.service import ANY, MOST_DESCRIPTION, Reply, Service, ServiceWait, deliver, serve
 from oxigrad.distributed.decisions.elastic import Action, Apply, Centre, Give, Repeat
-from oxigrad.distributed.decisions.training import Admission, Training
+from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
 
@@ -45,15 +46,27 @@ def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
     return centre.dtype.type(rate) * (position - centre)
 
 
-class CentreServer(Service):
+class ElasticService(Service):
+    """Base class of what answers the workers of elastic averaging, asynchronous and synchronous ones."""
+
+    tags: ClassVar[tuple[int, int]] = REQUEST, REPLY
+
+    def refusal(self, request: Header, error: Refused) -> Reply:
+        """See `Service.refusal`."""
+        return CentreReply(WRONG, 0, [encoded(error)]).to(request.rank, request.step, request.digest)
+
+    def _notice(self, request: Header, decision: Admission) -> Reply:
+        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
+        return CentreReply(kind, 0, [], self.training.code).to(request.rank, request.step, ANY)
+
+
+class CentreServer(ElasticService):
     """Keeps the centre, and answers the requests of the workers in a thread of its own until `stop`.
 
     Each request is of one worker and is answered by the centre before its move, from which worker and server compute the same
     move. ``rate`` is the moving rate, ``machine`` decides the order, ``count`` is the number of pushes applied by a former
     centre. Workers whose description differs from ``description`` are refused.
     """
-
-    tags: ClassVar[tuple[int, int]] = REQUEST, REPLY
 
     def __init__(
         self,
@@ -174,14 +187,6 @@ class CentreServer(Service):
         """See `Service.expired`."""
         return self._act(self._machine.clock(time.monotonic() - self._begin))
 
-    def refusal(self, request: Header, error: Refused) -> Reply:
-        """See `Service.refusal`."""
-        return CentreReply(WRONG, 0, [encoded(error)]).to(request.rank, request.step, request.digest)
-
-    def _notice(self, request: Header, decision: Admission) -> Reply:
-        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
-        return CentreReply(kind, 0, [], self.training.code).to(request.rank, request.step, ANY)
-
     def _handle(self, rank: int, kind: int, number: int, bufs: Sequence[np.ndarray]) -> list[Reply]:
         now = time.monotonic() - self._begin
         if kind == JOIN:
@@ -215,6 +220,65 @@ class CentreServer(Service):
                 replies.append(answer.to(rank, answer.number, self._layout.digest))
         self._changed.notify_all()
         return replies
+
+
+class Greeting(ElasticService):
+    """The begin of synchronous exchanges: hears the description of each worker, and then answers all: by its difference, or to begin.
+
+    Workers ask as those of an asynchronous centre do, so that either kind of rank 0 refuses workers of the other kind.
+    """
+
+    def __init__(self, communicator: Communicator, layout: Layout, description: np.ndarray, training: Training) -> None:
+        super().__init__(training, description)
+        self._digest = layout.digest
+        self._others = [rank for rank in range(communicator.size) if rank != communicator.rank]
+        self.awaited: set[int] = {*self._others}
+        self.error: Refused | None = None
+
+    def memory(self, header: Header) -> list[np.ndarray]:
+        """See `Service.memory`."""
+        size = header.payload_bytes - _ASKED
+        if header.digest != ANY or not 0 < size <= MOST_DESCRIPTION:
+            raise Refused("kind", f"rank {header.rank} asks for something else than to begin synchronous exchanges")
+        return [np.empty(2, np.int64), np.empty(size, np.uint8)]
+
+    def receive(self, header: Header, *payload: np.ndarray) -> list[Reply]:
+        """See `Service.receive`."""
+        asked = Training.of_code(header.step)
+        decision = admission(self.training, asked)
+        if decision == "over":
+            return [self.refusal(header, ended(header.rank, asked, self.training))]
+        if decision != "serve":
+            return [self._notice(header, decision)]
+        difference = agreement.difference(self._description, payload[1], f"rank {header.rank}")
+        self.error = self.error or difference
+        return self.lost([header.rank])
+
+    def lost(self, ranks: Iterable[int]) -> list[Reply]:
+        """See `Service.lost`: the answers to all workers, once none is waited for."""
+        was_done = self.is_done
+        self.awaited -= {*ranks}
+        if was_done or not self.is_done:
+            return []
+        answer = CentreReply(CENTRE, 0, []) if self.error is None else CentreReply(WRONG, 0, [encoded(self.error)])
+        return [answer.to(rank, 0, self._digest) for rank in self._others]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all workers have asked, or were lost."""
+        return not self.awaited
+
+
+def greet(
+    communicator: Communicator, layout: Layout, description: np.ndarray, training: Training, seconds: float
+) -> None:
+    """Waits until all workers have asked to begin synchronous exchanges. Raises `Refused`, as they do, where they differ, and `TimedOut`."""
+    greeting, end = Greeting(communicator, layout, description, training), time.monotonic() + seconds
+    serve(greeting, communicator, lambda: time.monotonic() > end)
+    if greeting.error is not None:
+        raise greeting.error
+    if greeting.awaited:
+        raise TimedOut(f"rank {min(greeting.awaited)} has not begun synchronous exchanges within {seconds:g} s")
 
 
 def request(

@@ -10,6 +10,7 @@ import numpy as np
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, Trainings
 from oxigrad.distributed.errors import TimedOut
+from oxigrad.distributed.messages.agreement import check_method
 
 # Seconds between two requests to join a training that has not begun.
 _PAUSE = 0.02
@@ -113,6 +114,7 @@ class Enrolment:
             return 0, communicator.size
         while True:
             rows = communicator.all_gather_v(np.array([step, self.training.code]), timeout=seconds)
+            check_method([row.size for row in rows], 2)
             reported = [(int(row[0]), Training.of_code(int(row[1]))) for row in rows]
             present = min((training for _, training in reported if training.number), default=Training(1, 1))
             if self.training == Training():

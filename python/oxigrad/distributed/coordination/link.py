@@ -1,5 +1,6 @@
 """The connection of a worker to the coordinator of its training."""
 
+import contextlib
 import dataclasses
 import time
 from collections import deque
@@ -10,10 +11,12 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import (
+    ASK,
     DECISION_WORDS,
     PUSH,
     REPLY,
     REPLY_WORDS,
+    REQUEST,
     UPDATES,
     Coordinator,
     codec_of,
@@ -21,6 +24,7 @@ from oxigrad.distributed.coordination.coordinator import (
 from oxigrad.distributed.coordination.parts import Parts
 from oxigrad.distributed.coordination.service import ANY
 from oxigrad.distributed.decisions.training import Training
+from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import GradientCodec
 from oxigrad.distributed.messages.message import Header, as_bytes, size_of
@@ -85,7 +89,7 @@ class ToParts(ToRank):
     def _completed(self, data: np.ndarray) -> list[np.ndarray]:
         """The buffers of a reply, with the means of its steps; without any where they are no longer kept, so that the worker asks for the state."""
         words = data[: 8 * REPLY_WORDS].view(np.int64).copy()
-        _, kind, count, step, _, parts = words.tolist()
+        _, kind, count, step, _, _, parts = words.tolist()
         if kind != UPDATES or not parts:
             return [data]
         steps = self.parts.take(step - parts + 1, step) or []
@@ -116,6 +120,28 @@ class ToItself:
         header, bufs = self._replies.popleft()
         np.concatenate([as_bytes(buffer) for buffer in bufs], out=memory(header)[0])
         return header
+
+
+class RemoteCoordinator:
+    """The coordinator of a training that this worker has left, whose end it waits for since it adds up a part of the gradients."""
+
+    def __init__(self, communicator: Communicator, root: int, digest: bytes) -> None:
+        self._communicator, self._root, self._digest = communicator, root, digest
+        #: The time of its last answer; see `Service.heard`.
+        self.heard: dict[int, float] = {}
+
+    def members(self) -> list[int]:
+        """Its rank. Notes the answers to former questions whether it lives, and asks again."""
+        ask = np.array([ASK, 0, 0, 0], np.int64)
+        with contextlib.suppress(WorkerLost):  # which ends what waits for it
+            while self._communicator.recv_any(_anywhere, tag=REPLY, source=self._root, timeout=0.0) is not None:
+                self.heard[self._root] = time.monotonic()
+            self._communicator.send(self._root, Header(REQUEST, 0, self._digest), [ask])
+        return [self._root]
+
+
+def _anywhere(header: Header) -> list[np.ndarray]:
+    return [np.empty(header.payload_bytes, np.uint8)]
 
 
 Link = ToRank | ToItself

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -197,8 +197,21 @@ def serve_or_abort(
     return None
 
 
+class Heard(Protocol):
+    """The workers that a service waits for, and the time of the last message of each."""
+
+    heard: dict[int, float]
+
+    def members(self) -> list[int]:
+        """The ranks of the workers."""
+        ...
+
+
 def wait_for_others(
-    servers: Iterable[threading.Thread], communicator: Communicator, service: Service | None, seconds: float
+    servers: Iterable[threading.Thread],
+    communicator: Communicator,
+    service: Heard,
+    seconds: float,
 ) -> None:
     """Waits until all other workers have left, and the threads have ended. A worker that sends ``service`` nothing for as many seconds is excluded.
 
@@ -210,7 +223,7 @@ def wait_for_others(
         communicator.alive()  # which raises `Excluded`
         now = time.monotonic()
         begun, before = (now if now - before > _STOPPED else begun), now
-        heard = {} if service is None else {rank: service.heard.get(rank, begun) for rank in service.members()}
+        heard = {rank: service.heard.get(rank, begun) for rank in service.members()}
         for rank, last in heard.items():
             if rank != communicator.rank and now - max(begun, last) > seconds:
                 _log.warning(

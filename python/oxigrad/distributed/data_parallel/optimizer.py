@@ -242,6 +242,11 @@ class DataParallel(LargeBatch):
             self._write_on_one(file, self._whole_state(copy=False))
 
     @property
+    def _has_own_writes(self) -> bool:
+        """See `WholeSteps._has_own_writes`: the pieces are written after the optimizer's step."""
+        return self._shards is not None
+
+    @property
     def _stepper(self) -> Any:
         return self.optimizer._stepper if self._shards is None else PartStepper(self.optimizer._stepper)
 

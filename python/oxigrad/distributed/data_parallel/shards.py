@@ -90,6 +90,7 @@ class PartStepper:
     counts: StepCounts = delegated("_stepper.counts")
     group_of: Callable[[str], ParameterGroup] = delegated("_stepper.group_of")
     micro: int = delegated("_stepper.micro")
+    progress: tuple[int, int, int] = delegated("_stepper.progress")
     own_slots: Mapping[str, ParameterSlots] = delegated("_stepper.own_slots")
     plan: Plan | None = delegated("_stepper.plan")
     slots: Mapping[str, ParameterSlots] = delegated("_stepper.slots")

@@ -1,6 +1,7 @@
 """Operations that run in a thread, while the worker goes on, or waits for them no longer than it should."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -73,6 +74,9 @@ class InOrder:
             self._running = None
 
 
+_late: list[threading.Thread] = []
+
+
 def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationError) -> _Result:
     """The result of a call that may take longer than is wanted, as for a stopped process. Raises ``late`` after the time-out."""
     results: list[_Result] = []
@@ -90,5 +94,13 @@ def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationErro
     if failure:
         raise failure[0]
     if not results:
+        _late.append(thread)
         raise late
     return results[0]
+
+
+def await_late(seconds: float) -> None:
+    """Waits, at the end of a program, for the calls that took longer than was wanted: one that returns while the interpreter ends may abort it."""
+    end = time.monotonic() + seconds
+    while _late:
+        _late.pop().join(max(end - time.monotonic(), 0.0))

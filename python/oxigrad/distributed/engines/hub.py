@@ -149,6 +149,10 @@ class Hub:
         rank, _, generation = place
         if uid in self._excluded:
             return Outcome("excluded")
+        # A restarted hub learns of its members by this call.
+        if self._generation >= 0 and uid not in {*self._members, *self._admitted, *self._expected}:
+            text = f"{uid!r} asks to form the next generation: expected a worker of this job"
+            return Outcome("refused", ("member", text))
         return await self._join(uid, (generation, rank), timeout)
 
     async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
@@ -157,7 +161,7 @@ class Hub:
         async with self._changed:
             if (generation, caller) in self._fenced:
                 return Outcome("excluded")
-            if generation == self._generation and rank < len(self._members):
+            if generation == self._generation and 0 <= rank < len(self._members):
                 uid = self._members[rank]
                 self._excluded.add(uid)
                 self._fenced.add((generation, rank))
@@ -270,6 +274,8 @@ class Hub:
                 return Outcome("excluded")
             if generation != self._generation:
                 return Outcome("lost", [])
+            if (refusal := self._refusal_of(place)) is not None:
+                return refusal
             entered = self._rounds.setdefault(number, Round(kind))
             if entered.kind != kind:
                 text = f"workers called {_shown(entered.kind)} and {_shown(kind)} at the same time"
@@ -313,7 +319,7 @@ class Hub:
                 return Outcome("excluded")
             if generation != self._generation:
                 return Outcome("lost", [])
-            if dest in self._lost() or dest >= len(self._members):
+            if dest in self._lost() or not 0 <= dest < len(self._members):
                 return Outcome("lost", [dest])
             try:
                 self._check(message)
@@ -322,6 +328,14 @@ class Hub:
             self._mail[dest].put(message)
             self._changed.notify_all()
             return Outcome("done")
+
+    def _refusal_of(self, place: Sequence[int]) -> Outcome | None:
+        """The answer to a caller that is in no place of this generation; None to a member."""
+        rank, size, _ = place
+        if size == len(self._members) and 0 <= rank < size:
+            return None
+        text = f"a caller is the worker {rank} of {size}: expected a worker of {len(self._members)}"
+        return Outcome("refused", ("rank", text))
 
     def _check(self, message: np.ndarray) -> None:
         """Raises `Refused` for a message that is not of a member."""
@@ -340,6 +354,8 @@ class Hub:
             return message is not None or source in self._lost() or self._is_ending()
 
         async with self._changed:
+            if generation == self._generation and (refusal := self._refusal_of(place)) is not None:
+                return refusal
             failure = await self._wait(is_over, timeout, "recv_any")
             if (generation, rank) in self._fenced:
                 return Outcome("excluded")

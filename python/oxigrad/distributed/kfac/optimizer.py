@@ -275,9 +275,11 @@ class KFAC(CollectiveWrapper):
         model, trial = self._repeated(model, lambda: self._preconditioned(local, statistics, late=late))
         if trial is not None:  # else the others have completed this step, by the gradients of all, or all were late
             gradients, preconditioner = trial
-            self._done += 1
-            model = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
-            self._preconditioner = preconditioner
+            values, state = {"_done": self._done + 1}, {"_preconditioner": preconditioner}
+            grads = self._parameters.tree(model, gradients)
+            return self._with_step(
+                lambda: take_step(self.optimizer, model, grads, keep_root=keep_root), values, state, accepted=not late
+            )
         self._report.count(accepted=not late)
         return model
 

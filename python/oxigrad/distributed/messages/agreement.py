@@ -1,7 +1,7 @@
 """The agreement of the workers of a job: descriptions of their models, and the difference between two of them in words."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -79,6 +79,8 @@ def _differences(theirs: Any, ours: Any, whose: str) -> Iterator[Refused]:
     if theirs["version"] != ours["version"]:
         text = f"{whose} runs oxigrad {theirs['version']}: expected {ours['version']}, one version on every worker"
         yield Refused("version", text)
+    if (unlike := unlike_config(theirs["config"], ours["config"], whose)) is not None:
+        yield Refused("config", unlike)
     parameters, wanted = theirs["parameters"], ours["parameters"]
     for path in wanted:
         if path not in parameters:
@@ -87,8 +89,16 @@ def _differences(theirs: Any, ours: Any, whose: str) -> Iterator[Refused]:
             yield Refused("tree", f"{path}: {_unlike(parameters[path], wanted[path], whose)}")
     if extra := [path for path in parameters if path not in wanted]:
         yield Refused("tree", f"{extra[0]}: on {whose} only: expected the parameters {', '.join(wanted)}")
-    if (unlike := unlike_config(theirs["config"], ours["config"], whose)) is not None:
-        yield Refused("config", unlike)
+
+
+def check_method(sizes: Sequence[int], expected: int) -> None:
+    """Raises `Refused` where a worker tells another amount of numbers than others of its method do, when they begin a generation."""
+    unlike = next((rank for rank, size in enumerate(sizes) if size != expected), None)
+    if unlike is not None:
+        text = (
+            f"rank {unlike} begins another method: expected one wrapper, and one value of synchronous, on every worker"
+        )
+        raise Refused("config", text)
 
 
 _DEFAULT = "its default"

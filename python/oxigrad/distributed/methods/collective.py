@@ -114,6 +114,7 @@ class CollectiveWrapper(Wrapper):
         hyperparameters = agreement.described({}, self._agreed_settings())
         numbers = [self._done, _digest(description), _digest(hyperparameters)]
         rows = self.communicator.all_gather_v(np.array(numbers, np.int64), timeout=self._seconds)
+        agreement.check_method([each.size for each in rows], len(numbers))
         completed = [int(each[0]) for each in rows]
         self._check_same(description, [each[1] for each in rows])
         if max(completed) < 0:  # those that join later have the hyperparameters of their own start

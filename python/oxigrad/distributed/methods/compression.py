@@ -250,17 +250,19 @@ class DeepGradientCompression(CollectiveWrapper):
             self._memories = self._sent or self._memories
             self._report.count(accepted=not late)
             return model
-        self._done += 1
+        values = {"_done": self._done + 1}
         if exchanged.refused:
-            self._report.count(accepted=False)
-            return self._skip(model, gradients, exchanged.refused, keep_root=keep_root)
+            ranks = exchanged.refused
+            return self._with_step(
+                lambda: self._skip(model, gradients, ranks, keep_root=keep_root), values, accepted=False
+            )
         means, velocities, decays = self._corrected(model, exchanged.means)
         steps = {path: mean.reshape(gradients[path].shape) for path, mean in means.items()}
-        model = take_step(self.optimizer, model, self._parameters.tree(model, steps), keep_root=keep_root)
-        self._memories = exchanged.memories
-        self._velocities, self._decays = velocities, decays
-        self._report.count(accepted=not late)
-        return model
+        grads = self._parameters.tree(model, steps)
+        state = {"_memories": exchanged.memories, "_velocities": velocities, "_decays": decays}
+        return self._with_step(
+            lambda: take_step(self.optimizer, model, grads, keep_root=keep_root), values, state, accepted=not late
+        )
 
     def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged | None":
         """The means of gradients by a plain all-reduce; None where all workers are absent."""

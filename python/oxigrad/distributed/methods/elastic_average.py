@@ -89,6 +89,7 @@ class ElasticAverage(CollectiveWrapper):
     lease: float | None
 
     _are_replicas = False
+    _has_own_writes = True
     _fields = (
         *CollectiveWrapper._fields,
         integer("_count", "count"),
@@ -310,6 +311,8 @@ class ElasticAverage(CollectiveWrapper):
         parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
         layout = Layout(parameters, self.name)
         if self.synchronous:
+            self._description = agreement.described(parameters, self._joining_config())
+            self._greet(layout)
             model, late = self._agree(model)
             self._layout = layout
             return model, late
@@ -327,6 +330,25 @@ class ElasticAverage(CollectiveWrapper):
             self._centre = seen
             return model, False
         return self._written(model, self._centre), False
+
+    def _greet(self, layout: Layout) -> None:
+        """Asks rank 0, as asynchronous workers do, to begin; on rank 0, answers all. Raises `Refused` where workers have other arguments."""
+        communicator = self.communicator
+        if communicator.size == 1 or communicator.generation:
+            return
+        self._enrolment.begin()
+        layout, training = self._identified(layout), self._enrolment.training
+
+        def ask() -> tuple[Admission, int] | None:
+            bufs = [self._description]
+            answer = elastic_centre.request(communicator, layout, JOIN, 0, bufs, self._seconds, training=training)
+            return (NOTICES[answer.kind], answer.applied) if answer.kind in NOTICES else None
+
+        if communicator.rank:
+            self._enrolment.ask(ask, self._seconds)
+        else:
+            self._enrolment.end_former()
+            elastic_centre.greet(communicator, layout, self._description, training, self._seconds)
 
     def _join(self) -> None:
         self._enrolment.ask(self._asked, self._seconds)

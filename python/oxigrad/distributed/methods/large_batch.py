@@ -129,17 +129,16 @@ class LargeBatch(CollectiveWrapper):
         if self._done < 0:
             model, late = self._agree(model)
         sums, count = (gradients, 0) if late else (self._accumulated(gradients), self._count + 1)
-        self._report.count(accepted=not late)
         if self._pending + 1 < self.local_batches:
-            self._sums, self._count, self._pending = sums if count else {}, count, self._pending + 1
-            return model
+            added_up = {"_sums": sums if count else {}, "_count": count, "_pending": self._pending + 1}
+            return self._with_step(lambda: model, added_up, accepted=not late)
         model, means = self._repeated(model, lambda: self._means(sums, count))
-        # The batches are in the mean, whatever becomes of it: a step that refuses it is not repeated with them.
-        self._sums, self._count, self._pending = {}, 0, 0
-        if means is not None:  # else the others have completed this step, by the gradients of all, or all were late
-            self._done += 1
-            model = self._take(model, means, keep_root=keep_root)
-        return model
+        # The batches are in the mean: a step that refuses it is not repeated with them.
+        values = {"_sums": {}, "_count": 0, "_pending": 0, "_done": self._done}
+        if means is None:  # the others have completed this step, by the gradients of all, or all were late
+            return self._with_step(lambda: model, values, accepted=not late)
+        values["_done"] += 1
+        return self._with_step(lambda: self._take(model, means, keep_root=keep_root), values, accepted=not late)
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """The gradients of a batch, by key path."""

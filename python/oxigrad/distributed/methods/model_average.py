@@ -86,6 +86,7 @@ class ModelAverage(CollectiveWrapper):
     average_slots: bool | tuple[str, ...]
 
     _are_replicas = False
+    _has_own_writes = True
     _fields = (
         *CollectiveWrapper._fields,
         SCHEDULE,

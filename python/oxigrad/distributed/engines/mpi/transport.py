@@ -317,6 +317,7 @@ class MPICommunicator(ByteCollectives):
 
     def exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
+        self._check_rank(rank, "the rank")
         if rank in self.alive():
             with self._lock:
                 self._membership.exclude(rank)

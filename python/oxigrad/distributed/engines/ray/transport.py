@@ -102,6 +102,7 @@ class RayCommunicator(EngineCommunicator):
 
     def exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
+        self._check_rank(rank, "the rank")
         self._ask("exclude", self._place, rank, what="exclude", is_wait=False)
 
     def reform(self, *, timeout: float | None = None) -> "RayCommunicator":

@@ -47,7 +47,7 @@ class ThreadHub(Hub):
 
     def __init__(self, members: list[str], job: bytes, changed: threading.Condition) -> None:
         super().__init__(condition=_ThreadCondition(changed), job=job)
-        self._members, self._generation = members, 0
+        self._members, self._generation, self._admitted = members, 0, {*members}
         self.lock: threading.Condition = changed
         self._caller = threading.local()
         self._killed: set[str] = set()

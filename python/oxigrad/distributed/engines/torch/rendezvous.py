@@ -66,6 +66,8 @@ class Rendezvous:
         self.uid, self.members, self.generation = uid, members, generation
         #: The communicator of the present generation.
         self.communicator: Any = None
+        #: Whether it did not answer in time, so that waits which have begun end.
+        self.is_given_up: bool = False
         #: The process that has it: one that it forks has none.
         self.process: int = os.getpid()
         #: The first ticket whose process may wait.
@@ -79,7 +81,10 @@ class Rendezvous:
 
     def _read(self, name: str) -> str | None:
         """The value of a key; None where there is none."""
-        return _read(self._store, self._key(name))
+        value = _read(self._store, self._key(name))
+        if self.is_given_up:
+            raise CommunicationError("the rendezvous is given up")  # in a thread that nobody waits for
+        return value
 
     def _write(self, name: str, value: Any) -> None:
         self._store.set(self._key(name), str(value))
@@ -129,6 +134,7 @@ class Rendezvous:
                     f"the job at {where} accepts no newcomers: expected accept_newcomers=True on its workers",
                 )
             rendezvous = cls(store, _identity(job["job"]), "", [], token=token)
+            rendezvous._tickets()  # the store ends the connection of a process that adds to what is no number
             rendezvous.uid = f"j{store.add(rendezvous._key('tickets'), 1)}"
             rendezvous._wait_for_admission(where, end, seconds)
             return rendezvous, rendezvous.connect(
@@ -160,7 +166,11 @@ class Rendezvous:
         """The processes that wait to join, live and have the token, in the order in which they came; none where the job accepts none."""
         if self._token is None:
             return []
-        count = self._store.add(self._key("tickets"), 0)
+        try:
+            count = self._tickets()
+        except Refused as error:
+            self._warn_once("tickets", str(error))
+            return []
         while self._first <= count and self._read(f"ticket/j{self._first}") == "":
             self._first += 1
         before = self._waiting(range(self._first, count + 1))
@@ -169,6 +179,19 @@ class Rendezvous:
         time.sleep(3 * _BEAT)
         after = self._waiting(range(self._first, count + 1))
         return [uid for uid, beat in before.items() if after.get(uid, beat) != beat]
+
+    def _tickets(self) -> int:
+        """The number of processes that have asked to join. Raises `Refused` for what is no number."""
+        text = self._read("tickets")
+        return 0 if text is None else parsed("tickets", text, int)
+
+    def _warn_once(self, name: str, why: str) -> bool:
+        """Logs why a process that asks to join is refused, the first time that ``name`` is; whether it is the first time."""
+        is_new = name not in self._refused
+        self._refused.add(name)
+        if is_new:
+            _log.warning("a process that asks to join is refused: %s", why)
+        return is_new
 
     def _waiting(self, tickets: Iterable[int]) -> dict[str, str]:
         beats = {uid: self._read(f"ticket/{uid}") for uid in (f"j{ticket}" for ticket in tickets)}
@@ -184,10 +207,8 @@ class Rendezvous:
             why = f"it has another token: expected {TOKEN} as of the workers"
         except Refused as error:
             why = str(error)
-        if uid not in self._refused:
-            self._refused.add(uid)
+        if self._warn_once(uid, why):
             self._write(f"refused/{uid}", why)
-            _log.warning("a process that asks to join is refused: %s", why)
         return False
 
     def leave(self, lost: int) -> None:
@@ -243,11 +264,11 @@ class Rendezvous:
 
         Members that do not connect are left out, and the others connect again. Raises `TimedOut` where living members cannot connect.
         """
-        patience, before = max(seconds / 4, _PATIENCE), set(self.members)
+        limit, before = patience_of(seconds), set(self.members)
         while True:
             self.generation, self.members = self.generation + 1, members
-            groups = self._connected(patience)
-            reports = self._outcome(patience, is_connected=bool(groups))
+            groups = self._connected(limit)
+            reports = self._outcome(limit, is_connected=bool(groups))
             if all(reports.get(uid) for uid in members):
                 return groups
             for group in groups:
@@ -256,7 +277,7 @@ class Rendezvous:
             # Where all live, and some cannot be reached, those that are new are left out.
             members = present if len(present) < len(members) else [uid for uid in members if uid in before]
             if members == self.members:
-                raise TimedOut(f"the workers cannot connect to each other within {patience:g} s")
+                raise TimedOut(f"the workers cannot connect to each other within {limit:g} s")
             if self.uid not in members:
                 raise WorkerLost((), "joining", "the workers cannot connect to this process")
 
@@ -297,6 +318,11 @@ class Rendezvous:
                 return self._decide(name, reports, {str: bool})
             end.pause()
         return self._decide(name, {}, {str: bool})
+
+
+def patience_of(seconds: float) -> float:
+    """The seconds for which a process waits for the others to come and connect, where a generation may take ``seconds`` to form."""
+    return max(seconds / 4, _PATIENCE)
 
 
 def _identity(text: str) -> bytes:

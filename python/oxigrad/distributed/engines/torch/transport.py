@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, succeed
-from oxigrad.distributed.engines.background import in_time
+from oxigrad.distributed.engines.background import await_late, in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.engines.torch.library import Group, failures_of_store
-from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
+from oxigrad.distributed.engines.torch.rendezvous import Rendezvous, patience_of
 from oxigrad.distributed.engines.torch.tensors import TensorGroup
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES
@@ -252,6 +252,7 @@ class TorchCommunicator(ByteCollectives):
 
     def exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
+        self._check_rank(rank, "the rank")
         self._check_fence()
         if rank in self._gone():
             return
@@ -304,7 +305,7 @@ class TorchCommunicator(ByteCollectives):
     def reform(self, *, timeout: float | None = None) -> "TorchCommunicator":
         """See `Communicator.reform`.
 
-        Raises `NotSupported` where the process that has the rendezvous of the job has ended: that of rank 0 at the start, or torchrun's.
+        Raises `NotSupported` where the process that has the rendezvous of the job has ended, or is stopped: that of rank 0 at the start, or torchrun's.
         """
         seconds = self._limit(timeout)
         self._check_fence()
@@ -313,12 +314,15 @@ class TorchCommunicator(ByteCollectives):
         self._announce_forming()
         try:
             with failures_of_store(NotSupported, _NO_RENDEZVOUS):
+                late = NotSupported(_NO_RENDEZVOUS)
                 decided = functools.partial(self._rendezvous.decided, self.alive, seconds)
-                members = in_time(decided, seconds + _PATIENCE, NotSupported(_NO_RENDEZVOUS))
+                members = in_time(decided, seconds + _BRIEF, late)
                 self._end()
-                groups = self._rendezvous.connect(members, seconds)
+                connected = functools.partial(self._rendezvous.connect, members, seconds)
+                groups = in_time(connected, 6 * patience_of(seconds), late)
         except CommunicationError as error:
             self._failure = self._failure or error
+            self._rendezvous.is_given_up = isinstance(error, NotSupported)
             raise
         following = type(self)(self._rendezvous, groups, self.timeout)
         succeed(self, following)
@@ -368,6 +372,7 @@ class TorchCommunicator(ByteCollectives):
             for thread in threads:
                 # One that returns from gloo while the interpreter ends would abort the process.
                 thread.join((brief if is_excluded else wait).remaining())
+        await_late(brief.remaining())
 
     def abort(self, reason: str) -> NoReturn:
         """See `Communicator.abort`. The other workers are told that the job ends, but not the reason."""

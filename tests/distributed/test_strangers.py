@@ -1,0 +1,80 @@
+"""Callers that are no workers of a job: those of the hub, which threads share and Ray's actor is; see `test_torch_membership` for the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oxigrad import distributed
+from oxigrad.distributed.engines.hub import Hub, Outcome
+from oxigrad.distributed.messages.message import Header
+
+JOB = b"1" * 16
+
+
+async def two_members() -> Hub:
+    """A hub whose first generation has two members."""
+    hub = Hub(["a", "b"], job=JOB, version="1.0")
+    await asyncio.gather(*(hub.enter(uid, JOB, "1.0", 5.0) for uid in "ab"))
+    return hub
+
+
+def message(rank: int, job: bytes = JOB, generation: int = 0) -> np.ndarray:
+    head = Header(7).sealed([], job=job, generation=generation, rank=rank)
+    return np.frombuffer(head.pack(), np.uint8).copy()
+
+
+KIND = ("all_gather_v", "<f8")
+CALLS: dict[str, tuple[Callable[[Hub], Coroutine[Any, Any, Outcome]], str]] = {
+    "enters with another job": (lambda hub: hub.enter("x", b"2" * 16, "1.0", 0.1), "job"),
+    "enters with another version": (lambda hub: hub.enter("x", JOB, "2.0", 0.1), "version"),
+    "forms a generation": (lambda hub: hub.reform("x", (0, 2, 0), 0.1), "member"),
+    "has a rank too many in an operation": (lambda hub: hub.collect((2, 2, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
+    "has a negative rank in an operation": (lambda hub: hub.collect((-1, 2, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
+    "is of another size in an operation": (lambda hub: hub.collect((0, 1, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
+    "takes a message": (lambda hub: hub.take((2, 2, 0), 7, None, 0.1), "rank"),
+    "sends as a rank too many": (lambda hub: hub.post(0, 0, message(2)), "rank"),
+    "sends with another job": (lambda hub: hub.post(0, 0, message(1, b"2" * 16)), "job"),
+    "sends with another generation": (lambda hub: hub.post(0, 0, message(1, generation=1)), "generation"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_stranger_is_refused_by_name_and_changes_nothing(name: str) -> None:
+    async def scenario() -> Any:
+        hub = await two_members()
+        call, _ = CALLS[name]
+        outcome = await call(hub)
+        gathered = await asyncio.gather(
+            *(hub.collect((rank, 2, 0), 1, KIND, [np.full(1, float(rank))], 5.0) for rank in (0, 1))
+        )
+        received = await hub.take((0, 2, 0), 7, None, 0.01)
+        formed = await asyncio.gather(*(hub.reform(uid, (rank, 2, 0), 5.0) for rank, uid in enumerate("ab")))
+        return outcome, [float(each[0]) for each in gathered[0].value], received, [tuple(each.value) for each in formed]
+
+    outcome, gathered, received, formed = asyncio.run(scenario())
+    assert outcome.kind == "refused" and outcome.value[0] == CALLS[name][1], outcome
+    with pytest.raises(distributed.Refused, match="expected"):
+        outcome.read("a call")
+    assert gathered == [0.0, 1.0] and received == Outcome("done")
+    assert formed == [(0, 2, 1), (1, 2, 1)]
+
+
+@pytest.mark.parametrize("rank", [-1, 2])
+def test_a_rank_that_nobody_has_is_not_excluded(rank: int) -> None:
+    async def scenario() -> Any:
+        hub = await two_members()
+        await hub.exclude((0, 2, 0), rank)
+        return await hub.alive("a", 0)
+
+    assert asyncio.run(scenario()) == Outcome("done", [0, 1])
+
+    def worker(comm: Any) -> None:
+        with pytest.raises(ValueError, match=f"the rank is {rank}: expected 0 to 1"):
+            comm.exclude(rank)
+
+    distributed.run(worker, workers=2)
