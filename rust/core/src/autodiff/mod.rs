@@ -9,5 +9,5 @@ pub mod fusion;
 pub mod mask;
 pub mod replay;
 pub mod rule;
-mod squares;
+pub mod squares;
 pub mod tape;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::accumulate::accumulate;
 use super::mask::{is_selection, is_unselected};
 use super::rule::Rules;
+use super::squares::Smooth;
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::Op;
 
@@ -85,10 +86,16 @@ impl<V: Value, A> Tape<V, A> {
         asked_for_ops: &[Id],
         host: &mut H,
     ) -> Result<(), H::Error> {
-        let view = self.view(id);
+        let mut view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
-        if let Some(modulus) = self.squared_modulus(op, view.args, asked_for_ops, host) {
-            return host.with_squares(|host| Self::pull_square(&self.view(modulus), cotangent, sums, host));
+        if self.has_moduli {
+            match self.smooth(&view, asked_for_ops, host)? {
+                Some(Smooth::Square(modulus, factors)) => {
+                    return self.pull_square(&modulus, &factors, cotangent, sums, host);
+                }
+                Some(Smooth::Even(even)) => view = even,
+                None => {}
+            }
         }
         if matches!(op, Op::Structured(_))
             && let Some(pulled) = host.pull_together(&view, cotangent)?
@@ -103,24 +110,34 @@ impl<V: Value, A> Tape<V, A> {
             if !view.is_active(which) || selects && is_unselected(op, which, &view) {
                 continue;
             }
-            let pulled = match (op, cotangent.scalar()) {
-                (Op::Elementwise(op), Some(g)) => match host.rules().pull(op, which, g, &view) {
-                    Some(scalar) => H::Flow::from_scalar(scalar),
-                    None => host.pullback(&view, which, cotangent)?,
-                },
-                (Op::Structured(_), _)
-                    if host.pull_into(&view, which, cotangent, &mut sums[view.args[which] as usize])? =>
-                {
-                    continue;
-                }
-                _ => host.pullback(&view, which, cotangent)?,
-            };
+            if matches!(op, Op::Structured(_))
+                && host.pull_into(&view, which, cotangent, &mut sums[view.args[which] as usize])?
+            {
+                continue;
+            }
+            let pulled = pull_one(host, &view, which, cotangent)?;
             if !pulled.is_absent() {
                 accumulate(&mut sums[view.args[which] as usize], pulled, |a, b| host.add(a, b))?;
             }
         }
         Ok(())
     }
+}
+
+/// The cotangent of one argument: in the core where all values are scalars.
+#[inline]
+pub(super) fn pull_one<V: Value, A, H: Host<V, A>>(
+    host: &mut H,
+    view: &View<'_, V, A>,
+    which: usize,
+    cotangent: &H::Flow,
+) -> Result<H::Flow, H::Error> {
+    if let (Origin::Op(Op::Elementwise(op)), Some(g)) = (view.origin, cotangent.scalar())
+        && let Some(scalar) = host.rules().pull(op, which, g, view)
+    {
+        return Ok(H::Flow::from_scalar(scalar));
+    }
+    host.pullback(view, which, cotangent)
 }
 
 /// The number of entries replayed between two calls of [`Host::pulse`].
@@ -136,9 +153,20 @@ pub trait Host<V, A> {
     /// The derivative rules of the elementwise ops, traced.
     fn rules(&self) -> &Rules;
 
-    /// Whether the op is a modulus, whose square has a rule of its own.
-    fn is_modulus(&self, _op: Op) -> bool {
-        false
+    /// Whether the attributes of two ops are the same.
+    ///
+    /// # Errors
+    /// An error if the comparison fails.
+    fn are_equal(&self, _a: Option<&A>, _b: Option<&A>) -> Result<bool, Self::Error> {
+        Ok(true)
+    }
+
+    /// Whether a value is real.
+    ///
+    /// # Errors
+    /// An error if the value cannot be looked at.
+    fn is_real(&self, _value: &V) -> Result<bool, Self::Error> {
+        Ok(true)
     }
 
     /// Calls `f` with the rules of squares in use, in place of those of moduli.

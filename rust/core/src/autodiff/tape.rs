@@ -3,6 +3,7 @@
 //! An entry with a value is concrete, an entry without one is a symbol. Entries refer to each other by index into flat
 //! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
 
+use super::squares::is_modulus;
 use crate::op::Op;
 use crate::scalar::Scalar;
 
@@ -79,11 +80,14 @@ pub struct Tape<V, A> {
     pub(super) values: Vec<V>,
     args: Vec<Id>,
     attributes: Vec<A>,
+    /// Whether an entry is a modulus: see [`super::squares`].
+    pub(super) has_moduli: bool,
 }
 
 impl<V, A> Default for Tape<V, A> {
     fn default() -> Self {
-        Self { entries: Vec::new(), values: Vec::new(), args: Vec::new(), attributes: Vec::new() }
+        let (entries, values, args, attributes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { entries, values, args, attributes, has_moduli: false }
     }
 }
 
@@ -118,6 +122,11 @@ impl<'t, V: Value, A> View<'t, V, A> {
     #[must_use]
     pub fn is_active(&self, which: usize) -> bool {
         self.tape.origin(self.args[which]) != Origin::Constant
+    }
+
+    /// The entry with other arguments.
+    pub(super) const fn with_args(self, args: &'t [Id]) -> Self {
+        Self { args, ..self }
     }
 
     /// Whether the `which`-th argument is a watched input.
@@ -186,6 +195,7 @@ impl<V: Value, A> Tape<V, A> {
             self.attributes.push(attributes);
             index(self.attributes.len() - 1)
         });
+        self.has_moduli |= is_modulus(op);
         let id = self.append(Origin::Op(op), kept, attributes);
         self.args.extend_from_slice(args);
         id

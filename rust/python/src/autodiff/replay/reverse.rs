@@ -25,6 +25,7 @@ use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
 use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
+use crate::autodiff::replay::masks::masked;
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks;
@@ -79,8 +80,15 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         self.rules_in_use()
     }
 
-    fn is_modulus(&self, op: Op) -> bool {
-        self.registry.is_modulus(op)
+    fn are_equal(&self, a: Option<&Attributes>, b: Option<&Attributes>) -> PyResult<bool> {
+        match (a.and_then(|each| each.named.as_ref()), b.and_then(|each| each.named.as_ref())) {
+            (Some(a), Some(b)) => a.bind(self.py).eq(b),
+            (a, b) => Ok(a.is_none() && b.is_none()),
+        }
+    }
+
+    fn is_real(&self, value: &Value) -> PyResult<bool> {
+        Ok(value.is_scalar() || !callbacks::is_complex(self.py, (value.object(self.py),))?.is_truthy()?)
     }
 
     fn with_squares<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
@@ -97,6 +105,9 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
+        if matches!(op, Op::Structured(op) if op != Structured::Kink) {
+            return self.pull_structured(derivative, entry, which, cotangent);
+        }
         match self.pulled_zeros(entry, which, cotangent)? {
             PulledZeros::None => self.pull(derivative, entry, which, cotangent),
             PulledZeros::All => Ok(Cotangent::absent()),
@@ -111,17 +122,26 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         cotangent: &Cotangent,
         sum: &mut Cotangent,
     ) -> PyResult<bool> {
-        if which != 0
-            || entry.origin != Origin::Op(Op::Structured(Structured::Index))
-            || self.masks_index(entry, cotangent)?
-        {
+        if which != 0 || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
             return Ok(false);
         }
         let g = self.resolve(cotangent)?.into_object(self.py);
-        let mut value = self.resolve_owned(std::mem::replace(sum, Cotangent::absent()))?;
-        let added = scatter::pull_into(entry, &g, &mut value);
-        *sum = Cotangent::Known(value);
-        added
+        let (before, mask) = self.unmasked(std::mem::replace(sum, Cotangent::absent()))?;
+        let is_first = before.is_absent();
+        let mut value = self.resolve_owned(before)?;
+        let added = scatter::pull_into(entry, &g, &mut value)?;
+        let mask = match (added && (is_first || mask.is_some()), mask) {
+            (true, mask) => match self.unreached(entry, which, &g, cotangent)? {
+                Some(other) => Some(self.joined(mask, other)?),
+                None => None,
+            },
+            (false, mask) => mask,
+        };
+        *sum = match mask {
+            Some(mask) => masked(Cotangent::Known(value), mask, false),
+            None => Cotangent::Known(value),
+        };
+        Ok(added)
     }
 
     fn pull_together(&mut self, entry: &Entry<'_>, cotangent: &Cotangent) -> PyResult<Option<Vec<Cotangent>>> {
@@ -203,7 +223,7 @@ impl<'py> PythonHost<'py> {
     }
 
     /// As [`PythonHost::resolve`], without another reference to the value.
-    fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
+    pub fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
         if let Cotangent::Known(value) = flow {
             return Ok(value);
         }
