@@ -116,5 +116,5 @@ def install() -> None:
         zero_tangent=tangents.zero_tangent,
         zeros_like=cotangents.zeros_like,
     )
-    rows = vjp_rules.rows
-    _core.install(rows(vjp_rules.TABLE), rows(vjp_rules.SQUARES), rows(vjp_rules.TANGENTS), jvp_rules.push)
+    tables = (vjp_rules.TABLE, vjp_rules.SQUARES, vjp_rules.TANGENTS, masks.TABLE)
+    _core.install(*map(vjp_rules.rows, tables), jvp_rules.push)

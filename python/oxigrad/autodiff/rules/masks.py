@@ -29,7 +29,9 @@ def masked_zeros(mask: list[Any], g: Array) -> Array:
     kind, *parts = mask
     if kind == "if":
         return parts[0]
-    zeros = _outside(parts[0], plain(g)) if kind == "outside" else getattr(xp, kind)(*(masked_zeros(m, g) for m in parts))
+    zeros = (
+        _outside(parts[0], plain(g)) if kind == "outside" else getattr(xp, kind)(*(masked_zeros(m, g) for m in parts))
+    )
     mask[:] = ["if", zeros]
     return zeros
 

@@ -77,12 +77,7 @@ impl<V: Value, A> Tape<V, A> {
     }
 
     /// For each entry, the last one that reads it on the way to a target.
-    fn last_readers<H: Host<V, A>>(
-        &self,
-        targets: &[Id],
-        seeded: &[Id],
-        host: &H,
-    ) -> Result<Vec<Id>, H::Error> {
+    fn last_readers<H: Host<V, A>>(&self, targets: &[Id], seeded: &[Id], host: &H) -> Result<Vec<Id>, H::Error> {
         let top = targets.iter().map(|id| *id as usize + 1).max().unwrap_or(0);
         let mut last = vec![UNREAD; top];
         for id in targets {

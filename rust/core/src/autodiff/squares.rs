@@ -12,11 +12,12 @@ use crate::op::{Elementwise, Op, Structured};
 #[must_use]
 pub const fn is_modulus(op: Op) -> bool {
     use Elementwise as E;
-    matches!(
-        op,
-        Op::Elementwise(E::Abs | E::Hypot | E::RootOrZero | E::Sqrt) | Op::Structured(Structured::VectorNorm)
-    )
+    matches!(op, Op::Elementwise(E::Abs | E::Hypot | E::RootOrZero | E::Sqrt) | Op::Structured(Structured::VectorNorm))
 }
+
+/// The most entries on the way to a modulus that multiply by a number: more are not looked through, so that a long chain of them is
+/// replayed in linear time.
+const MOST_FACTORS: usize = 4;
 
 /// A smooth function of a modulus, whose cotangents skip the entry of the modulus.
 pub(super) enum Smooth<'t, V, A> {
@@ -36,20 +37,23 @@ impl<V: Value, A> Tape<V, A> {
                 return None;
             }
             let args = self.view(id).args;
-            match op {
+            let which = match op {
                 op if is_modulus(op) => return Some(id),
-                Op::Structured(Structured::Kink) => {}
-                _ if self.factor(op, args).is_some() => factors.push(id),
+                Op::Structured(Structured::Kink) => 0,
+                op if factors.len() < MOST_FACTORS => {
+                    let which = self.factor(op, args)?;
+                    factors.push(id);
+                    which
+                }
                 _ => return None,
-            }
-            id = args[self.factor(op, args).unwrap_or(0)];
+            };
+            id = args[which];
         }
     }
 
     /// The position of the argument that an entry multiplies by a number.
     fn factor(&self, op: Op, args: &[Id]) -> Option<usize> {
-        let is_number =
-            |id: Id| self.origin(id) == Origin::Constant && self.values[id as usize].scalar().is_some();
+        let is_number = |id: Id| self.origin(id) == Origin::Constant && self.values[id as usize].scalar().is_some();
         match (op, args) {
             (Op::Elementwise(Elementwise::Negative), _) => Some(0),
             (Op::Elementwise(Elementwise::Multiply | Elementwise::Divide), [_, b]) if is_number(*b) => Some(0),
@@ -84,7 +88,9 @@ impl<V: Value, A> Tape<V, A> {
                 Ok((is_even && host.is_real(behind.arg(0))?)
                     .then(|| Smooth::Even(self.view(view.id).with_args(behind.args))))
             }
-            (E::Pow, [_, b]) if self.origin(*b) != Origin::Constant || self.values[*b as usize].number() != Some(2.0) => {
+            (E::Pow, [_, b])
+                if self.origin(*b) != Origin::Constant || self.values[*b as usize].number() != Some(2.0) =>
+            {
                 Ok(None)
             }
             (E::Square, [a]) | (E::Pow, [a, _]) => {

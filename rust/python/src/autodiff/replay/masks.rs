@@ -5,9 +5,9 @@ use std::rc::Rc;
 use oxigrad_core::autodiff::fusion::Masked;
 use oxigrad_core::autodiff::mask::{Zeros, unselected};
 use oxigrad_core::autodiff::replay::Host as _;
+use oxigrad_core::autodiff::rule;
 use oxigrad_core::autodiff::tape::{Origin, Value as _};
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use oxigrad_core::autodiff::rule;
 use pyo3::intern;
 use pyo3::types::{PyEllipsis, PyFloat, PyList, PySlice, PyTuple};
 
@@ -107,8 +107,8 @@ impl<'py> PythonHost<'py> {
         let mask = self.unreached(entry, which, &g.object(self.py), cotangent)?;
         let is_read = derivative.needs.reads_values();
         let flow = Cotangent::Known(g);
-        let is_pending = is_read
-            && (!matches!(entry.origin, Origin::Op(op) if is_regular(op)) || self.is_on_host(&flow)?);
+        let is_pending =
+            is_read && (!matches!(entry.origin, Origin::Op(op) if is_regular(op)) || self.is_on_host(&flow)?);
         let pulled = self.pull(derivative, entry, which, &flow)?;
         Ok(match mask {
             Some(mask) => masked(pulled, mask, is_pending),
@@ -221,9 +221,7 @@ impl<'py> PythonHost<'py> {
     /// The cotangent with its zeros, and its mask.
     pub fn unmasked(&mut self, flow: Cotangent) -> PyResult<(Cotangent, Option<Mask>)> {
         match flow {
-            Cotangent::Masked(masked) if masked.is_pending => {
-                Ok((self.settled(&masked)?, Some(masked.zeros)))
-            }
+            Cotangent::Masked(masked) if masked.is_pending => Ok((self.settled(&masked)?, Some(masked.zeros))),
             Cotangent::Masked(masked) => Ok((masked.cotangent, Some(masked.zeros))),
             flow => Ok((flow, None)),
         }

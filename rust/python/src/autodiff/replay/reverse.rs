@@ -224,6 +224,7 @@ impl<'py> PythonHost<'py> {
 
     /// As [`PythonHost::resolve`], without another reference to the value.
     pub fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
+        let (flow, _) = self.unmasked(flow)?;
         if let Cotangent::Known(value) = flow {
             return Ok(value);
         }
@@ -296,13 +297,8 @@ impl<'py> PythonHost<'py> {
         {
             return Ok(deferred);
         }
-        let pulled = match cotangent {
-            Cotangent::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
-            Cotangent::Deferred(_) | Cotangent::Masked(_) => {
-                let cotangent = self.resolve(cotangent)?;
-                self.apply(derivative, entry, which, &cotangent)?
-            }
-        };
+        let cotangent = self.resolve(cotangent)?;
+        let pulled = self.apply(derivative, entry, which, &cotangent)?;
         Ok(Cotangent::Known(Value::from(pulled)))
     }
 
