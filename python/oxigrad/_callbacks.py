@@ -116,5 +116,6 @@ def install() -> None:
         zero_tangent=tangents.zero_tangent,
         zeros_like=cotangents.zeros_like,
     )
-    tables = (vjp_rules.TABLE, vjp_rules.SQUARES, vjp_rules.TANGENTS, masks.TABLE)
-    _core.install(*map(vjp_rules.rows, tables), jvp_rules.push)
+    rows = vjp_rules.rows
+    squares, tangents_of = rows(vjp_rules.SQUARES), rows(vjp_rules.TANGENTS)
+    _core.install(rows(vjp_rules.TABLE), squares, tangents_of, rows(masks.TABLE), jvp_rules.push)

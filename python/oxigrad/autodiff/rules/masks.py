@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, xp
+from oxigrad import xp
 from oxigrad._core import plain
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules import vjp_rules
 from oxigrad.autodiff.rules.cotangents import unbroadcast
 from oxigrad.ops.backends import device_of, is_array, namespace, zeros_of
-from oxigrad.ops.core import primitives
 
 _MATRIX = (-2, -1)
+_RULES: dict[str, Any] = vjp_rules.TABLE
 
 
 def masked_zeros(mask: list[Any], g: Array) -> Array:
@@ -72,11 +72,11 @@ def _by_matrix(g: Array) -> Array:
 
 
 def _by_axes(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
-    return vjp_rules.TABLE["sum"][0](g, x_shape, axis)
+    return _RULES["sum"][0](g, x_shape, axis)
 
 
 def _matmul(which: int) -> Any:
-    rule = vjp_rules.TABLE["matmul"][which]
+    rule = _RULES["matmul"][which]
 
     def first(g: Array, x1_shape: tuple[int, ...], x2_shape: tuple[int, ...]) -> Array:
         return unbroadcast(rule(g, zeros_of(x2_shape, g) + 1.0, x1_shape), x1_shape, g.dtype)
@@ -98,7 +98,7 @@ def _solve_x2(g: Array, x2_shape: tuple[int, ...]) -> Array:
     return unbroadcast(xp.broadcast_to(by_column, tuple(g.shape)), x2_shape, g.dtype)
 
 
-_INDEX = vjp_rules.TABLE["index"][0]
+_INDEX = _RULES["index"][0]
 
 # Ops that move, repeat or add elements: their own rules, which read no values.
 _LINEAR = (
@@ -122,7 +122,7 @@ _LINEAR = (
 # The rules of masks, by op and argument. An op without one, such as a decomposition with several results or a call of a function
 # with a rule of its own, gives a cotangent without a mask.
 TABLE: dict[str, tuple[Any, ...]] = {
-    **{name: vjp_rules.TABLE[name] for name in _LINEAR},
+    **{name: _RULES[name] for name in _LINEAR},
     **dict.fromkeys(("max", "min", "vector_norm"), (_by_axes,)),
     "matmul": (_matmul(0), _matmul(1)),
     **dict.fromkeys(("inv", "cholesky", "sqrtm", "pinv"), (_by_matrix,)),

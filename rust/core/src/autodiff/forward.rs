@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::accumulate::accumulate;
-use super::replay::{Host, PULSE};
+use super::host::{Host, PULSE};
 use super::rule::Rules;
 use super::squares::Smooth;
 use super::tape::{Id, Origin, Tape, Value, View, index};

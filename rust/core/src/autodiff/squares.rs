@@ -4,16 +4,9 @@
 use smallvec::SmallVec;
 
 use super::accumulate::accumulate;
-use super::replay::{Host, pull_one};
-use super::tape::{Id, Origin, Tape, Value, View};
+use super::host::{Host, pull_one};
+use super::tape::{Id, Origin, Tape, Value, View, is_modulus};
 use crate::op::{Elementwise, Op, Structured};
-
-/// Whether an op is a modulus, whose square has a rule.
-#[must_use]
-pub const fn is_modulus(op: Op) -> bool {
-    use Elementwise as E;
-    matches!(op, Op::Elementwise(E::Abs | E::Hypot | E::RootOrZero | E::Sqrt) | Op::Structured(Structured::VectorNorm))
-}
 
 /// The most entries on the way to a modulus that multiply by a number: more are not looked through, so that a long chain of them is
 /// replayed in linear time.

@@ -3,8 +3,7 @@
 //! An entry with a value is concrete, an entry without one is a symbol. Entries refer to each other by index into flat
 //! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
 
-use super::squares::is_modulus;
-use crate::op::Op;
+use crate::op::{Elementwise, Op, Structured};
 use crate::scalar::Scalar;
 
 /// The index of an entry on its tape.
@@ -239,6 +238,13 @@ impl<V: Value, A> Tape<V, A> {
     pub fn keeps(&self, id: Id) -> bool {
         !self.values[id as usize].is_absent()
     }
+}
+
+/// Whether an op is a modulus, whose square has a rule.
+#[must_use]
+pub const fn is_modulus(op: Op) -> bool {
+    use Elementwise as E;
+    matches!(op, Op::Elementwise(E::Abs | E::Hypot | E::RootOrZero | E::Sqrt) | Op::Structured(Structured::VectorNorm))
 }
 
 pub(super) fn index(position: usize) -> Id {

@@ -1,8 +1,7 @@
 //! The table of derivative rules, registered by the Python layer, and the values that enter and leave a replay.
 
 use oxigrad_core::autodiff::rule::{self, Needs, Rules};
-use oxigrad_core::autodiff::squares::is_modulus;
-use oxigrad_core::autodiff::tape::{self, Origin};
+use oxigrad_core::autodiff::tape::{self, Origin, is_modulus};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
@@ -130,7 +129,7 @@ pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
     pub rules: Rules,
-    /// The rows and the rules of squares of moduli: see [`oxigrad_core::autodiff::squares`].
+    /// The rows and the rules of squares of moduli: see [`is_modulus`].
     squares: Vec<Vec<Row>>,
     pub square_rules: Rules,
     /// The rows of elementwise ops for tangents, where these differ.

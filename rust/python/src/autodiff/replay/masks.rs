@@ -17,8 +17,8 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::{Entry, cotangent_type, named};
 use crate::autodiff::graph::tape::CotangentType;
 use crate::autodiff::operations::record::record;
-use crate::autodiff::replay::fusion::{Cotangent, NumpyArrays, known};
-use crate::autodiff::replay::reverse::{Mask, PulledZeros, PythonHost};
+use crate::autodiff::replay::fusion::{Cotangent, Mask, NumpyArrays, known, masked};
+use crate::autodiff::replay::reverse::{PulledZeros, PythonHost};
 use crate::autodiff::vjp_rules::{Derivative, Source};
 use crate::callbacks;
 use crate::prelude::*;
@@ -298,10 +298,6 @@ fn described<'py>(py: Python<'py>, kind: &str, parts: impl IntoIterator<Item = O
         mask.append(part)?;
     }
     Ok(Rc::new(Zeros::Described(Value::Object(mask.into_any().unbind()))))
-}
-
-pub fn masked(cotangent: Cotangent, zeros: Mask, is_pending: bool) -> Cotangent {
-    Cotangent::Masked(Box::new(Masked { cotangent, zeros, is_pending }))
 }
 
 /// Whether a structured op selects elements of its argument: the others get no cotangent.

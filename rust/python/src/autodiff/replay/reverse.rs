@@ -3,9 +3,6 @@
 //! Rules of numbers run in the core. Rules run on NumPy arrays without Python, elementwise ones as kernels, those of
 //! structured ops as in [`traced`]; everything else calls the Python rule.
 
-use std::rc::Rc;
-
-use oxigrad_core::autodiff::mask::Zeros;
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
 use oxigrad_core::autodiff::tape::{Id, Origin, Value as _};
@@ -24,15 +21,12 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
 use crate::autodiff::replay::fit::unbroadcast;
-use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
-use crate::autodiff::replay::masks::masked;
+use crate::autodiff::replay::fusion::{Cotangent, Fusion, Mask, NumpyArrays, known, masked};
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
-
-pub type Mask = Rc<Zeros<Value>>;
 
 /// The zeros of the cotangent that a rule gives, before it is unbroadcast.
 pub enum PulledZeros {
