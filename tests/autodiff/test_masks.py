@@ -284,6 +284,22 @@ def test_the_determinant_of_each_matrix_has_the_first_derivative():
     np.testing.assert_allclose(gradient, ox.grad(f)(np.array([1.0, 1.0, 0.25, 0.5])))
 
 
+def test_masks_of_long_loops_end():
+    """A description of a mask has a bound: no recursion, and no memory that grows with the loop."""
+
+    def f(x: Any) -> Any:
+        y = xp.sin(x)
+        for _ in range(2000):
+            y = xp.reshape(xp.concat([y[1:], y[:1]]) * 1.0, (3,))
+        return xp.sqrt(xp.sum(y[1:] ** 2.0))
+
+    x = np.array([0.1, 0.2, 0.3])
+    gradient = ox.grad(f)(x)
+    step = lambda e: (f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6  # noqa: E731
+    np.testing.assert_allclose(gradient, [step(e) for e in np.eye(3)], atol=1e-8)
+    assert np.isfinite(ox.hessian(f)(x)).all()
+
+
 def test_an_overflow_that_is_not_selected_has_no_derivative():
     with np.errstate(all="ignore"):
         assert ox.grad(lambda x: xp.exp(x)[1])(np.array([1e4, 0.0])).tolist() == [0.0, 1.0]

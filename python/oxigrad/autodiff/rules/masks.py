@@ -1,9 +1,9 @@
 """Masks of cotangents: which elements of an argument get no cotangent, since an op has not selected them.
 
-A mask is a list of its kind and its parts: ``["if", condition]`` has zeros where a condition holds, ``["logical_or", mask, mask]`` and
-``["logical_and", mask, mask]`` where one mask or both have them. ``["outside", parts]`` has zeros where no part reaches. A part is a
-rule with its arguments behind the cotangent, the shape of the cotangent, and its mask or None: it reaches what the rule gives a
-number other than zero for ones.
+A mask is a list of its kind, the number of ops that it goes through, and its parts: ``["if", 0, condition]`` has zeros where a condition
+holds, ``["logical_or", n, mask, mask]`` and ``["logical_and", n, mask, mask]`` where one mask or both have them. ``["outside", n, parts]``
+has zeros where no part reaches. A part is a rule with its arguments behind the cotangent, the shape of the cotangent, and its mask or
+None: it reaches what the rule gives a number other than zero for ones.
 
 The core describes a mask without computing it, and asks for it only where a rule gives more than zero for zero.
 """
@@ -26,13 +26,13 @@ _RULES: dict[str, Any] = vjp_rules.TABLE
 
 def masked_zeros(mask: list[Any], g: Array) -> Array:
     """The mask of a cotangent ``g`` as truth values, which it keeps."""
-    kind, *parts = mask
+    kind, _, *parts = mask
     if kind == "if":
         return parts[0]
     zeros = (
         _outside(parts[0], plain(g)) if kind == "outside" else getattr(xp, kind)(*(masked_zeros(m, g) for m in parts))
     )
-    mask[:] = ["if", zeros]
+    mask[:] = ["if", 0, zeros]
     return zeros
 
 

@@ -40,6 +40,10 @@ impl<'py> PythonHost<'py> {
             (None, None) => PulledZeros::None,
             (Some(zeros), None) => PulledZeros::Some(zeros),
             (None, Some(zeros)) => PulledZeros::Some(Rc::new(zeros)),
+            (Some(before), Some(made)) if self.depth(&before)? >= DEEPEST => {
+                drop(before);
+                PulledZeros::Some(Rc::new(made))
+            }
             (Some(before), Some(made)) => PulledZeros::Some(self.combined(Elementwise::LogicalOr, &before, &made)?),
         })
     }
@@ -75,13 +79,12 @@ impl<'py> PythonHost<'py> {
                 && (!matches!(&*zeros, Zeros::Described(_)) || !is_regular(op) || self.is_on_host(inner)?);
         let pulled = self.through(derivative, entry, which, inner)?;
         let pulled = masked(pulled, zeros.clone(), is_pending);
+        let is_last = entry.is_input(which) || is_cheap(&zeros) || self.depth(&zeros)? >= DEEPEST;
         match cotangent_type(entry, which) {
             None | Some(CotangentType::Same) => Ok(pulled),
             Some(CotangentType::Array { .. }) if entry.args.len() == 1 => Ok(pulled),
             Some(CotangentType::Number) => self.fit(entry, which, pulled),
-            Some(CotangentType::Array { .. }) if entry.is_input(which) || is_cheap(&zeros) => {
-                self.fit(entry, which, pulled)
-            }
+            Some(CotangentType::Array { .. }) if is_last => self.fit(entry, which, pulled),
             Some(CotangentType::Array { shape, dtype }) => {
                 let value = self.resolve(&pulled)?;
                 let args = PyTuple::new(self.py, [shape, dtype])?;
@@ -127,7 +130,9 @@ impl<'py> PythonHost<'py> {
     ) -> PyResult<Option<Mask>> {
         let Origin::Op(op) = entry.origin else { return Ok(None) };
         let before = match cotangent {
-            Cotangent::Masked(masked) if !is_cheap(&masked.zeros) => Some(&masked.zeros),
+            Cotangent::Masked(masked) if !is_cheap(&masked.zeros) && self.depth(&masked.zeros)? < DEEPEST => {
+                Some(&masked.zeros)
+            }
             _ => None,
         };
         if entry.is_input(which) || before.is_none() && (!is_selection(entry) || self.keeps_all(entry)?) {
@@ -154,28 +159,39 @@ impl<'py> PythonHost<'py> {
             Some(shape) => shape,
             None => PyTuple::empty(py).into_any(),
         };
+        let depth = before.map_or(Ok(0), |zeros| self.depth(zeros))?;
         let before = before.map(|zeros| self.description(zeros)).transpose()?;
         let part = (rule, args, shape, before).into_pyobject(py)?;
-        described(py, OUTSIDE, [PyList::new(py, [part])?.into_any()])
+        described(py, OUTSIDE, depth + 1, [PyList::new(py, [part])?.into_any()])
     }
 
-    /// Zeros where both masks have them.
-    pub fn joined(&self, mask: Option<Mask>, other: Mask) -> PyResult<Mask> {
-        let Some(mask) = mask else { return Ok(other) };
-        if let (Some(parts), Some(others)) = (self.parts(&mask)?, self.parts(&other)?) {
+    /// Zeros where both masks have them; `None` for masks of too many ops.
+    pub fn joined(&self, mask: Option<Mask>, other: Mask) -> PyResult<Option<Mask>> {
+        let Some(mask) = mask else { return Ok(Some(other)) };
+        let depth = self.depth(&mask)?.max(self.depth(&other)?);
+        if let (Some((list, parts)), Some((_, others))) = (self.parts(&mask)?, self.parts(&other)?) {
             for part in others {
                 parts.append(part)?;
             }
-            return Ok(mask);
+            list.set_item(1, depth)?;
+            return Ok(Some(mask));
         }
-        self.combined(Elementwise::LogicalAnd, &mask, &other)
+        if depth >= DEEPEST { Ok(None) } else { self.combined(Elementwise::LogicalAnd, &mask, &other).map(Some) }
+    }
+
+    /// The number of ops that a description goes through.
+    fn depth(&self, zeros: &Zeros<Value>) -> PyResult<usize> {
+        let Zeros::Described(Value::Object(mask)) = zeros else { return Ok(0) };
+        mask.bind(self.py).cast::<PyList>()?.get_item(1)?.extract()
     }
 
     /// The parts of a mask of what structured ops do not reach.
-    fn parts(&self, zeros: &Zeros<Value>) -> PyResult<Option<Bound<'py, PyList>>> {
+    #[allow(clippy::type_complexity, reason = "a list and one of its items")]
+    fn parts(&self, zeros: &Zeros<Value>) -> PyResult<Option<(Bound<'py, PyList>, Bound<'py, PyList>)>> {
         let Zeros::Described(Value::Object(mask)) = zeros else { return Ok(None) };
         let mask = mask.bind(self.py).cast::<PyList>()?;
-        Ok(if mask.get_item(0)?.eq(OUTSIDE)? { Some(mask.get_item(1)?.cast_into()?) } else { None })
+        let is_outside = mask.get_item(0)?.eq(OUTSIDE)?;
+        Ok(if is_outside { Some((mask.clone(), mask.get_item(2)?.cast_into()?)) } else { None })
     }
 
     /// Whether `x[key]` has all elements of `x`, as its key of slices and `None` has no numbers and no bounds.
@@ -212,7 +228,10 @@ impl<'py> PythonHost<'py> {
         let sum = self.add(a, b)?;
         match (zeros, others) {
             (Some(zeros), Some(others)) if !are_opposite(&zeros, &others, self.py) => {
-                Ok(masked(sum, self.joined(Some(zeros), others)?, false))
+                Ok(match self.joined(Some(zeros), others)? {
+                    Some(zeros) => masked(sum, zeros, false),
+                    None => sum,
+                })
             }
             _ => Ok(sum),
         }
@@ -267,14 +286,15 @@ impl<'py> PythonHost<'py> {
         let py = self.py;
         Ok(match zeros {
             Zeros::Described(mask) => mask.object(py),
-            zeros => PyList::new(py, ["if".into_pyobject(py)?.into_any(), self.array(zeros)?])?.into_any(),
+            zeros => ("if", 0, self.array(zeros)?).into_pyobject(py)?.to_list().into_any(),
         })
     }
 
     /// Zeros where one mask has them, or where both have.
     fn combined(&self, op: Elementwise, a: &Zeros<Value>, b: &Zeros<Value>) -> PyResult<Mask> {
         if matches!(a, Zeros::Described(_)) || matches!(b, Zeros::Described(_)) {
-            return described(self.py, op.name(), [self.description(a)?, self.description(b)?]);
+            let (one, other) = (self.depth(a)?, self.depth(b)?);
+            return described(self.py, op.name(), one.max(other) + 1, [self.description(a)?, self.description(b)?]);
         }
         let args = [self.array(a)?, self.array(b)?];
         Ok(Rc::new(Zeros::If(Value::from(record(self.py, Op::Elementwise(op), &args, None)?))))
@@ -292,8 +312,16 @@ impl<'py> PythonHost<'py> {
 /// The kind of a mask of what structured ops do not reach.
 const OUTSIDE: &str = "outside";
 
-fn described<'py>(py: Python<'py>, kind: &str, parts: impl IntoIterator<Item = Object<'py>>) -> PyResult<Mask> {
-    let mask = PyList::new(py, [kind.into_pyobject(py)?.into_any()])?;
+/// The most ops that a description goes through: behind more of them, as in a long loop, a cotangent has plain zeros.
+const DEEPEST: usize = 64;
+
+fn described<'py>(
+    py: Python<'py>,
+    kind: &str,
+    depth: usize,
+    parts: impl IntoIterator<Item = Object<'py>>,
+) -> PyResult<Mask> {
+    let mask = (kind, depth).into_pyobject(py)?.to_list();
     for part in parts {
         mask.append(part)?;
     }

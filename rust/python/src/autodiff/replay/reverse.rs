@@ -126,7 +126,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         let added = scatter::pull_into(entry, &g, &mut value)?;
         let mask = match (added && (is_first || mask.is_some()), mask) {
             (true, mask) => match self.unreached(entry, which, &g, cotangent)? {
-                Some(other) => Some(self.joined(mask, other)?),
+                Some(other) => self.joined(mask, other)?,
                 None => None,
             },
             (false, mask) => mask,
