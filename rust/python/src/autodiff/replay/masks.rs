@@ -169,12 +169,10 @@ impl<'py> PythonHost<'py> {
     pub fn joined(&self, mask: Option<Mask>, other: Mask) -> PyResult<Option<Mask>> {
         let Some(mask) = mask else { return Ok(Some(other)) };
         let depth = self.depth(&mask)?.max(self.depth(&other)?);
-        if let (Some((list, parts)), Some((_, others))) = (self.parts(&mask)?, self.parts(&other)?) {
-            for part in others {
-                parts.append(part)?;
-            }
-            list.set_item(1, depth)?;
-            return Ok(Some(mask));
+        // Other cotangents, and descriptions behind, may share either list.
+        if let (Some(parts), Some(others)) = (self.parts(&mask)?, self.parts(&other)?) {
+            let all: Vec<_> = parts.iter().chain(others.iter()).collect();
+            return described(self.py, OUTSIDE, depth, [PyList::new(self.py, all)?.into_any()]).map(Some);
         }
         if depth >= DEEPEST { Ok(None) } else { self.combined(Elementwise::LogicalAnd, &mask, &other).map(Some) }
     }
@@ -186,12 +184,10 @@ impl<'py> PythonHost<'py> {
     }
 
     /// The parts of a mask of what structured ops do not reach.
-    #[allow(clippy::type_complexity, reason = "a list and one of its items")]
-    fn parts(&self, zeros: &Zeros<Value>) -> PyResult<Option<(Bound<'py, PyList>, Bound<'py, PyList>)>> {
+    fn parts(&self, zeros: &Zeros<Value>) -> PyResult<Option<Bound<'py, PyList>>> {
         let Zeros::Described(Value::Object(mask)) = zeros else { return Ok(None) };
         let mask = mask.bind(self.py).cast::<PyList>()?;
-        let is_outside = mask.get_item(0)?.eq(OUTSIDE)?;
-        Ok(if is_outside { Some((mask.clone(), mask.get_item(2)?.cast_into()?)) } else { None })
+        Ok(if mask.get_item(0)?.eq(OUTSIDE)? { Some(mask.get_item(2)?.cast_into()?) } else { None })
     }
 
     /// Whether `x[key]` has all elements of `x`, as its key of slices and `None` has no numbers and no bounds.
