@@ -2,8 +2,8 @@
 
 A mask is a list of its kind, the number of ops that it goes through, and its parts: ``["if", 0, condition]`` has zeros where a condition
 holds, ``["logical_or", n, mask, mask]`` and ``["logical_and", n, mask, mask]`` where one mask or both have them. ``["outside", n, parts]``
-has zeros where no part reaches. A part is a rule with its arguments behind the cotangent, the shape of the cotangent, and its mask or
-None: it reaches what the rule gives a number other than zero for ones.
+has zeros where no part reaches; ``parts`` nests lists. A part is a rule with its arguments behind the cotangent, the shape of the
+cotangent, and its mask or None: it reaches what the rule gives a number other than zero for ones.
 
 The core describes a mask without computing it, and asks for it only where a rule gives more than zero for zero.
 """
@@ -36,7 +36,8 @@ def masked_zeros(mask: list[Any], g: Array) -> Array:
     return zeros
 
 
-def _outside(parts: Sequence[tuple[Any, ...]], like: Array) -> Array:
+def _outside(nested: list[Any], like: Array) -> Array:
+    parts = _flat(nested)
     if all(rule is _INDEX and mask is None and _is_plain_key(args[0]) for rule, args, _, mask in parts):
         zeros = np.ones(parts[0][1][1], dtype=bool)
         for _, (key, _), _, _ in parts:
@@ -48,6 +49,20 @@ def _outside(parts: Sequence[tuple[Any, ...]], like: Array) -> Array:
         each = unbroadcast(ones, *args) if rule is None else rule(ones, *args)
         reached = each if reached is None else reached + each
     return reached == 0.0
+
+
+def _flat(nested: list[Any]) -> list[tuple[Any, ...]]:
+    """The parts in nested lists, each list once."""
+    parts: list[tuple[Any, ...]] = []
+    lists, seen = [nested], {id(nested)}
+    while lists:
+        for each in lists.pop():
+            if isinstance(each, tuple):
+                parts.append(each)
+            elif id(each) not in seen:
+                seen.add(id(each))
+                lists.append(each)
+    return parts
 
 
 def _is_plain_key(key: Any) -> bool:

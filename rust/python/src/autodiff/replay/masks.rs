@@ -169,10 +169,9 @@ impl<'py> PythonHost<'py> {
     pub fn joined(&self, mask: Option<Mask>, other: Mask) -> PyResult<Option<Mask>> {
         let Some(mask) = mask else { return Ok(Some(other)) };
         let depth = self.depth(&mask)?.max(self.depth(&other)?);
-        // Other cotangents, and descriptions behind, may share either list.
+        // A list of lists: thousands of reads of one array by index are joined one by one.
         if let (Some(parts), Some(others)) = (self.parts(&mask)?, self.parts(&other)?) {
-            let all: Vec<_> = parts.iter().chain(others.iter()).collect();
-            return described(self.py, OUTSIDE, depth, [PyList::new(self.py, all)?.into_any()]).map(Some);
+            return described(self.py, OUTSIDE, depth, [PyList::new(self.py, [parts, others])?.into_any()]).map(Some);
         }
         if depth >= DEEPEST { Ok(None) } else { self.combined(Elementwise::LogicalAnd, &mask, &other).map(Some) }
     }
