@@ -10,7 +10,7 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad.autodiff.inspection import debug_nans, diagram
-from oxigrad.autodiff.rules import cotangents, jvp_rules, symbols, tangents, vjp_rules
+from oxigrad.autodiff.rules import cotangents, jvp_rules, masks, symbols, tangents, vjp_rules
 from oxigrad.ops import backends
 from oxigrad.ops.core import indexed_update, primitives, shapes, standard
 from oxigrad.ops.protocols import array_methods, foreign_calls, foreign_operands, numpy_protocols, variable_methods
@@ -94,6 +94,7 @@ def install() -> None:
         iterate=variable_methods.iterate,
         iterate_reversed=variable_methods.iterate_reversed,
         like_cotangent=tangents.like_cotangent,
+        masked_zeros=masks.masked_zeros,
         matrix_transpose=primitives.matrix_transpose,
         mermaid=diagram.mermaid,
         namespace_module=namespace_module,
@@ -116,4 +117,5 @@ def install() -> None:
         zeros_like=cotangents.zeros_like,
     )
     rows = vjp_rules.rows
-    _core.install(rows(vjp_rules.TABLE), rows(vjp_rules.SQUARES), rows(vjp_rules.TANGENTS), jvp_rules.push)
+    squares, tangents_of = rows(vjp_rules.SQUARES), rows(vjp_rules.TANGENTS)
+    _core.install(rows(vjp_rules.TABLE), squares, tangents_of, rows(masks.TABLE), jvp_rules.push)

@@ -280,6 +280,7 @@ def install(
     rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
     squares: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
     tangents: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
+    masks: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
     push: Callable[..., Any],
 ) -> None: ...
 def install_callbacks(
@@ -314,6 +315,7 @@ def install_callbacks(
     iterate: Callable[[Variable], Iterator[Any]],
     iterate_reversed: Callable[[Variable], Iterator[Any]],
     like_cotangent: Callable[[Any, Sequence[Any]], Any],
+    masked_zeros: Callable[[list[Any], Any], Any],
     matrix_transpose: Callable[[Variable], Any],
     mermaid: Callable[[list[tuple[str, str, list[int]]], int], str],
     namespace_module: Callable[[str | None], ModuleType],

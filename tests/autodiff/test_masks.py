@@ -173,6 +173,138 @@ def test_a_branch_of_another_shape():
         np.testing.assert_allclose(gradient(p), [2 + 8.0, 2.0])
 
 
+MATRIX = np.array([[1.0, 2.0, -1.0], [0.5, -3.0, 2.0], [1.5, 0.25, -2.0]])
+
+# What takes some elements of ``f(x)``, without the first and the last one, between structured ops.
+SELECTIONS: dict[str, Callable[[Any], Any]] = {
+    "slice": lambda y: y[1:-1],
+    "integer": lambda y: y[1] * y[2],
+    "steps": lambda y: y[1:3][::-1],
+    "integers": lambda y: y[np.array([2, 1, 1])],
+    "truth values": lambda y: y[np.array([False, True, True, False])],
+    "two slices": lambda y: y[1:2] * y[2:3],
+    "ellipsis": lambda y: y[None, ..., 1:-1],
+    "take": lambda y: xp.take(y, np.array([1, 2])),
+    "take_along_axis": lambda y: xp.take_along_axis(y, np.array([2, 1]), axis=0),
+    "reshape": lambda y: xp.reshape(y, (2, 2))[0, 1] * xp.reshape(y, (2, 2))[1, 0],
+    "transpose": lambda y: xp.reshape(y, (2, 2)).T[np.array([0, 1]), np.array([1, 0])],
+    "concat": lambda y: xp.concat([y, 2.0 * y])[np.array([1, 2, 5, 6])],
+    "stack": lambda y: xp.stack([y, y * y])[:, 1:3],
+    "pad": lambda y: np.pad(y, 2)[3:5],
+    "roll": lambda y: xp.roll(y, 1)[2:],
+    "flip": lambda y: xp.flip(y)[1:-1],
+    "diff": lambda y: xp.diff(y)[1:2],
+    "repeat": lambda y: xp.repeat(y, 2)[2:6],
+    "broadcast": lambda y: xp.sum((y[:, None] * np.ones((4, 3)))[1:3], axis=1),
+    "partial sums": lambda y: xp.cumulative_sum(y[1:3]),
+    "scatter": lambda y: xp.at(np.zeros(6))[1:3].set(y[1:3]),
+    "sort": lambda y: xp.sort(y[1:3]),
+    "trace": lambda y: xp.linalg.trace(xp.reshape(y[np.array([1, 2, 1, 2])], (2, 2))),
+    "rows of a product": lambda y: (xp.reshape(y[np.array([0, 3, 1, 2])], (2, 2)) @ MATRIX[:2])[1],
+    "columns of a product": lambda y: (MATRIX[:2].T @ xp.reshape(y[np.array([0, 1, 3, 2])], (2, 2)))[:, 1],
+    "rows of a stack of products": lambda y: (
+        (xp.reshape(y[np.array([0, 3, 1, 2])], (2, 1, 2)) * np.ones((2, 3, 2))) @ MATRIX[:2]
+    )[1],
+    "product with a vector": lambda y: (xp.reshape(y[np.array([0, 3, 1, 2])], (2, 2)) @ MATRIX[0, :2])[1:],
+    "largest of rows": lambda y: xp.max(xp.reshape(y[np.array([0, 3, 1, 2])], (2, 2)), axis=1)[1],
+    "inverse of each": lambda y: xp.linalg.inv(
+        xp.reshape(y[np.array([0, 3, 1, 2])], (2, 1, 2)) * np.ones((2, 2, 1)) + 4.0 * np.eye(2)
+    )[1],
+    "where of a slice": lambda y: xp.where(np.array([True, False]), y[1:3], 0.5),
+    "slice of a where": lambda y: xp.where(np.array([False, True, True, False]), y, 0.5)[1:3],
+    "broadcast scalar": lambda y: y[1] * np.arange(3.0),
+}
+
+
+def check_selection(name: str, f: Callable[[Any], Any], asarray: Callable[..., Any]) -> None:
+    """Compares derivatives with those at finite elements in place of the ones that are not selected, which have none."""
+    x, like = asarray(np.array([BAD, 0.25, 0.5, BAD])), asarray(np.array([0.3, 0.25, 0.5, 0.3]))
+    is_selected, ones = np.array([0.0, 1.0, 1.0, 0.0]), asarray(np.ones(4))
+    g = lambda x: xp.sum(SELECTIONS[name](f(x)))  # noqa: E731
+    first = ox.grad(g)
+    second = ox.grad(lambda x: xp.sum(first(x)))
+    with np.errstate(all="ignore"):
+        expected = host(first(like)) * is_selected
+        np.testing.assert_allclose(host(first(x)), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(host(ox.jvp(g, (x,), (ones,))[1]), np.sum(expected), rtol=1e-9)
+        expected = host(second(like)) * is_selected
+        forward = ox.grad(lambda x: ox.jvp(g, (x,), (ones,))[1])
+        for other in (second, lambda x: ox.jvp(first, (x,), (ones,))[1], forward):
+            np.testing.assert_allclose(host(other(x)), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+@pytest.mark.parametrize("of", ["sqrt", "entropy", "zero by zero", "used twice"])
+def test_what_an_op_does_not_select_has_no_derivative(of, name):
+    check_selection(name, FUNCTIONS[of], np.asarray)
+
+
+@pytest.mark.parametrize("name", ["slice", "two slices", "ellipsis", "reshape", "stack", "flip"])
+def test_selections_over_array_libraries(name, arrays):
+    check_selection(name, FUNCTIONS["sqrt"], arrays.asarray)
+
+
+@pytest.mark.parametrize("name", ["slice", "integers", "concat", "rows of a product", "where of a slice"])
+def test_selections_under_transforms_and_recordings(name):
+    g = lambda x: xp.sum(SELECTIONS[name](xp.sqrt(x)))  # noqa: E731
+    points = np.array([[0.0, 0.25, 0.5, 0.0], [0.0, 1.0, 2.0, 3.0]])
+    with np.errstate(all="ignore"):
+        expected = [ox.grad(g)(x) for x in points]
+        assert np.isfinite(expected).all()
+        np.testing.assert_allclose(ox.vmap(ox.grad(g))(points), expected)
+        np.testing.assert_allclose(ox.grad(lambda x: xp.sum(ox.vmap(g)(x)))(points), expected)
+        recorded = ox.record(ox.grad(g))
+        for x, gradient in zip(points, expected, strict=True):
+            np.testing.assert_allclose(recorded(x), gradient, rtol=1e-12)
+            np.testing.assert_allclose(ox.grad(ox.record(g))(x), gradient, rtol=1e-12)
+
+
+def test_elements_of_a_loop():
+    """A mask of many keys: the elements that no key names have no derivative."""
+    x = np.zeros(50)
+    x[10:40] = np.linspace(0.1, 1.0, 30)
+
+    def f(x: Any) -> Any:
+        y = xp.sqrt(x)
+        return sum((y[i] * y[i + 1] for i in range(10, 39)), start=0.0)
+
+    with np.errstate(all="ignore"):
+        gradient = ox.grad(f)(x)
+    assert (gradient[:10] == 0.0).all() and (gradient[40:] == 0.0).all()
+    np.testing.assert_allclose(gradient[10:40], ox.grad(f)(np.maximum(x, 0.05))[10:40])
+
+
+def test_the_determinant_of_each_matrix_has_the_first_derivative():
+    def f(x: Any) -> Any:
+        y = xp.reshape(xp.sqrt(x), (2, 1, 2)) * np.ones((2, 2, 1))
+        return xp.linalg.det(y + 4.0 * np.eye(2))[1]
+
+    with np.errstate(all="ignore"):
+        gradient = ox.grad(f)(np.array([0.0, 0.0, 0.25, 0.5]))
+    np.testing.assert_allclose(gradient, ox.grad(f)(np.array([1.0, 1.0, 0.25, 0.5])))
+
+
+def test_masks_of_long_loops_end():
+    """A description of a mask has a bound: no recursion, and no memory that grows with the loop."""
+
+    def f(x: Any) -> Any:
+        y = xp.sin(x)
+        for _ in range(2000):
+            y = xp.reshape(xp.concat([y[1:], y[:1]]) * 1.0, (3,))
+        return xp.sqrt(xp.sum(y[1:] ** 2.0))
+
+    x = np.array([0.1, 0.2, 0.3])
+    gradient = ox.grad(f)(x)
+    step = lambda e: (f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6  # noqa: E731
+    np.testing.assert_allclose(gradient, [step(e) for e in np.eye(3)], atol=1e-8)
+    assert np.isfinite(ox.hessian(f)(x)).all()
+
+
+def test_an_overflow_that_is_not_selected_has_no_derivative():
+    with np.errstate(all="ignore"):
+        assert ox.grad(lambda x: xp.exp(x)[1])(np.array([1e4, 0.0])).tolist() == [0.0, 1.0]
+
+
 def test_zeros_that_are_computed_stay_visible():
     """A zero cotangent that depends on the value is no mask, and NaN in the data is NaN."""
     x = np.array([0.0, 1.0])

@@ -127,6 +127,8 @@ callbacks! {
     iterate_reversed;
     /// `(cotangent, tangents)`: the tangents, in the structure of the cotangent.
     like_cotangent;
+    /// `(mask, g)`: the mask of a cotangent `g` as an array of truth values, true where it has zeros.
+    masked_zeros;
     /// `(x)`: the transpose of each matrix of a stack.
     matrix_transpose;
     /// `(boxes, left_out)`: the diagram of a tape as Mermaid text.

@@ -1,8 +1,11 @@
 //! Forward replay: propagates tangents from the inputs to the results, by the rules of the reverse replay.
 
+use smallvec::SmallVec;
+
 use super::accumulate::accumulate;
-use super::replay::{Host, PULSE};
+use super::host::{Host, PULSE};
 use super::rule::Rules;
+use super::squares::Smooth;
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::{Elementwise, Op};
 use crate::scalar::{Precision, Scalar};
@@ -11,6 +14,9 @@ use crate::scalar::{Precision, Scalar};
 const UNREAD: Id = 0;
 /// Marks a target, whose tangent is kept to the end.
 const TARGET: Id = Id::MAX;
+
+/// An entry, and where it is a modulus that another entry squares, the entries that multiply the square.
+type Pushed<'t, V, A> = (View<'t, V, A>, Option<SmallVec<[Id; 2]>>);
 
 impl<V: Value, A> Tape<V, A> {
     /// Replays the entries forwards from the seeds; returns the tangents of `targets`, absent if they depend on no
@@ -27,7 +33,7 @@ impl<V: Value, A> Tape<V, A> {
         host: &mut H,
     ) -> Result<Vec<H::Flow>, H::Error> {
         let seeded: Vec<Id> = seeds.iter().map(|(id, _)| *id).filter(|id| self.origin(*id) != Origin::Input).collect();
-        let last = self.last_readers(targets, &seeded, host);
+        let last = self.last_readers(targets, &seeded, host)?;
         let mut tangents: Vec<H::Flow> = Vec::new();
         tangents.resize_with(self.len(), H::Flow::absent);
         for (id, seed) in seeds {
@@ -37,13 +43,15 @@ impl<V: Value, A> Tape<V, A> {
             if id % PULSE == 0 {
                 host.pulse()?;
             }
-            let (Origin::Op(op), true) = (self.entries[id].origin, last[id] != UNREAD) else { continue };
-            let (view, is_square) = self.pushed(op, index(id), &seeded, host);
-            let pushed = if is_square {
-                host.with_squares(|host| push(&view, &tangents, host))
-            } else {
-                push(&view, &tangents, host)
-            }?;
+            let (Origin::Op(_), true) = (self.entries[id].origin, last[id] != UNREAD) else { continue };
+            let (view, factors) = self.pushed(index(id), &seeded, host)?;
+            let pushed = match factors {
+                Some(factors) => {
+                    let pushed = host.with_squares(|host| push(&view, &tangents, host))?;
+                    self.push_factors(&factors, pushed, host)?
+                }
+                None => push(&view, &tangents, host)?,
+            };
             for arg in view.args {
                 if last[*arg as usize] == index(id) {
                     tangents[*arg as usize] = H::Flow::absent();
@@ -56,29 +64,34 @@ impl<V: Value, A> Tape<V, A> {
         Ok(targets.iter().map(|id| std::mem::replace(&mut tangents[*id as usize], H::Flow::absent())).collect())
     }
 
-    /// The entry that tangents are pushed through, and whether to its square: the modulus that an entry squares, or the
-    /// entry itself.
-    fn pushed<H: Host<V, A>>(&self, op: Op, id: Id, seeded: &[Id], host: &H) -> (View<'_, V, A>, bool) {
+    /// The entry that tangents are pushed through: the modulus that an entry squares, with the entries that multiply it, the entry
+    /// as a function of what is behind the modulus, or the entry itself.
+    fn pushed<H: Host<V, A>>(&self, id: Id, seeded: &[Id], host: &H) -> Result<Pushed<'_, V, A>, H::Error> {
         let view = self.view(id);
-        self.squared_modulus(op, view.args, seeded, host).map_or((view, false), |modulus| (self.view(modulus), true))
+        let smooth = if self.has_moduli { self.smooth(&view, seeded, host)? } else { None };
+        Ok(match smooth {
+            Some(Smooth::Square(modulus, factors)) => (modulus, Some(factors)),
+            Some(Smooth::Even(even)) => (even, None),
+            None => (view, None),
+        })
     }
 
     /// For each entry, the last one that reads it on the way to a target.
-    fn last_readers<H: Host<V, A>>(&self, targets: &[Id], seeded: &[Id], host: &H) -> Vec<Id> {
+    fn last_readers<H: Host<V, A>>(&self, targets: &[Id], seeded: &[Id], host: &H) -> Result<Vec<Id>, H::Error> {
         let top = targets.iter().map(|id| *id as usize + 1).max().unwrap_or(0);
         let mut last = vec![UNREAD; top];
         for id in targets {
             last[*id as usize] = TARGET;
         }
         for id in (0..top).rev() {
-            if let (Origin::Op(op), true) = (self.entries[id].origin, last[id] != UNREAD) {
-                for arg in self.pushed(op, index(id), seeded, host).0.args {
+            if let (Origin::Op(_), true) = (self.entries[id].origin, last[id] != UNREAD) {
+                for arg in self.pushed(index(id), seeded, host)?.0.args {
                     let reader = &mut last[*arg as usize];
                     *reader = if *reader == UNREAD { index(id) } else { *reader };
                 }
             }
         }
-        last
+        Ok(last)
     }
 }
 

@@ -253,13 +253,13 @@ impl<H: Arrays> Fusion<H> {
         cotangent: &Cotangent<H::Value>,
         zeros: &Zeros<H::Value>,
     ) -> Result<Option<Cotangent<H::Value>>, H::Error> {
+        let (Zeros::If(first) | Zeros::Unless(first) | Zeros::Less(first, _)) = zeros else { return Ok(None) };
         let Some(g) = self.begin(host, cotangent)? else { return Ok(None) };
-        let (Zeros::If(first) | Zeros::Unless(first) | Zeros::Less(first, _)) = zeros;
         let Some(mut condition) = self.operand(host, first)? else { return Ok(None) };
         let zero = self.push(Node::Constant(0.0));
         let (mut one, mut other) = (zero, g);
         match zeros {
-            Zeros::If(_) => {}
+            Zeros::If(_) | Zeros::Described(_) => {}
             Zeros::Unless(_) => (one, other) = (g, zero),
             Zeros::Less(_, second) => {
                 let Some(second) = self.operand(host, second)? else { return Ok(None) };

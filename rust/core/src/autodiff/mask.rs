@@ -1,7 +1,9 @@
-//! Masks of cotangents: a rule that selects one of its arguments, such as that of `where`, gives the others zero.
+//! Masks of cotangents: a rule that selects one of its arguments, such as that of `where`, or some elements, as that of an index,
+//! gives the others zero.
 //!
-//! These zeros stay zero through the rules behind, also where the derivative is infinite: forwards, the tangent of what was not
-//! selected is dropped. A zero that a rule computes is no such zero, as its own derivative need not be zero.
+//! These zeros travel with the cotangent and stay zero through the rules behind, also where the derivative is infinite: forwards,
+//! the tangent of what was not selected is dropped. A zero that a rule computes is no such zero, as its own derivative need not
+//! be zero.
 
 use super::tape::{Value, View};
 use crate::op::{Elementwise, Op};
@@ -15,6 +17,8 @@ pub enum Zeros<V> {
     Unless(V),
     /// Zeros where the first value is less than the second.
     Less(V, V),
+    /// Zeros that the host describes, and computes only where they are needed.
+    Described(V),
 }
 
 /// The conditions under which an elementwise op selects another argument than this: the positions of the smaller and of the

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use super::accumulate::accumulate;
+use super::host::{PULSE, pull_one};
 use super::mask::{is_selection, is_unselected};
-use super::rule::Rules;
-use super::tape::{Id, Origin, Tape, Value, View, index};
+use super::squares::Smooth;
+use super::tape::{Id, Origin, Tape, Value, index};
 use crate::op::Op;
+
+pub use super::host::Host;
 
 impl<V: Value, A> Tape<V, A> {
     /// Replays the entries in reverse from the seeds, and sums the cotangents of an entry with several uses.
@@ -85,10 +88,16 @@ impl<V: Value, A> Tape<V, A> {
         asked_for_ops: &[Id],
         host: &mut H,
     ) -> Result<(), H::Error> {
-        let view = self.view(id);
+        let mut view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
-        if let Some(modulus) = self.squared_modulus(op, view.args, asked_for_ops, host) {
-            return host.with_squares(|host| Self::pull_square(&self.view(modulus), cotangent, sums, host));
+        if self.has_moduli {
+            match self.smooth(&view, asked_for_ops, host)? {
+                Some(Smooth::Square(modulus, factors)) => {
+                    return self.pull_square(&modulus, &factors, cotangent, sums, host);
+                }
+                Some(Smooth::Even(even)) => view = even,
+                None => {}
+            }
         }
         if matches!(op, Op::Structured(_))
             && let Some(pulled) = host.pull_together(&view, cotangent)?
@@ -103,18 +112,12 @@ impl<V: Value, A> Tape<V, A> {
             if !view.is_active(which) || selects && is_unselected(op, which, &view) {
                 continue;
             }
-            let pulled = match (op, cotangent.scalar()) {
-                (Op::Elementwise(op), Some(g)) => match host.rules().pull(op, which, g, &view) {
-                    Some(scalar) => H::Flow::from_scalar(scalar),
-                    None => host.pullback(&view, which, cotangent)?,
-                },
-                (Op::Structured(_), _)
-                    if host.pull_into(&view, which, cotangent, &mut sums[view.args[which] as usize])? =>
-                {
-                    continue;
-                }
-                _ => host.pullback(&view, which, cotangent)?,
-            };
+            if matches!(op, Op::Structured(_))
+                && host.pull_into(&view, which, cotangent, &mut sums[view.args[which] as usize])?
+            {
+                continue;
+            }
+            let pulled = pull_one(host, &view, which, cotangent)?;
             if !pulled.is_absent() {
                 accumulate(&mut sums[view.args[which] as usize], pulled, |a, b| host.add(a, b))?;
             }
@@ -123,114 +126,11 @@ impl<V: Value, A> Tape<V, A> {
     }
 }
 
-/// The number of entries replayed between two calls of [`Host::pulse`].
-pub(super) const PULSE: usize = 1 << 16;
-
-/// The host of the values, which computes all parts of a replay that the core does not.
-pub trait Host<V, A> {
-    /// The error of an operation on values.
-    type Error;
-    /// A cotangent in a reverse replay, or a tangent in a forward replay.
-    type Flow: Value;
-
-    /// The derivative rules of the elementwise ops, traced.
-    fn rules(&self) -> &Rules;
-
-    /// Whether the op is a modulus, whose square has a rule of its own.
-    fn is_modulus(&self, _op: Op) -> bool {
-        false
-    }
-
-    /// Calls `f` with the rules of squares in use, in place of those of moduli.
-    fn with_squares<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
-        f(self)
-    }
-
-    /// The cotangent of the `which`-th argument, unbroadcast to its shape; absent if the derivative is zero.
-    ///
-    /// # Errors
-    /// An error if there is no derivative, or its computation fails.
-    fn pullback(
-        &mut self,
-        entry: &View<'_, V, A>,
-        which: usize,
-        cotangent: &Self::Flow,
-    ) -> Result<Self::Flow, Self::Error>;
-
-    /// Adds the cotangent of the `which`-th argument to `sum`, which is absent or the sum of earlier terms, and returns
-    /// true; returns false, with `sum` unchanged in value, where [`Host::pullback`] is to be called instead.
-    ///
-    /// For ops whose cotangent is zero in most places, such as that of a slice: the host adds to the rest only.
-    ///
-    /// # Errors
-    /// An error if the computation fails.
-    fn pull_into(
-        &mut self,
-        _entry: &View<'_, V, A>,
-        _which: usize,
-        _cotangent: &Self::Flow,
-        _sum: &mut Self::Flow,
-    ) -> Result<bool, Self::Error> {
-        Ok(false)
-    }
-
-    /// The cotangents of all arguments of an op whose rule gives them together; none for any other op.
-    ///
-    /// # Errors
-    /// An error if the computation fails.
-    fn pull_together(
-        &mut self,
-        entry: &View<'_, V, A>,
-        cotangent: &Self::Flow,
-    ) -> Result<Option<Vec<Self::Flow>>, Self::Error>;
-
-    /// The tangent of the result, given those of the arguments, at least one of which is present; absent if it is zero.
-    ///
-    /// # Errors
-    /// An error if there is no derivative, or its computation fails.
-    fn pushforward(&mut self, entry: &View<'_, V, A>, tangents: &[&Self::Flow]) -> Result<Self::Flow, Self::Error>;
-
-    /// The sum of two cotangents, or tangents, of one entry.
-    ///
-    /// # Errors
-    /// An error if the values cannot be added.
-    fn add(&mut self, a: Self::Flow, b: Self::Flow) -> Result<Self::Flow, Self::Error>;
-
-    /// Whether `take` is to be called.
-    fn takes(&self) -> bool {
-        false
-    }
-
-    /// Takes the cotangent of the `which`-th input of a replay, which is final: nothing that is still to be computed reads
-    /// the value of the input, but for deferred cotangents. Returns absent, or the cotangent where it is not taken.
-    ///
-    /// # Errors
-    /// An error stops the replay.
-    fn take(&mut self, _which: usize, cotangent: Self::Flow) -> Result<Self::Flow, Self::Error> {
-        Ok(cotangent)
-    }
-
-    /// Takes a value that the replay no longer needs: it may be dropped, or its memory reused.
-    fn retire(&mut self, value: V) {
-        drop(value);
-    }
-
-    /// Takes a cotangent that is no longer needed: it may be dropped, or its memory reused.
-    fn spend(&mut self, cotangent: Self::Flow) {
-        drop(cotangent);
-    }
-
-    /// Called at regular intervals, so that a long replay can be interrupted.
-    ///
-    /// # Errors
-    /// An error stops the replay.
-    fn pulse(&mut self) -> Result<(), Self::Error>;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autodiff::rule::{Rule, Source};
+    use crate::autodiff::rule::{Rule, Rules, Source};
+    use crate::autodiff::tape::View;
     use crate::kernel::Node;
     use crate::op::Elementwise;
 

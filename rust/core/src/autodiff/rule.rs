@@ -64,6 +64,12 @@ impl Needs {
         self.shape |= other.shape;
     }
 
+    /// Whether any value is needed.
+    #[must_use]
+    pub fn reads_values(self) -> bool {
+        self.result || self.all_args || self.args != 0
+    }
+
     /// Whether the value of the `which`-th argument is needed.
     pub fn reads(self, which: usize) -> bool {
         let bit = || u32::try_from(which).ok().and_then(|which| self.args.checked_shr(which));

@@ -1,71 +1,152 @@
-//! Squares of moduli, which have rules of their own: the modulus has no second derivative at zero, but its square has.
+//! Squares of moduli, which have rules of their own: the modulus has no second derivative at zero, but its square has. So have even
+//! functions of the absolute value of a real number, which are functions of the number.
+
+use smallvec::SmallVec;
 
 use super::accumulate::accumulate;
-use super::replay::Host;
-use super::tape::{Id, Origin, Tape, Value, View};
+use super::host::{Host, pull_one};
+use super::tape::{Id, Origin, Tape, Value, View, is_modulus};
 use crate::op::{Elementwise, Op, Structured};
 
+/// The most entries on the way to a modulus that multiply by a number: more are not looked through, so that a long chain of them is
+/// replayed in linear time.
+const MOST_FACTORS: usize = 4;
+
+/// A smooth function of a modulus, whose cotangents skip the entry of the modulus.
+pub(super) enum Smooth<'t, V, A> {
+    /// The square of a modulus, times numbers: the modulus, and the entries that multiply by a number.
+    Square(View<'t, V, A>, SmallVec<[Id; 2]>),
+    /// An even function of an absolute value, as a function of the real number.
+    Even(View<'t, V, A>),
+}
+
 impl<V: Value, A> Tape<V, A> {
-    /// The entry behind the kinks of an entry.
-    fn behind_kinks(&self, id: Id) -> Id {
+    /// The modulus that an entry is a multiple of, by numbers; `None` where the derivative by an entry on the way is asked for.
+    fn modulus_behind(&self, id: Id, apart: &[Id], factors: &mut SmallVec<[Id; 2]>) -> Option<Id> {
         let mut id = id;
-        while self.origin(id) == Origin::Op(Op::Structured(Structured::Kink)) {
-            id = self.view(id).args[0];
-        }
-        id
-    }
-
-    /// Whether an entry is the square of its first argument: by `square`, a product with itself or a power of 2.
-    fn is_square(&self, op: Op, args: &[Id]) -> bool {
-        match (op, args) {
-            (Op::Elementwise(Elementwise::Square), [_]) => true,
-            (Op::Elementwise(Elementwise::Multiply), [a, b]) => a == b || self.are_equal(*a, *b),
-            (Op::Elementwise(Elementwise::Pow), [_, b]) => {
-                self.origin(*b) == Origin::Constant && self.values[*b as usize].number() == Some(2.0)
+        loop {
+            let Origin::Op(op) = self.origin(id) else { return None };
+            if apart.contains(&id) {
+                return None;
             }
-            _ => false,
+            let args = self.view(id).args;
+            let which = match op {
+                op if is_modulus(op) => return Some(id),
+                Op::Structured(Structured::Kink) => 0,
+                op if factors.len() < MOST_FACTORS => {
+                    let which = self.factor(op, args)?;
+                    factors.push(id);
+                    which
+                }
+                _ => return None,
+            };
+            id = args[which];
         }
     }
 
-    /// Whether two entries are the same elementwise op on the same arguments.
-    fn are_equal(&self, a: Id, b: Id) -> bool {
-        let origin = self.origin(a);
-        let is_same_op = origin == self.origin(b) && matches!(origin, Origin::Op(Op::Elementwise(_)));
-        is_same_op && self.view(a).args == self.view(b).args
-    }
-
-    /// The modulus whose square an entry is, if the square has a rule of its own; `None` where the derivative of the
-    /// modulus, or of a kink of it, is needed by itself: it is among `apart`.
-    pub(super) fn squared_modulus<H: Host<V, A>>(&self, op: Op, args: &[Id], apart: &[Id], host: &H) -> Option<Id> {
-        if !matches!(op, Op::Elementwise(Elementwise::Square | Elementwise::Multiply | Elementwise::Pow)) {
-            return None;
+    /// The position of the argument that an entry multiplies by a number.
+    fn factor(&self, op: Op, args: &[Id]) -> Option<usize> {
+        let is_number = |id: Id| self.origin(id) == Origin::Constant && self.values[id as usize].scalar().is_some();
+        match (op, args) {
+            (Op::Elementwise(Elementwise::Negative), _) => Some(0),
+            (Op::Elementwise(Elementwise::Multiply | Elementwise::Divide), [_, b]) if is_number(*b) => Some(0),
+            (Op::Elementwise(Elementwise::Multiply), [a, _]) if is_number(*a) => Some(1),
+            _ => None,
         }
-        let modulus = self.behind_kinks(*args.first()?);
-        let Origin::Op(of) = self.origin(modulus) else { return None };
-        let is_apart = || args.iter().chain([&modulus]).any(|id| apart.contains(id));
-        (host.is_modulus(of) && self.is_square(op, args) && !is_apart()).then_some(modulus)
     }
 
-    /// The square of a modulus is smooth where the modulus is zero: its cotangents skip the entry of the modulus.
+    /// Whether two moduli are one op with the same attributes on the same arguments.
+    fn are_equal<H: Host<V, A>>(&self, a: Id, b: Id, host: &H) -> Result<bool, H::Error> {
+        let (one, other) = (self.view(a), self.view(b));
+        let is_same = one.origin == other.origin && one.args == other.args;
+        Ok(a == b || is_same && host.are_equal(one.attributes, other.attributes)?)
+    }
+
+    /// The smooth function of a modulus that an entry is; `None` for any other entry, and where the derivative by the modulus, or by
+    /// a multiple of it, is needed by itself: it is among `apart`.
+    pub(super) fn smooth<H: Host<V, A>>(
+        &self,
+        view: &View<'_, V, A>,
+        apart: &[Id],
+        host: &H,
+    ) -> Result<Option<Smooth<'_, V, A>>, H::Error> {
+        use Elementwise as E;
+        let Origin::Op(Op::Elementwise(op)) = view.origin else { return Ok(None) };
+        let mut factors = SmallVec::new();
+        match (op, view.args) {
+            (E::Cos | E::Cosh, [a]) => {
+                let Some(modulus) = self.modulus_behind(*a, apart, &mut factors) else { return Ok(None) };
+                let behind = self.view(modulus);
+                let is_even = behind.origin == Origin::Op(Op::Elementwise(E::Abs)) && factors.is_empty();
+                Ok((is_even && host.is_real(behind.arg(0))?)
+                    .then(|| Smooth::Even(self.view(view.id).with_args(behind.args))))
+            }
+            (E::Pow, [_, b])
+                if self.origin(*b) != Origin::Constant || self.values[*b as usize].number() != Some(2.0) =>
+            {
+                Ok(None)
+            }
+            (E::Square, [a]) | (E::Pow, [a, _]) => {
+                let Some(modulus) = self.modulus_behind(*a, apart, &mut factors) else { return Ok(None) };
+                factors.extend(factors.clone());
+                Ok(Some(Smooth::Square(self.view(modulus), factors)))
+            }
+            (E::Multiply, [a, b]) => {
+                let Some(one) = self.modulus_behind(*a, apart, &mut factors) else { return Ok(None) };
+                let Some(other) = self.modulus_behind(*b, apart, &mut factors) else { return Ok(None) };
+                Ok(self.are_equal(one, other, host)?.then(|| Smooth::Square(self.view(one), factors)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The cotangents of the arguments of a modulus, for that of its square times numbers.
     pub(super) fn pull_square<H: Host<V, A>>(
+        &self,
         modulus: &View<'_, V, A>,
+        factors: &[Id],
         cotangent: &H::Flow,
         sums: &mut [H::Flow],
         host: &mut H,
     ) -> Result<(), H::Error> {
-        for which in (0..modulus.args.len()).filter(|which| modulus.is_active(*which)) {
-            let scalar = match (modulus.origin, cotangent.scalar()) {
-                (Origin::Op(Op::Elementwise(op)), Some(g)) => host.rules().pull(op, which, g, modulus),
-                _ => None,
-            };
-            let pulled = match scalar {
-                Some(scalar) => H::Flow::from_scalar(scalar),
-                None => host.pullback(modulus, which, cotangent)?,
-            };
-            if !pulled.is_absent() {
-                accumulate(&mut sums[modulus.args[which] as usize], pulled, |a, b| host.add(a, b))?;
-            }
+        let mut multiple = None;
+        for id in factors {
+            let view = self.view(*id);
+            let Some(which) = (0..view.args.len()).find(|which| view.is_active(*which)) else { continue };
+            multiple = Some(pull_one(host, &view, which, multiple.as_ref().unwrap_or(cotangent))?);
         }
-        Ok(())
+        let cotangent = multiple.as_ref().unwrap_or(cotangent);
+        host.with_squares(|host| {
+            for which in (0..modulus.args.len()).filter(|which| modulus.is_active(*which)) {
+                let pulled = pull_one(host, modulus, which, cotangent)?;
+                if !pulled.is_absent() {
+                    accumulate(&mut sums[modulus.args[which] as usize], pulled, |a, b| host.add(a, b))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The tangent of the square of a modulus times numbers, from that of the square.
+    pub(super) fn push_factors<H: Host<V, A>>(
+        &self,
+        factors: &[Id],
+        pushed: H::Flow,
+        host: &mut H,
+    ) -> Result<H::Flow, H::Error> {
+        let mut tangent = pushed;
+        for id in factors {
+            if tangent.is_absent() {
+                break;
+            }
+            let (view, nothing) = (self.view(*id), H::Flow::absent());
+            let multiple = {
+                let read = |which| if view.is_active(which) { &tangent } else { &nothing };
+                let read: SmallVec<[&H::Flow; 2]> = (0..view.args.len()).map(read).collect();
+                host.pushforward(&view, &read)?
+            };
+            tangent = multiple;
+        }
+        Ok(tangent)
     }
 }

@@ -3,7 +3,7 @@
 //! An entry with a value is concrete, an entry without one is a symbol. Entries refer to each other by index into flat
 //! arrays, so that recording, replaying and dropping ten million of them is a loop and never recursion.
 
-use crate::op::Op;
+use crate::op::{Elementwise, Op, Structured};
 use crate::scalar::Scalar;
 
 /// The index of an entry on its tape.
@@ -79,11 +79,14 @@ pub struct Tape<V, A> {
     pub(super) values: Vec<V>,
     args: Vec<Id>,
     attributes: Vec<A>,
+    /// Whether an entry is a modulus: see [`super::squares`].
+    pub(super) has_moduli: bool,
 }
 
 impl<V, A> Default for Tape<V, A> {
     fn default() -> Self {
-        Self { entries: Vec::new(), values: Vec::new(), args: Vec::new(), attributes: Vec::new() }
+        let (entries, values, args, attributes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { entries, values, args, attributes, has_moduli: false }
     }
 }
 
@@ -118,6 +121,11 @@ impl<'t, V: Value, A> View<'t, V, A> {
     #[must_use]
     pub fn is_active(&self, which: usize) -> bool {
         self.tape.origin(self.args[which]) != Origin::Constant
+    }
+
+    /// The entry with other arguments.
+    pub(super) const fn with_args(self, args: &'t [Id]) -> Self {
+        Self { args, ..self }
     }
 
     /// Whether the `which`-th argument is a watched input.
@@ -186,6 +194,7 @@ impl<V: Value, A> Tape<V, A> {
             self.attributes.push(attributes);
             index(self.attributes.len() - 1)
         });
+        self.has_moduli |= is_modulus(op);
         let id = self.append(Origin::Op(op), kept, attributes);
         self.args.extend_from_slice(args);
         id
@@ -229,6 +238,13 @@ impl<V: Value, A> Tape<V, A> {
     pub fn keeps(&self, id: Id) -> bool {
         !self.values[id as usize].is_absent()
     }
+}
+
+/// Whether an op is a modulus, whose square has a rule.
+#[must_use]
+pub const fn is_modulus(op: Op) -> bool {
+    use Elementwise as E;
+    matches!(op, Op::Elementwise(E::Abs | E::Hypot | E::RootOrZero | E::Sqrt) | Op::Structured(Structured::VectorNorm))
 }
 
 pub(super) fn index(position: usize) -> Id {

@@ -1,7 +1,7 @@
 //! The table of derivative rules, registered by the Python layer, and the values that enter and leave a replay.
 
 use oxigrad_core::autodiff::rule::{self, Needs, Rules};
-use oxigrad_core::autodiff::tape::{self, Origin};
+use oxigrad_core::autodiff::tape::{self, Origin, is_modulus};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
@@ -129,11 +129,13 @@ pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
     pub rules: Rules,
-    /// The rows and the rules of squares of moduli: see [`Host::is_modulus`](oxigrad_core::autodiff::replay::Host).
+    /// The rows and the rules of squares of moduli: see [`is_modulus`].
     squares: Vec<Vec<Row>>,
     pub square_rules: Rules,
     /// The rows of elementwise ops for tangents, where these differ.
     tangents: Vec<Vec<Row>>,
+    /// The rows of structured ops for masks: which elements a cotangent reaches.
+    masks: Vec<Vec<Row>>,
     /// Pushes tangents through a structured op; `NotImplemented` if the reverse rule must be used.
     pub push: Py<PyAny>,
 }
@@ -146,11 +148,6 @@ pub fn registry(py: Python<'_>) -> PyResult<&Registry> {
 }
 
 impl Registry {
-    /// Whether the square of the op has a rule.
-    pub fn is_modulus(&self, op: Op) -> bool {
-        !self.squares[op.index()].is_empty()
-    }
-
     /// The rule of the `which`-th argument, of the op or of its square.
     pub fn row_of(&self, op: Op, which: usize, is_square: bool) -> &Row {
         if is_square { self.squares[op.index()].get(which).unwrap_or(&self.unstated) } else { self.row(op, which) }
@@ -161,6 +158,14 @@ impl Registry {
         match self.tangents[op.index()].get(which) {
             Some(row) if !is_square => row,
             _ => self.row_of(op, which, is_square),
+        }
+    }
+
+    /// The rule of the `which`-th argument for masks.
+    pub fn mask_row(&self, op: Op, which: usize) -> Option<&Derivative> {
+        match self.masks[op.index()].get(if op.arity().is_none() { 0 } else { which }) {
+            Some(Row::Rule(derivative)) => Some(derivative),
+            _ => None,
         }
     }
 
@@ -226,22 +231,27 @@ pub enum Statement<'py> {
     Rule(Option<(Object<'py>, Vec<String>)>),
 }
 
-/// Registers the derivative rules, those of squares of moduli, those that differ for tangents, and the function that
-/// pushes tangents through structured ops. The rules of elementwise ops are traced into programs.
+/// Registers the derivative rules, those of squares of moduli, those that differ for tangents, those of masks, and the function
+/// that pushes tangents through structured ops. The rules of elementwise ops are traced into programs.
 #[pyfunction]
 pub fn install(
     py: Python<'_>,
     rows: Vec<Stated<'_>>,
     squares: Vec<Stated<'_>>,
     tangents: Vec<Stated<'_>>,
+    masks: Vec<Stated<'_>>,
     push: Py<PyAny>,
 ) -> PyResult<()> {
     let (rows, rules) = table(py, rows)?;
     let (squares, square_rules) = table(py, squares)?;
+    if let Some(op) = Op::all().find(|op| is_modulus(*op) == squares[op.index()].is_empty()) {
+        return Err(PyValueError::new_err(format!("{}: only moduli have rules of squares", op.name())));
+    }
     let (tangents, _) = table(py, tangents)?;
+    let (masks, _) = table(py, masks)?;
     let unstated = Row::Missing("this argument: no derivative rule is registered".into());
     REGISTRY
-        .set(py, Registry { rows, unstated, rules, squares, square_rules, tangents, push })
+        .set(py, Registry { rows, unstated, rules, squares, square_rules, tangents, masks, push })
         .map_err(|_| PyValueError::new_err("the rules are registered already"))
 }
 

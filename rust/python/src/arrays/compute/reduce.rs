@@ -4,6 +4,7 @@
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::Reduction;
 use oxigrad_core::array::sum;
+use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::Structured;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -12,7 +13,8 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::numpy_functions::{Extents, integers};
-use crate::arrays::memory::contiguous::{Contiguous, scalar};
+use crate::arrays::memory::contiguous::{Contiguous, scalar, scalar_of};
+use crate::arrays::value::Value;
 use crate::prelude::*;
 use crate::threads::{isa, shared};
 
@@ -50,6 +52,19 @@ pub fn sum_to<'py>(array: &Object<'py>, shape: &Object<'py>, dtype: &Object<'py>
     }
     let plan = Reduction::unbroadcast(given.shape.extents(), &shape);
     plan.map_or(Ok(None), |plan| run(array.py(), &given, &plan, false))
+}
+
+/// Whether all elements of a NumPy array, or a number, are finite, by their sum; false also where that overflows, and for any other
+/// value.
+pub fn is_finite(py: Python<'_>, value: &Value) -> PyResult<bool> {
+    if let Some(scalar) = value.scalar() {
+        return Ok(scalar.number.is_finite());
+    }
+    let array = value.object(py);
+    let Some(given) = Contiguous::of(&array) else { return Ok(false) };
+    let Some(plan) = Reduction::over(given.shape.extents(), None, false) else { return Ok(false) };
+    let sum = run(py, &given, &plan, false)?;
+    Ok(sum.and_then(|sum| scalar_of(&sum)).is_some_and(|sum| sum.number.is_finite()))
 }
 
 /// The axes of an argument `axis`; `None` if it is invalid, for which the library raises an error.

@@ -1,8 +1,11 @@
 //! Deferred cotangents over NumPy arrays: see [`oxigrad_core::autodiff::fusion`].
 
+use std::rc::Rc;
+
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::view::ArrayView;
-use oxigrad_core::autodiff::fusion::{self, Arrays};
+use oxigrad_core::autodiff::fusion::{self, Arrays, Masked};
+use oxigrad_core::autodiff::mask::Zeros;
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Kernel;
 
@@ -23,6 +26,14 @@ pub type Fusion<'py> = fusion::Fusion<NumpyArrays<'py>>;
 /// The cotangent of a Python object.
 pub fn known(object: &Object<'_>) -> Cotangent {
     Cotangent::Known(Value::new(object))
+}
+
+/// The zeros of a cotangent, by structure.
+pub type Mask = Rc<Zeros<Value>>;
+
+/// A cotangent with its mask; `is_pending` says that the zeros are still to be written.
+pub fn masked(cotangent: Cotangent, zeros: Mask, is_pending: bool) -> Cotangent {
+    Cotangent::Masked(Box::new(Masked { cotangent, zeros, is_pending }))
 }
 
 /// The host of fused programs over NumPy arrays.

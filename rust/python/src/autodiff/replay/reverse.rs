@@ -3,9 +3,6 @@
 //! Rules of numbers run in the core. Rules run on NumPy arrays without Python, elementwise ones as kernels, those of
 //! structured ops as in [`traced`]; everything else calls the Python rule.
 
-use std::rc::Rc;
-
-use oxigrad_core::autodiff::mask::Zeros;
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
 use oxigrad_core::autodiff::tape::{Id, Origin, Value as _};
@@ -24,14 +21,12 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
 use crate::autodiff::replay::fit::unbroadcast;
-use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
+use crate::autodiff::replay::fusion::{Cotangent, Fusion, Mask, NumpyArrays, known, masked};
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
-
-pub type Mask = Rc<Zeros<Value>>;
 
 /// The zeros of the cotangent that a rule gives, before it is unbroadcast.
 pub enum PulledZeros {
@@ -79,8 +74,15 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         self.rules_in_use()
     }
 
-    fn is_modulus(&self, op: Op) -> bool {
-        self.registry.is_modulus(op)
+    fn are_equal(&self, a: Option<&Attributes>, b: Option<&Attributes>) -> PyResult<bool> {
+        match (a.and_then(|each| each.named.as_ref()), b.and_then(|each| each.named.as_ref())) {
+            (Some(a), Some(b)) => a.bind(self.py).eq(b),
+            (a, b) => Ok(a.is_none() && b.is_none()),
+        }
+    }
+
+    fn is_real(&self, value: &Value) -> PyResult<bool> {
+        Ok(value.is_scalar() || !callbacks::is_complex(self.py, (value.object(self.py),))?.is_truthy()?)
     }
 
     fn with_squares<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
@@ -97,6 +99,9 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
+        if matches!(op, Op::Structured(op) if op != Structured::Kink) {
+            return self.pull_structured(derivative, entry, which, cotangent);
+        }
         match self.pulled_zeros(entry, which, cotangent)? {
             PulledZeros::None => self.pull(derivative, entry, which, cotangent),
             PulledZeros::All => Ok(Cotangent::absent()),
@@ -111,17 +116,26 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         cotangent: &Cotangent,
         sum: &mut Cotangent,
     ) -> PyResult<bool> {
-        if which != 0
-            || entry.origin != Origin::Op(Op::Structured(Structured::Index))
-            || self.masks_index(entry, cotangent)?
-        {
+        if which != 0 || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
             return Ok(false);
         }
         let g = self.resolve(cotangent)?.into_object(self.py);
-        let mut value = self.resolve_owned(std::mem::replace(sum, Cotangent::absent()))?;
-        let added = scatter::pull_into(entry, &g, &mut value);
-        *sum = Cotangent::Known(value);
-        added
+        let (before, mask) = self.unmasked(std::mem::replace(sum, Cotangent::absent()))?;
+        let is_first = before.is_absent();
+        let mut value = self.resolve_owned(before)?;
+        let added = scatter::pull_into(entry, &g, &mut value)?;
+        let mask = match (added && (is_first || mask.is_some()), mask) {
+            (true, mask) => match self.unreached(entry, which, &g, cotangent)? {
+                Some(other) => self.joined(mask, other)?,
+                None => None,
+            },
+            (false, mask) => mask,
+        };
+        *sum = match mask {
+            Some(mask) => masked(Cotangent::Known(value), mask, false),
+            None => Cotangent::Known(value),
+        };
+        Ok(added)
     }
 
     fn pull_together(&mut self, entry: &Entry<'_>, cotangent: &Cotangent) -> PyResult<Option<Vec<Cotangent>>> {
@@ -203,7 +217,8 @@ impl<'py> PythonHost<'py> {
     }
 
     /// As [`PythonHost::resolve`], without another reference to the value.
-    fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
+    pub fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
+        let (flow, _) = self.unmasked(flow)?;
         if let Cotangent::Known(value) = flow {
             return Ok(value);
         }
@@ -276,13 +291,8 @@ impl<'py> PythonHost<'py> {
         {
             return Ok(deferred);
         }
-        let pulled = match cotangent {
-            Cotangent::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
-            Cotangent::Deferred(_) | Cotangent::Masked(_) => {
-                let cotangent = self.resolve(cotangent)?;
-                self.apply(derivative, entry, which, &cotangent)?
-            }
-        };
+        let cotangent = self.resolve(cotangent)?;
+        let pulled = self.apply(derivative, entry, which, &cotangent)?;
         Ok(Cotangent::Known(Value::from(pulled)))
     }
 
