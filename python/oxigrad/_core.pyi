@@ -90,6 +90,9 @@ class Variable:
     def value(self) -> Any:
         """The wrapped value: an array, a float, or a variable of an enclosing tape."""
     @property
+    def _value(self) -> Any:
+        """The value, by the name of HIPS autograd's boxes."""
+    @property
     def name(self) -> str:
         """The name of the variable in a printed tape."""
     @property

@@ -12,8 +12,6 @@ import pytest
 import oxigrad as ox
 from optimizers import OPTIMIZERS
 from oxigrad import optim
-from oxigrad.stepping.parameters.rule_executors import CalledLeaf
-from oxigrad.stepping.pure.fused import run_flat
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("ml_dtypes")
@@ -304,48 +302,3 @@ def test_steps_of_two_threads_do_not_disturb_each_other() -> None:
         worker.join()
     for number, own in enumerate(expected):
         assert_same(found[number], own)
-
-
-# --- flat slots --------------------------------------------------------------------------------------------------------
-
-FLAT = {
-    "adamw": lambda: optim.AdamW(0.1),
-    "prodigy": lambda: optim.Prodigy(d0=0.01),
-    "clip": lambda: optim.chain(optim.ClipByGlobalNorm(0.5), optim.Adam(0.1)),
-    "skip": lambda: optim.Adam(0.1, nonfinite="skip"),
-    "sgd": lambda: optim.SGD(0.1),
-}
-
-
-@pytest.mark.parametrize("writes_change", [False, True], ids=["parameters", "changes"])
-@pytest.mark.parametrize(("name", "count"), [*((name, 3) for name in FLAT), ("clip", 34), ("prodigy", 34)])
-def test_slots_may_be_one_array_for_all_leaves(name: str, count: int, writes_change: bool) -> None:
-    opt = FLAT[name]()
-    model = {f"p{at:02}": numbers((at % 4, 3), "float64", at) for at in range(count)}
-    params, before = to_jax(model), {key: value.copy() for key, value in model.items()}
-    group: Any = opt._assign("p00", params["p00"])
-    rule = group.rule()
-    of_leaves = [opt.init(params)["slots"][key] for key in params]
-    slots = {slot.name: jnp.concatenate([jnp.ravel(own[slot.name]) for own in of_leaves]) for slot in rule.slots}
-
-    def step(params: Any, grads: Any, slots: Any) -> Any:
-        values = {"step": 1, "micro": 1, "inverse_scale": 1.0, **group.flags, **group.numbers(0)}
-        leaves = [CalledLeaf(key, at, rule, p, grads[key], {}, values) for at, (key, p) in enumerate(params.items())]
-        kernels = lambda **options: group.traced(rule, **options)  # noqa: E731
-        return run_flat(leaves, kernels, slots, 0, writes_change=writes_change)
-
-    new, after, keep = jax.jit(step)(params, params, slots)
-    opt.update(model, {key: value.copy() for key, value in model.items()})
-    if writes_change:
-        changes = {key: model[key] - before[key] for key in model}
-        for key, value in zip(model, new, strict=True):
-            np.testing.assert_allclose(np.asarray(value), changes[key], rtol=1e-9, atol=1e-16)
-    else:
-        assert_same(dict(zip(model, new, strict=True)), model)
-    assert_same(
-        after, {slot.name: np.concatenate([np.ravel(opt.slots[k][slot.name]) for k in model]) for slot in rule.slots}
-    )
-    assert bool(keep) is True
-    by_rule, _, _ = step(params, params, slots)
-    for one, other in zip(new, by_rule, strict=True):
-        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-9, atol=1e-15)

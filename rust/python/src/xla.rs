@@ -15,7 +15,6 @@ use crate::threads;
 /// whether halves are rounded stochastically. The other arguments are fields of a call.
 #[pyfunction]
 #[pyo3(signature = (programs, leaves, scalars, traced, *, seed, totals=None, measures=false))]
-#[expect(clippy::too_many_arguments, reason = "all but the first four by keyword")]
 pub fn xla_call(
     programs: Vec<(PyRef<'_, Program>, usize, usize, usize)>,
     leaves: Vec<(usize, usize, u64, bool)>,

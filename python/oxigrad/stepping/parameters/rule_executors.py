@@ -29,15 +29,13 @@ def trace(
     *,
     zero_gradients: bool = False,
     catches_up: bool = False,
-    writes_change: bool = False,
     totals: str = "computed",
 ) -> Any:
     """The kernel of a rule, traced by one call on symbols. Raises `RuleError` where it is not elementwise.
 
-    With ``zero_gradients`` it leaves zeros in the gradient; where it ``writes_change``, it leaves the change of the parameter there,
-    and the parameter as it was; where it ``catches_up``, slots are first multiplied by factors, further array inputs in the order
-    of the slots. ``totals`` are "computed"; or they are the "results", and nothing is written; or they are "given", as scalars
-    after all others.
+    With ``zero_gradients`` it leaves zeros in the gradient. Where it ``catches_up``, slots are first multiplied by factors, further array
+    inputs in the order of the slots. ``totals`` are "computed"; or they are the "results", and nothing is written; or they are
+    "given", as scalars after all others.
     """
     tape = _core.symbols()
     g, p = tape.leaf(), tape.leaf()
@@ -60,8 +58,6 @@ def trace(
         if totals == "results":
             return tape.compile([], [], summed, None)
         values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
-        if writes_change:
-            values = [(0, g, new - p)]
         slot_values = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
         values += [(2 + k, b, a) for k, (b, a) in enumerate(slot_values)]
         changed = [(k, a) for k, b, a in values if a is not b]

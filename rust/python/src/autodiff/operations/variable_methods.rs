@@ -292,6 +292,12 @@ impl Variable {
         snapshot(&self.known(py, "the value")?)
     }
 
+    /// The value, by the name of HIPS autograd's boxes.
+    #[getter(_value)]
+    fn boxed_value<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        self.value(py)
+    }
+
     /// The name of the variable in a printed tape.
     #[getter]
     pub fn name(&self) -> String {
