@@ -25,7 +25,6 @@ from oxigrad.ops import fft as fft
 from oxigrad.ops import linalg as linalg
 from oxigrad.ops.core import indexed_update as _indexed_update
 from oxigrad.ops.core import primitives as _primitives
-from oxigrad.ops.core.composite import composite as _composite
 from oxigrad.ops.core.dtypes import *
 from oxigrad.ops.core.primitives import *
 from oxigrad.ops.core.products import *
@@ -65,9 +64,6 @@ for _function in _elementwise_functions():
 
 for _name in [_name for _name in globals() if isinstance(getattr(_np, _name, None), _np.ufunc)]:
     _passthrough.add_ufunc_methods(globals()[_name], getattr(_np, _name))
-
-# NumPy's take the dtype by position, too.
-zeros_like, ones_like = _composite(_primitives.zeros_like), _composite(_primitives.ones_like)
 
 # Functions that make arrays: inside of a transform these are variables that take assignments.
 _CREATION = "array empty empty_like eye full full_like identity ones ones_like tri zeros zeros_like".split()

@@ -183,8 +183,9 @@ def test_updates_are_optax_s(configuration: Any, x64: bool, jax: Any, optax: Any
         tx = getattr(ours, name)(**given)
         expected = stepped(jax, optax, of_optax(optax, name)(**given), trees)
         found = stepped(jax, optax, tx, trees)
-        # A unit in the last place of float32 is 1.2e-7. An update that is the difference of parameters rounds as they do.
-        bound = 2e-5 if name in SINGLE or name.startswith("schedule_free") else 2e-6
+        # Optax computes 1 - 0.999 in float32, with a relative error of 1.3e-5, and takes its root. An update that is the
+        # difference of parameters rounds as they do.
+        bound = 2e-5 if name in SINGLE or name.startswith("schedule_free") else 1e-5
         if x64:
             bound = 2e-6 if name in SINGLE else 1e-13
         for here, there in zip(found, expected, strict=True):

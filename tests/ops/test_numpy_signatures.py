@@ -366,13 +366,3 @@ def test_arguments_that_the_standard_takes_by_name_alone_are_taken_by_position(
     np.testing.assert_array_equal(function(ox.Tape().watch(x), *args), expected)
     with pytest.raises(TypeError):
         function(x, *args, axis=0)
-
-
-@pytest.mark.parametrize("name", ["empty_like", "ones_like", "zeros_like"])
-def test_arrays_like_others_take_the_dtype_by_position(name: str) -> None:
-    x = np.ones((2, 3), np.float32)
-    for args in ((np.int8,), (np.int8, "C")):
-        assert getattr(xp, name)(x, *args).dtype == np.int8
-        assert ox.jvp(lambda x, args=args: x * getattr(xp, name)(x, *args).shape[0], (x,), (x,))[0].shape == (2, 3)
-        with ox.Tape() as tape:
-            assert getattr(xp, name)(tape.watch(x), *args).dtype == np.int8

@@ -91,12 +91,11 @@ def in_torch_by_closure(name: str, model: Values, gradients: list[Values]) -> Va
     return in_torch(name, model, gradients, by_closure=True)
 
 
-def in_optax(name: str, model: Values, gradients: list[Values], *, is_flat: bool = False) -> Values:
+def in_optax(name: str, model: Values, gradients: list[Values]) -> Values:
     jax = pytest.importorskip("jax")
     pytest.importorskip("optax")
     ours = importlib.import_module("oxigrad.optax")
     tx = ours.transformation(getattr(optim, name)(0.5))
-    tx = ours.flat(tx) if is_flat else tx
     model = jax.tree.map(jax.numpy.asarray, model)
     state = tx.init(model)
     for g, loss in zip(gradients, LOSSES, strict=True):
@@ -104,12 +103,8 @@ def in_optax(name: str, model: Values, gradients: list[Values], *, is_flat: bool
     return model
 
 
-def flat_in_optax(name: str, model: Values, gradients: list[Values]) -> Values:
-    return in_optax(name, model, gradients, is_flat=True)
-
-
-WAYS: list[Way] = [read_only, in_minimize, by_apply, in_torch, in_torch_by_closure, under_jit, in_optax, flat_in_optax]
-OVER_JAX = [under_jit, in_optax, flat_in_optax]
+WAYS: list[Way] = [read_only, in_minimize, by_apply, in_torch, in_torch_by_closure, under_jit, in_optax]
+OVER_JAX = [under_jit, in_optax]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

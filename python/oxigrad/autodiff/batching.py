@@ -316,6 +316,7 @@ def _typical(value: Any) -> Any:
 
 def _like(name: str) -> Callable[..., Any]:
     def function(x: Any, *args: Any, dtype: Any = None, device: Any = None) -> Any:
+        x = xp.asarray(x) if isinstance(x, (list, tuple)) else x
         if not isinstance(x, Batched):
             return getattr(xp, name)(x, *args, dtype=dtype, device=device)
         return Batched(x.level, getattr(xp, name)(x.value, *args, dtype=dtype, device=device))

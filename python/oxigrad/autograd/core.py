@@ -49,7 +49,8 @@ class VSpace:
     mappings: ClassVar[dict[type, Callable[[Any], Any]]] = {}
 
     def __init__(self, value: Any) -> None:
-        leaves, self.structure = tree.flatten(value)
+        leaves, structure = tree.flatten(value)
+        self.structure: tree.Structure = structure
         self.leaves: list[Any] = [_zero(leaf) for leaf in leaves]
 
     @classmethod

@@ -14,8 +14,8 @@ from oxigrad.autodiff.products import ggnvp
 from oxigrad.autograd import core
 from oxigrad.autograd.wrap_util import unary_to_nary
 
-make_vjp = unary_to_nary(core.make_vjp)
-make_jvp = unary_to_nary(core.make_jvp)
+make_vjp: Callable[..., Callable[..., Any]] = unary_to_nary(core.make_vjp)
+make_jvp: Callable[..., Callable[..., Any]] = unary_to_nary(core.make_jvp)
 
 
 def _scalar(ans: Any, name: str) -> Any:

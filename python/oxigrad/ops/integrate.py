@@ -6,7 +6,7 @@
 >>> round(ox.grad(lambda end: simpson(x * x, x * end))(1.0), 6)  # of the integral from 0 to 4 * end
 21.333333
 >>> decay = lambda y, t, rate: -rate * y
->>> round(ox.grad(lambda rate: odeint(decay, 1.0, np.array([0.0, 1.0]), (rate,))[1])(2.0), 6)
+>>> round(float(ox.grad(lambda rate: odeint(decay, 1.0, np.array([0.0, 1.0]), (rate,))[1])(2.0)), 6)
 -0.135335
 """
 

@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import functools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -118,5 +117,5 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a real number, or a tensor of one."""
-    return hasattr(value, "__float__") and math.prod(getattr(value, "shape", ())) == 1
+    """Whether a value is a real number, or a tensor, whose size PyTorch's own message states."""
+    return hasattr(value, "__float__")

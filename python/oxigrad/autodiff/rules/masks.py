@@ -18,7 +18,7 @@ from oxigrad._core import plain
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules import vjp_rules
 from oxigrad.autodiff.rules.cotangents import unbroadcast
-from oxigrad.ops.backends import device_of, is_array, namespace, zeros_of
+from oxigrad.ops.backends import is_array, is_complex, zeros_of
 
 _MATRIX = (-2, -1)
 _RULES: dict[str, Any] = vjp_rules.TABLE
@@ -38,11 +38,12 @@ def masked_zeros(mask: list[Any], g: Array) -> Array:
 
 def _outside(nested: list[Any], like: Array) -> Array:
     parts = _flat(nested)
-    if all(rule is _INDEX and mask is None and _is_plain_key(args[0]) for rule, args, _, mask in parts):
+    is_host = not is_array(like) or isinstance(like, np.ndarray)
+    if is_host and all(rule is _INDEX and mask is None and _is_plain_key(args[0]) for rule, args, _, mask in parts):
         zeros = np.ones(parts[0][1][1], dtype=bool)
         for _, (key, _), _, _ in parts:
             zeros[key] = False
-        return namespace(like).asarray(zeros, device=device_of(like)) if is_array(like) else zeros
+        return zeros
     reached = None
     for rule, args, shape, mask in parts:
         ones = _ones(shape, mask, like)
@@ -73,6 +74,7 @@ def _is_plain_key(key: Any) -> bool:
 def _ones(shape: Sequence[int], mask: list[Any] | None, like: Array) -> Array:
     """Ones of a shape, and zeros where a mask has them."""
     like = like if is_array(like) else np.asarray(like)
+    like = xp.real(like) if is_complex(like) else like
     zeros = zeros_of(shape, like)
     return zeros + 1.0 if mask is None else xp.where(masked_zeros(mask, like), zeros, 1.0)
 

@@ -1,6 +1,7 @@
 """Flattening of containers, recorded graphs, optimizers and fixed points, by the names of `autograd.misc`."""
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from oxigrad.autograd.misc.flatten import flatten
@@ -13,6 +14,6 @@ def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     return record(lambda *others: fun(*args, *others, **kwargs))
 
 
-tracers = made(f"{__name__}.tracers", {"const_graph": const_graph})
+tracers: ModuleType = made(f"{__name__}.tracers", {"const_graph": const_graph})
 
 __all__ = ["const_graph", "flatten"]

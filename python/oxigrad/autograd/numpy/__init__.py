@@ -1,5 +1,7 @@
 """NumPy's names, which take variables, and lists of variables, as arrays: `autograd.numpy`."""
 
+from types import ModuleType as _ModuleType
+
 import numpy as _numpy
 
 from oxigrad.autograd.core import VSpace as _VSpace
@@ -18,10 +20,10 @@ from oxigrad.xp import c_ as c_
 from oxigrad.xp import r_ as r_
 
 globals().update({name: value for name, value in _lifted(_numpy).items() if name not in globals()})
-fft = _made(f"{__name__}.fft", _lifted(_numpy.fft))
+fft: _ModuleType = _made(f"{__name__}.fft", _lifted(_numpy.fft))
 # Autograd's own tests multiply stacks of matrices by this name.
-linalg = _made(f"{__name__}.linalg", {**_lifted(_numpy.linalg), "_dot": _numpy.matmul})
-random = _made(f"{__name__}.random", _public(_numpy.random))
-numpy_boxes = _made(f"{__name__}.numpy_boxes", {"ArrayBox": _Box, "Box": _Box})
-numpy_vspaces = _made(f"{__name__}.numpy_vspaces", {"ArrayVSpace": _VSpace, "ComplexArrayVSpace": _VSpace})
+linalg: _ModuleType = _made(f"{__name__}.linalg", {**_lifted(_numpy.linalg), "_dot": _numpy.matmul})
+random: _ModuleType = _made(f"{__name__}.random", _public(_numpy.random))
+numpy_boxes: _ModuleType = _made(f"{__name__}.numpy_boxes", {"ArrayBox": _Box, "Box": _Box})
+numpy_vspaces: _ModuleType = _made(f"{__name__}.numpy_vspaces", {"ArrayVSpace": _VSpace, "ComplexArrayVSpace": _VSpace})
 __version__ = _numpy.__version__

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import scipy.integrate
@@ -32,11 +33,11 @@ def _chosen(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..
     return wrapped
 
 
-integrate = made(f"{__name__}.integrate", _names(scipy.integrate, xp.integrate))
-linalg = made(f"{__name__}.linalg", _names(scipy.linalg, xp.linalg))
-signal = made(f"{__name__}.signal", _names(scipy.signal, xp.signal) | {"convolve": convolve})
-special = made(f"{__name__}.special", _names(scipy.special, xp.special))
-stats = made(f"{__name__}.stats", _names(scipy.stats, xp.stats), is_package=True)
+integrate: ModuleType = made(f"{__name__}.integrate", _names(scipy.integrate, xp.integrate))
+linalg: ModuleType = made(f"{__name__}.linalg", _names(scipy.linalg, xp.linalg))
+signal: ModuleType = made(f"{__name__}.signal", _names(scipy.signal, xp.signal) | {"convolve": convolve})
+special: ModuleType = made(f"{__name__}.special", _names(scipy.special, xp.special))
+stats: ModuleType = made(f"{__name__}.stats", _names(scipy.stats, xp.stats), is_package=True)
 # Programs import the distributions of autograd as modules.
 for _name in "beta chi2 dirichlet gamma multivariate_normal norm poisson t".split():
     _methods = _names(getattr(scipy.stats, _name), getattr(xp.stats, _name))

@@ -4,7 +4,8 @@ from typing import Any
 
 from oxigrad._typing import Array
 
-from oxigrad.ops.special.composed import agm as agm, boxcox as boxcox, boxcox1p as boxcox1p, chdtr as chdtr, chdtrc as chdtrc, cosm1 as cosm1, entr as entr, exp10 as exp10, exp2 as exp2, exprel as exprel, gammasgn as gammasgn, gdtr as gdtr, gdtrc as gdtrc, huber as huber, i0 as i0, i1 as i1, inv_boxcox as inv_boxcox, inv_boxcox1p as inv_boxcox1p, j0 as j0, j1 as j1, jn as jn, kl_div as kl_div, log_expit as log_expit, logit as logit, pdtr as pdtr, pdtrc as pdtrc, pseudo_huber as pseudo_huber, radian as radian, rel_entr as rel_entr, rgamma as rgamma, xlog1py as xlog1py, y0 as y0, y1 as y1, yn as yn
+from oxigrad.ops.special.composed import boxcox as boxcox, boxcox1p as boxcox1p, chdtr as chdtr, chdtrc as chdtrc, cosm1 as cosm1, entr as entr, exp10 as exp10, exp2 as exp2, exprel as exprel, gammasgn as gammasgn, gdtr as gdtr, gdtrc as gdtrc, huber as huber, i0 as i0, i1 as i1, inv_boxcox as inv_boxcox, inv_boxcox1p as inv_boxcox1p, j0 as j0, j1 as j1, jn as jn, kl_div as kl_div, log_expit as log_expit, logit as logit, pdtr as pdtr, pdtrc as pdtrc, pseudo_huber as pseudo_huber, radian as radian, rel_entr as rel_entr, rgamma as rgamma, xlog1py as xlog1py, y0 as y0, y1 as y1, yn as yn
+from oxigrad.ops.special.elliptic_integrals import agm as agm
 
 def airy(x: Any, /) -> Array:
     """Airy functions: Ai, its derivative, Bi, its derivative."""
