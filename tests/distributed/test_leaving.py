@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from oxigrad import distributed, optim
-from oxigrad.distributed import Excluded
 from oxigrad.distributed.communicator import SingleWorker
 from oxigrad.distributed.engines.threads import ThreadJob
 
@@ -148,42 +147,6 @@ def test_a_slow_worker_that_sends_is_waited_for() -> None:
         return opt.step
 
     assert distributed.run(worker, workers=2)[0] == 9
-
-
-def test_a_worker_that_adds_up_a_part_does_not_wait_for_a_coordinator_that_hangs(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """It has left, and would wait for the end of the training that the coordinator tells it."""
-    joined, hangs, goes_on, has_ended = threading.Barrier(2), *(threading.Event() for _ in range(3))
-
-    def worker(comm: Any) -> Any:
-        opt = distributed.SyncReplicas(optim.SGD(1.0), 1, communicator=comm, timeout=1.0, coordinators=2)
-        opt.start({"w": np.ones(4)})
-        joined.wait(jobs.DEADLINE)
-        if comm.rank == 0:
-            tick = opt._coordinator.tick
-
-            def hang(now: float) -> Any:
-                hangs.set()
-                assert goes_on.wait(jobs.DEADLINE)
-                return tick(now)
-
-            opt._coordinator.tick = hang
-            assert has_ended.wait(jobs.DEADLINE)
-            with pytest.raises(Excluded):
-                opt.leave()
-            return "excluded"
-        assert hangs.wait(jobs.DEADLINE)
-        begin = time.monotonic()
-        opt.leave()
-        seconds = time.monotonic() - begin
-        goes_on.set()
-        has_ended.set()
-        return seconds
-
-    seconds = ThreadJob(worker, 2).wait(jobs.DEADLINE)[1]
-    assert 1.0 <= seconds < 10.0
-    assert "rank 0 is excluded: it has sent nothing for 1 s" in caplog.text
 
 
 def test_a_worker_that_adds_up_a_part_waits_for_others_that_train_slowly() -> None:
