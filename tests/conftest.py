@@ -50,10 +50,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--combinations",
-        choices=("all", "covering", "sample"),
+        choices=("all", "sample"),
         default="all",
-        help="all: every test with every combination of its parameters. covering: so many combinations that each value of each parameter "
-        "occurs, without thorough tests. sample: the covering ones without slow tests",
+        help="all: every test with every combination of its parameters. sample: so many combinations that each value of each parameter "
+        "occurs, without slow and thorough tests",
     )
     parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
     parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")
