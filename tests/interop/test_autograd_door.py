@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oxigrad as ox
 import oxigrad.autograd as ours
 import oxigrad.autograd.numpy as anp
 import oxigrad.autograd.scipy as asp
@@ -189,6 +190,12 @@ def test_a_primitive_of_trees() -> None:
     gradient = ours.grad(lambda pair: anp.sum(swapped(pair)["second"]) + 3.0 * swapped(pair)["first"])([X, 1.0])
     np.testing.assert_array_equal(gradient[0], 2.0 * np.ones(4))
     assert gradient[1] == 3.0
+
+
+def test_a_primitive_is_called_for_each_example_of_a_batch() -> None:
+    f = cube()
+    np.testing.assert_allclose(ox.vmap(f)(X), X**3)
+    np.testing.assert_allclose(ox.vmap(ox.grad(f))(X), 3.0 * X**2)
 
 
 def test_a_primitive_without_a_rule_says_so() -> None:

@@ -105,7 +105,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     pull_back = rule.pull
     if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
-        return _without_variables(f, lambda *args, **named: _call(f, rule, args, named), args, named)
+        return call_on_values(f, lambda *args, **named: _call(f, rule, args, named), args, named)
     name = name_of(f)
     if pull_back is None:
         raise DerivativeError(
@@ -122,7 +122,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
 
     call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False, name=name)
 
-    @_for_each_example
+    @for_each_example
     def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
         arguments, _ = call.arguments(values)
         assert call.structure is not None, "the function has been called"  # noqa: S101
@@ -139,7 +139,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
     return call.record(call.outputs, pull, None)
 
 
-def _without_variables(
+def call_on_values(
     f: Callable[..., Any], again: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> Any:
     """A call of ``f`` on values that are no variables; of batched ones ``again`` for each example."""
@@ -147,7 +147,7 @@ def _without_variables(
     return f(*args, **named) if level is None else called_for_each(again, args, named, level)
 
 
-def _for_each_example(pull: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def for_each_example(pull: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """Decorates the pullback of a call of one example: of batched values it is called for each of them."""
 
     def pulled(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
@@ -171,10 +171,11 @@ def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
         raise DerivativeError(
             f"the rule: found {count} cotangents, expected a tuple of {len(arguments)}, one for each argument"
         )
-    return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
+    return tuple(map(completed_tree, range(len(pulled)), pulled, arguments))
 
 
-def _completed_tree(position: int, pulled: Tree, argument: Tree) -> Tree:
+def completed_tree(position: int, pulled: Tree, argument: Tree) -> Tree:
+    """The cotangent of the argument at a position, in its structure, unbroadcast, with `Zero` for each leaf without one."""
     leaves, structure = tree.flatten(argument)
     if pulled is None:
         return tree.unflatten(structure, [Zero] * len(leaves))
@@ -294,7 +295,7 @@ def _pushed(
 ) -> Any:
     """A call of ``called`` whose tangent is the sum of the trees ``tangent(tangents, args)``."""
     if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
-        return _without_variables(called, lambda *args: _pushed(f, called, tangent, args), args, {})
+        return call_on_values(called, lambda *args: _pushed(f, called, tangent, args), args, {})
     shapes: list[Any] = []
 
     def noted(leaves: Leaves) -> None:
@@ -327,7 +328,7 @@ def _pushed(
                     total[at] = total[at] + term if at in total else term
         return total
 
-    @_for_each_example
+    @for_each_example
     def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
         with Tape() as tape:
             directions = [tape.watch(zero_tangent(value, None)) for value in values]

@@ -154,18 +154,13 @@ _LEAF = tree.flatten(0.0)[1]
 
 def _zero(leaf: Any) -> Any:
     """Zero of the shape and dtype of a leaf of a value; TypeError where it has no derivative."""
-    value = _unwrapped(leaf)
+    value = plain(leaf)
     if isinstance(value, (bool, np.bool_)) or not (is_smooth(value) or isinstance(value, int) or is_array(value)):
         raise TypeError(
             f"vspace: found a {type(value).__name__}, expected numbers, arrays, or lists, tuples and dicts of them"
         )
     zeros = np.zeros_like(np.asarray(value))[()]
     return zeros if zeros.dtype.kind in "fc" else zeros.astype(np.float64)
-
-
-def _unwrapped(value: Any) -> Any:
-    """Plain value of a variable of any level."""
-    return plain(value) if isinstance(value, Variable) else value
 
 
 def vspace(value: Any) -> Any:
@@ -221,8 +216,8 @@ def _floats(x: Any) -> Any:
 
 def _like(g: Any, value: Any) -> Any:
     """Tangent or cotangent in the shape and dtype of a value."""
-    if isinstance(_unwrapped(value), (float, complex)) and not is_array(_unwrapped(value)):
-        return g if isinstance(g, Variable) else type(_unwrapped(value))(g)
+    if isinstance(plain(value), (float, complex)) and not is_array(plain(value)):
+        return g if isinstance(g, Variable) else type(plain(value))(g)
     dtype, shape = value.dtype, tuple(value.shape)
     array = g if isinstance(g, Variable) else np.asarray(g)
     if array.dtype != dtype:

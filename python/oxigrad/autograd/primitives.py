@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-import numpy as np
-
 from oxigrad import tree
 from oxigrad._core import Variable
-from oxigrad.autodiff.function_calls import FunctionCall, Zero, replaced
-from oxigrad.autodiff.rules.cotangents import unbroadcast
+from oxigrad.autodiff.custom_rules import call_on_values, completed_tree, for_each_example
+from oxigrad.autodiff.function_calls import FunctionCall, replaced
 from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
-from oxigrad.ops.backends import is_array, is_smooth
+from oxigrad.ops.core.primitives import TupleCotangent
 
 #: Rules by primitive: ``rule(argnums, ans, args, kwargs)(g)`` returns a cotangent for each of ``argnums``, and
 #: ``rule(argnums, tangents, ans, args, kwargs)`` the tangent of the value.
@@ -35,7 +33,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f_raw, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if not any(map(_holds_variable, args)):
-            return f_raw(*args, **kwargs)
+            return call_on_values(f_raw, wrapped, args, kwargs)
         return _recorded(wrapped, f_raw, args, kwargs)
 
     return wrapped
@@ -61,17 +59,19 @@ def _recorded(
         assert call.structure is not None, "the function has been called"  # noqa: S101
         return tree.unflatten(call.structure, leaves)
 
-    def pull(g: dict[int, Any], y: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    @for_each_example
+    def pull(g: TupleCotangent, y: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         if wrapped not in primitive_vjps:
             raise NotImplementedError(
                 f"{name}: found no VJP, expected defvjp({name}, ...) before a derivative is taken"
             )
         arguments, _ = call.arguments(values)
-        cotangent = result_of([zero_or_same(leaf) if g.get(at) is None else g[at] for at, leaf in enumerate(y)])
+        cotangent = result_of([g.get(at, zero_or_same(leaf)) for at, leaf in enumerate(y)])
         pulled = dict(
             zip(argnums, primitive_vjps[wrapped](argnums, result_of(y), arguments, kwargs)(cotangent), strict=True)
         )
-        return call.chosen((tuple(_cotangent(argument, pulled.get(at)) for at, argument in enumerate(arguments)), {}))
+        completed = [completed_tree(at, pulled.get(at), argument) for at, argument in enumerate(arguments)]
+        return call.chosen((tuple(completed), {}))
 
     def push(values: Sequence[Any], tangents: Sequence[Any]) -> dict[int, Any]:
         arguments, _ = call.arguments(values)
@@ -82,21 +82,6 @@ def _recorded(
         return dict(enumerate(tree.leaves(tangent)))
 
     return call.record(call.outputs, pull, push if wrapped in primitive_jvps else None)
-
-
-def _cotangent(argument: Any, pulled: Any) -> Any:
-    """The cotangent of an argument, summed over axes that its value was broadcast along; `Zero` for each leaf without one."""
-    leaves, structure = tree.flatten(argument)
-    if pulled is None:
-        return tree.unflatten(structure, [Zero] * len(leaves))
-    return tree.map(_unbroadcast, argument, pulled)
-
-
-def _unbroadcast(argument: Any, g: Any) -> Any:
-    if not is_smooth(argument):
-        return Zero
-    shape = tuple(getattr(argument, "shape", ()))
-    return unbroadcast(g, shape, argument.dtype) if is_array(argument) and tuple(np.shape(g)) != shape else g
 
 
 # --- rules --------------------------------------------------------------------------------------------------------------
