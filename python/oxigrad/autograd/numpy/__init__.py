@@ -21,8 +21,7 @@ from oxigrad.xp import r_ as r_
 
 globals().update({name: value for name, value in _lifted(_numpy).items() if name not in globals()})
 fft: _ModuleType = _made(f"{__name__}.fft", _lifted(_numpy.fft))
-# Autograd's own tests multiply stacks of matrices by this name.
-linalg: _ModuleType = _made(f"{__name__}.linalg", {**_lifted(_numpy.linalg), "_dot": _numpy.matmul})
+linalg: _ModuleType = _made(f"{__name__}.linalg", _lifted(_numpy.linalg))
 random: _ModuleType = _made(f"{__name__}.random", _public(_numpy.random))
 numpy_boxes: _ModuleType = _made(f"{__name__}.numpy_boxes", {"ArrayBox": _Box, "Box": _Box})
 numpy_vspaces: _ModuleType = _made(f"{__name__}.numpy_vspaces", {"ArrayVSpace": _VSpace, "ComplexArrayVSpace": _VSpace})
