@@ -4,7 +4,7 @@ import math
 from typing import Annotated, Literal
 
 from oxigrad._core import ShapeError
-from oxigrad.rules.core.arrays import norm
+from oxigrad.rules.core.arrays import norm, number_like
 from oxigrad.rules.core.ranges import Interval, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 
@@ -41,9 +41,9 @@ def _orthogonalized(xp, x, coefficients, epsilon):
     return x
 
 
-def _share(xp, decay, count):
-    """The sum of the weights of an average of ``count`` terms; NaN, as their quotient, where ``decay`` is 1 and all weigh nothing."""
-    return xp.where(decay < 1.0, 1 - decay**count, math.nan)
+def _share(xp, decay, count, x):
+    """The sum of the weights of ``x``, an average of ``count`` terms; NaN if ``decay`` is 1, since all weights are 0."""
+    return number_like(xp, xp.where(decay < 1.0, 1 - decay**count, math.nan), x)
 
 
 def muon(
@@ -81,7 +81,7 @@ def muon(
         raise ValueError(f"iterations is {iterations}: expected at most {len(DION)} for coefficients='dion'")
     rows, columns = p.shape
     m = momentum * m + (1 - momentum) * g
-    now, then = (_share(xp, momentum, step), _share(xp, momentum, step + 1)) if debias else (1.0, 1.0)
+    now, then = (_share(xp, momentum, step + after, m) for after in (0, 1)) if debias else (1.0, 1.0)
     direction = momentum / then * m + (1 - momentum) / now * g if nesterov else m / now
     triples = DION[len(DION) - iterations :] if coefficients else [(a, b, c)] * iterations
     ratio = rows / max(columns, 1)

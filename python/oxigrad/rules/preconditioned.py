@@ -10,7 +10,7 @@ import operator
 from typing import Annotated, Literal
 
 from oxigrad.ops.backends import holds_variable, without_variables
-from oxigrad.rules.core.arrays import along, choose, finite_only, norm, share_of_new, zeros
+from oxigrad.rules.core.arrays import along, choose, finite_only, norm, number_like, share_of_new, zeros
 from oxigrad.rules.core.eigenvectors import changes_of, column, identity, order_of, rounding, with_derivatives
 from oxigrad.rules.core.ranges import Count, Decay, Interval, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
@@ -242,8 +242,9 @@ def soap(
         rotated = _applied_to_all(xp, g, rotations, transposed=True)
         average = beta1 * m + (1 - beta1) * g
         square = beta2 * v + (1 - beta2) * rotated * rotated
-        root = xp.sqrt(square / (1 - beta2**count)) + epsilon
-        update = _applied_to_all(xp, average, rotations, transposed=True) / (1 - beta1**count) / root
+        first, second = (number_like(xp, 1 - beta**count, p) for beta in (beta1, beta2))
+        root = xp.sqrt(square / second) + epsilon
+        update = _applied_to_all(xp, average, rotations, transposed=True) / first / root
         new = (1 - learning_rate * weight_decay) * p - learning_rate * _applied_to_all(xp, update, rotations)
         after = choose(xp, count % interval == 0, turned, lambda: [bases])[0] if axes else bases
         return [new, average, square, after]

@@ -67,7 +67,8 @@ class TensorOptimizer(KeepingDtypes):
         self._check_names(keywords, names)
         chosen = {**dict(zip(names[1:], args, strict=False)), **keywords}
         _refuse_functions(chosen)
-        self.entry.check(chosen, lambda key: f"{type(self).__name__}: {key}")
+        # PyTorch's class names a wrong choice in its own words.
+        self.entry.check(chosen, lambda key: f"{type(self).__name__}: {key}", choices=self.theirs is None)
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
         _check_max_norm(values["max_norm"])

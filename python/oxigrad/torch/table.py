@@ -56,10 +56,11 @@ class Entry(Keys):
         keys = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
         return {name: (key, int(item) if item else None) for name, (key, _, item) in keys}
 
-    def check(self, group: Mapping[str, Any], named: Callable[[str], str]) -> None:
-        """Raises `TypeError` for a value of a group that is of another type than the rule takes, and `ValueError` for another text.
+    def check(self, group: Mapping[str, Any], named: Callable[[str], str], *, choices: bool = True) -> None:
+        """Raises `TypeError` for a value of a group that is of another type than the rule takes.
 
-        ``named`` gives the name of a key in the error.
+        With ``choices``, raises `ValueError` for a text that is not one of the rule's choices. ``named`` gives the name of a
+        key in the error.
         """
         for flag in ("maximize", "decoupled_weight_decay"):
             if isinstance(group.get(flag), str):
@@ -73,20 +74,20 @@ class Entry(Keys):
                 if not _is_sequence(value) or len(value) != counts[key]:
                     raise TypeError(f"{name} is {value!r}: expected {counts[key]} numbers")
                 value, name = value[item], f"{name}[{item}]"
-            self._check_kind(hyperparameter, name, value)
+            self._check_kind(hyperparameter, name, value, choices)
 
-    def _check_kind(self, hyperparameter: str, name: str, value: Any) -> None:
+    def _check_kind(self, hyperparameter: str, name: str, value: Any, choices: bool) -> None:
         default, domain = self.rule.defaults[hyperparameter], self.rule.domains.get(hyperparameter)
-        choices = (default,) if domain is None else domain.choices or ()
-        if value is None and (None in choices or default is None or hyperparameter in self.missing):
+        allowed = (default,) if domain is None else domain.choices or ()
+        if value is None and (None in allowed or default is None or hyperparameter in self.missing):
             return
-        texts = [choice for choice in choices if isinstance(choice, str)]
+        texts = [choice for choice in allowed if isinstance(choice, str)]
         if isinstance(value, str) and is_flag(default) and (texts or domain is None):
-            if domain is not None:
+            if domain is not None and (choices or not texts):
                 domain.check(name, value)
             return
         takes_numbers = (
-            not texts or bool(domain and domain.interval) or any(isinstance(choice, bool) for choice in choices)
+            not texts or bool(domain and domain.interval) or any(isinstance(choice, bool) for choice in allowed)
         )
         if not (takes_numbers and _is_number(value)):
             raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
