@@ -23,6 +23,7 @@ class DropIn(TensorOptimizer):
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
         self._take_options(args, keywords)
         super().__init__(params, *args, **keywords)
+        self.check_arguments(self.defaults, choices=True)  # after PyTorch's class, which names wrong choices itself
 
     def check_gradient(self, path: str, p: Any) -> None:
         """Raises for a gradient, or a parameter, that the optimizer does not take; `LeftToTorch` where PyTorch's class does."""

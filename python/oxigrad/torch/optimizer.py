@@ -67,8 +67,7 @@ class TensorOptimizer(KeepingDtypes):
         self._check_names(keywords, names)
         chosen = {**dict(zip(names[1:], args, strict=False)), **keywords}
         _refuse_functions(chosen)
-        # PyTorch's class names a wrong choice in its own words.
-        self.entry.check(chosen, lambda key: f"{type(self).__name__}: {key}", choices=self.theirs is None)
+        self.check_arguments(chosen, choices=False)
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
         _check_max_norm(values["max_norm"])
@@ -76,6 +75,10 @@ class TensorOptimizer(KeepingDtypes):
             self._backward = InBackward(self)
         self._place_state(values.pop("state_device"))
         self._non_default = {name: value for name, value in values.items() if value != OPTIONS[name]}
+
+    def check_arguments(self, arguments: Mapping[str, Any], *, choices: bool) -> None:
+        """Raises for arguments of the constructor: see `Entry.check`."""
+        self.entry.check(arguments, lambda key: f"{type(self).__name__}: {key}", choices=choices)
 
     def _place_state(self, device: Any) -> None:
         """Puts the state where ``state_device`` says."""

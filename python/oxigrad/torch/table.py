@@ -83,7 +83,7 @@ class Entry(Keys):
             return
         texts = [choice for choice in allowed if isinstance(choice, str)]
         if isinstance(value, str) and is_flag(default) and (texts or domain is None):
-            if domain is not None and (choices or not texts):
+            if domain is not None and choices:
                 domain.check(name, value)
             return
         takes_numbers = (

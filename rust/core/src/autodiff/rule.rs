@@ -99,7 +99,21 @@ impl Rule {
 
     #[inline]
     fn evaluate(&self, precision: Precision, number: impl Fn(Source) -> Option<f64>) -> Option<f64> {
-        let mut values = [0.0; RULE_NODES];
+        // Zeros for the longest program take longer than a short one.
+        if self.nodes.len() <= 4 {
+            self.evaluate_in::<4>(precision, number)
+        } else {
+            self.evaluate_in::<RULE_NODES>(precision, number)
+        }
+    }
+
+    #[inline]
+    fn evaluate_in<const NODES: usize>(
+        &self,
+        precision: Precision,
+        number: impl Fn(Source) -> Option<f64>,
+    ) -> Option<f64> {
+        let mut values = [0.0; NODES];
         for (at, node) in self.nodes.iter().enumerate() {
             values[at] = match *node {
                 Node::Leaf(leaf) => number(self.sources[leaf as usize])?,
