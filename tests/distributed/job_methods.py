@@ -158,7 +158,6 @@ def overtaken_and_folds(comm: Any, folder: str) -> list[Any]:
 NESTEROV = {"momentum": 0.9, "nesterov": True}
 METHODS: dict[str, Any] = {
     "sync_replicas": lambda size: distributed.SyncReplicas(ox.optim.Adam(0.1), size),
-    "sync_divided": lambda size: distributed.SyncReplicas(ox.optim.Adam(0.1), size, coordinators=2),
     "softsync": lambda size: distributed.Softsync(ox.optim.SGD(0.1, momentum=0.9), 2),
     "drop_stale": lambda size: distributed.DropStale(ox.optim.Adam(0.1), 1),
     "model_average": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 3, average_slots=True),

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from job_divided import train_divided
 from job_faults import DEADLINE, FAULTS, die, reform_beside_a_stopped
 from job_joins import join_collective, join_coordinated
 from job_messages import (
@@ -153,7 +152,6 @@ __all__ = [
     "torch_faults",
     "train",
     "train_by",
-    "train_divided",
     "train_shards",
     "trained",
     "undisturbed",

@@ -28,7 +28,7 @@ class Case(NamedTuple):
     others: dict[str, Any]
 
 
-OF_COORDINATED = {"sparse_mean": "touches", "lease": 7.0, "coordinators": 2}
+OF_COORDINATED = {"sparse_mean": "touches", "lease": 7.0}
 CASES = {
     "sync_replicas": Case(
         distributed.SyncReplicas,

@@ -93,12 +93,11 @@ def test_too_stale_gradients_are_dropped_whole_and_told() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, distributed.TimedOut])
-@pytest.mark.parametrize("coordinators", [1, 2])
-def test_a_late_answer_is_not_taken_for_that_of_the_next_step(error: type[BaseException], coordinators: int) -> None:
+def test_a_late_answer_is_not_taken_for_that_of_the_next_step(error: type[BaseException]) -> None:
     """The wait for an answer ends early; the gradient is in a step all the same, and later steps go on from there."""
 
     def worker(comm: Any) -> Any:
-        opt, model = DropStale(optim.SGD(1.0), staleness=0, coordinators=coordinators), {"w": np.zeros(2)}
+        opt, model = DropStale(optim.SGD(1.0), staleness=0), {"w": np.zeros(2)}
         told = []
         with opt:
             opt.start(model)

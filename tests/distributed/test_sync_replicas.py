@@ -7,12 +7,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import jobs
 import numpy as np
 import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim
 from oxigrad.distributed import SyncReplicas
+from oxigrad.distributed.coordination import coordinator as coordination
 from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.distributed.messages.gradients import mean_of
 
@@ -399,3 +401,30 @@ def test_bad_gradients_raise_here_and_change_nothing() -> None:
             opt.update(own, wrong)
     opt.update(own, {"w": np.ones(2)})
     assert own["w"].tolist() == [-1.0, -1.0] and opt.step == 1
+
+
+def test_a_worker_that_missed_steps_gets_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the last step is kept: a slow worker takes the parameters and the slots of the others."""
+    monkeypatch.setattr(coordination, "_LOG_BYTES", 0)
+    goes_on = threading.Event()
+
+    def worker(comm: Any) -> str:
+        own = {"w": np.ones((40, 2))}
+        with SyncReplicas(optim.Adam(0.1), 2, 3, communicator=comm) as opt:
+            own = opt.join(own)
+            comm.all_reduce([np.zeros(1)])
+            if comm.rank == 2:
+                goes_on.wait(jobs.DEADLINE)
+            while opt.step < 10:
+                own = opt.update(own, {"w": np.full((40, 2), 1.0 + opt.step)})
+            goes_on.set()
+            return jobs.digest({**opt.state_dict()["slots"], "model": own})
+
+    def alone(steps: int) -> str:
+        own, opt = {"w": np.ones((40, 2))}, optim.Adam(0.1)
+        for step in range(steps):
+            own = opt.update(own, {"w": np.full((40, 2), 1.0 + step)})
+        return jobs.digest({**opt.state_dict()["slots"], "model": own})
+
+    results = distributed.run(worker, workers=3, timeout=jobs.DEADLINE)
+    assert set(results) <= {alone(steps) for steps in (10, 11, 12)}

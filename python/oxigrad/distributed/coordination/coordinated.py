@@ -28,17 +28,16 @@ from oxigrad.distributed.coordination.coordinator import (
     UPDATES,
     Coordinator,
     DecodedReply,
+    codec_of,
 )
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.link import Link, RemoteCoordinator, connected
-from oxigrad.distributed.coordination.parts import PartServer, coordinator
+from oxigrad.distributed.coordination.link import Link, connected
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve_or_abort, wait_for_others
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.reports.table import WorkerReport
@@ -46,7 +45,7 @@ from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import COUNT, Domain
+from oxigrad.rules.core.ranges import Domain
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
 
@@ -72,8 +71,6 @@ class Coordinated(Wrapper):
         sparse_mean: the divisor of the sum of each row of `SparseRows` gradients: "replicas", the number of gradients of the
             step, as for dense arrays, or "touches", the number of those that have the row, as in TensorFlow 1.
         lease: seconds after which a worker that computes is no longer waited for; by default the time-out.
-        coordinators: the number of workers that add up gradients, each a part of them, so that not all gradients travel to one; the
-            first of them decides. Decisions and bits are the same for any number. There are at most as many as workers.
 
     Attributes:
         verdicts: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
@@ -82,7 +79,6 @@ class Coordinated(Wrapper):
 
     sparse_mean: Any
     lease: float
-    coordinators: int
 
     verdicts: list[Verdict]
 
@@ -94,22 +90,20 @@ class Coordinated(Wrapper):
         timeout: float | None = None,
         sparse_mean: SparseMean = "replicas",
         lease: float | None = None,
-        coordinators: int = 1,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
         self._lease, self.lease = lease, self._seconds if lease is None else lease
-        self.coordinators = COUNT.check("coordinators", coordinators)
         self.verdicts = []
         self._set_apart()
         self._enrolment.number_now()
 
-    _unstated = Wrapper._unstated | {"lease", "coordinators"}
+    _unstated = Wrapper._unstated | {"lease"}
     _states_defaults = _has_own_writes = True
-    _fixed = Wrapper._fixed | {"lease", "coordinators"}
+    _fixed = Wrapper._fixed | {"lease"}
     _transient = frozenset(
-        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former _model".split()
+        "_link _coordinator _server _failure _refusal _stopped _codec _replica _memory _enrolment _former _model".split()
     )
 
     def _set_apart(self) -> None:
@@ -122,8 +116,7 @@ class Coordinated(Wrapper):
         """The state of a worker that has not joined."""
         self._link: Link | None = None
         self._coordinator: Coordinator | None = None
-        self._servers: list[threading.Thread] = []
-        self._holders: list[int] = []
+        self._server: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._refusal: NonFiniteError | None = None
         self._stopped = threading.Event()
@@ -179,7 +172,7 @@ class Coordinated(Wrapper):
 
     def _detach(self) -> None:
         """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
-        end(self._stopped, self._servers, self._seconds)
+        end(self._stopped, self._server, self._seconds)
         step, replica, coordinator = self._local_step, self._replica, self._coordinator
         self._disconnect()
         self._local_step, self._replica = step, replica
@@ -187,9 +180,9 @@ class Coordinated(Wrapper):
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
 
     def leave(self, model: Tree = None) -> Any:
-        """See `Wrapper.leave`. On the coordinators' ranks, returns when all others have left or died.
+        """See `Wrapper.leave`. On the coordinator's rank, returns when all others have left or died.
 
-        On that of the first one, ``model``, or else the model of the last step, then has the parameters after the last step of all workers, and
+        There, ``model``, or else the model of the last step, then has the parameters after the last step of all workers, and
         the optimizer has its state. A worker that sends nothing for longer than the lease, while it is waited for, is excluded.
         """
         if self._link is None:
@@ -200,10 +193,10 @@ class Coordinated(Wrapper):
             self._stopped.set()  # nobody is left to serve
             if isinstance(error, Excluded):
                 raise
-        servers, self._servers, self._link = self._servers, [], None
+        server, self._server, self._link = self._server, None, None
         self._enrolment.end(self._codec.digest)
-        service = self._coordinator or RemoteCoordinator(self.communicator, self._root, self._codec.digest)
-        wait_for_others(servers, self.communicator, service, max(self.lease, self._seconds))
+        if server is not None and self._coordinator is not None:
+            wait_for_others(server, self.communicator, self._coordinator, max(self.lease, self._seconds))
         if self._failure is not None:
             raise self._failure
         return self._final(model)
@@ -241,7 +234,6 @@ class Coordinated(Wrapper):
             self._replica = Replica(self.optimizer, parameters, *apart)
         replica = self._replica
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
-        self._holders = self._enrolment.first(self._root, self.coordinators)
         if self.communicator.rank == self._root:
             self._coordinate(size)
         self._incarnation = time.time_ns()  # unlike that of a process of this rank before
@@ -252,7 +244,7 @@ class Coordinated(Wrapper):
             if isinstance(error, Refused):
                 self._replica = None
             raise
-        if not self._servers:
+        if self._server is None:
             self._enrolment.takes_part(self.leave)
         model = self._parameters.write_untrained(model, replica.untrained)
         self._model = self._parameters.write(model, replica.parameters())
@@ -271,17 +263,14 @@ class Coordinated(Wrapper):
 
     def _agreed_config(self) -> Config:
         """See `Wrapper._agreed_config`."""
-        return {**super()._agreed_config(), "coordinators": self.coordinators, "lease": self._lease}
+        return {**super()._agreed_config(), "lease": self._lease}
 
     def _coordinate(self, size: int) -> None:
         """Starts the coordinator in this process: from the replica of a former one, or from copies of this worker's."""
         former, self._former = self._former, None
         replica = former or self._running_replica().copy()
         step = max(replica.optimizer.step, self._local_step)
-        self._coordinator = coordinator(
-            self.communicator,
-            self._holders,
-            self._seconds,
+        self._coordinator = Coordinator(
             replica=replica,
             decisions=self._decisions(step=step, expected=size, lease=self.lease),
             config=self._agreed_config(),
@@ -291,26 +280,19 @@ class Coordinated(Wrapper):
         )
         self._shown = self._settings()
         if not isinstance(self.communicator, SingleWorker):
-            self._start_server("coordinator", self._coordinator)
-
-    def _start_server(self, name: str, service: Service) -> None:
-        """Serves the training in a thread of this process."""
-        if not self._servers:
             self._enrolment.end_former()
-        server = threading.Thread(target=self._serve, args=(service,), name=name, daemon=True)
-        server.start()
-        self._servers.append(server)
-        self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds), self.leave)
+            arguments = (self._coordinator,)
+            self._server = server = threading.Thread(
+                target=self._serve, args=arguments, name="coordinator", daemon=True
+            )
+            server.start()
+            self._enrolment.serve(functools.partial(end, self._stopped, server, self._seconds), self.leave)
 
     def _asked(self) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
         arrays = (replica := self._running_replica()).parameters()
-        places = self.communicator, self._holders, self._coordinator, self._seconds
-        self._link, self._codec = connected(*places, arrays, self._agreed_config(), self._training)
-        is_known = self._training != Training() and not any(server.name == "part" for server in self._servers)
-        if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
-            part = self._codec.parts[self._holders.index(self.communicator.rank)]
-            self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
+        self._codec = codec_of(arrays, self._agreed_config(), self._training)
+        self._link = connected(self.communicator, self._root, self._coordinator)
         self._request(JOIN, [replica.description(self._joining_config())])
         answer = self._answered()
         self._is_admitted = answer.kind not in NOTICES

@@ -14,7 +14,6 @@ from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Lea
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
@@ -235,10 +234,6 @@ class Coordinator(Service):
             offered.load_state_dict(self.replica.optimizer.state_dict(copy=False), strict=False)
             self.replica.optimizer = offered
 
-    def _oldest(self, step: int) -> int:
-        """The oldest step that is kept for the workers, once ``step`` is taken."""
-        return self._logged[0].step if self._logged else step
-
     def _log(self, taken: Logged) -> None:
         """Keeps a step for the workers, as long as the steps kept are smaller than the state."""
         self._logged.append(taken)
@@ -287,10 +282,9 @@ class Coordinator(Service):
         return {path: array.copy() for path, array in self.replica.parameters().items()}
 
 
-def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training, parts: int = 1) -> GradientCodec:
-    """The codec of a training, whose digest differs from that of every other one; of several parts, a `DividedCodec`."""
-    extra = f"{json.dumps(config)}\n{training.code}"
-    return GradientCodec(arrays, extra) if parts == 1 else DividedCodec(arrays, parts, extra)
+def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) -> GradientCodec:
+    """The codec of a training. Its digest is unlike the digest of every other training."""
+    return GradientCodec(arrays, f"{json.dumps(config)}\n{training.code}")
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,13 +35,12 @@ _log = logging.getLogger("oxigrad.distributed")
 
 @dataclasses.dataclass
 class Reply:
-    """A message to a worker, given by rank; with the tag of replies, unless it has one of its own."""
+    """A message to a worker, given by rank."""
 
     rank: int
     step: int
     bufs: list[np.ndarray]
     digest: bytes
-    tag: int | None = None
 
 
 class Service:
@@ -90,9 +89,6 @@ class Service:
     def members(self) -> list[int]:
         """The ranks of the workers that take part."""
         return []
-
-    def finish(self) -> None:
-        """Ends what serves the training in other processes."""
 
     def refusal(self, request: Header, error: Refused) -> Reply:
         """The reply to a request by which a worker raises an error."""
@@ -170,8 +166,7 @@ def deliver(service: Service, communicator: Communicator, replies: list[Reply]) 
     lost: set[int] = set()
     for reply in replies:
         try:
-            tag = service.tags[1] if reply.tag is None else reply.tag
-            communicator.send(reply.rank, Header(tag, reply.step, reply.digest), reply.bufs)
+            communicator.send(reply.rank, Header(service.tags[1], reply.step, reply.digest), reply.bufs)
         except WorkerLost:
             lost.add(reply.rank)
             replies += service.lost([reply.rank])
@@ -184,7 +179,6 @@ def serve_or_abort(
     """As `serve`; returns the error by which it ended, of which the other workers are told, or None."""
     try:
         serve(service, communicator, is_stopped)
-        service.finish()
     except (WorkerLost, Excluded):
         return None  # the workers form the next generation
     except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
@@ -197,29 +191,14 @@ def serve_or_abort(
     return None
 
 
-class Heard(Protocol):
-    """The workers that a service waits for, and the time of the last message of each."""
-
-    heard: dict[int, float]
-
-    def members(self) -> list[int]:
-        """The ranks of the workers."""
-        ...
-
-
-def wait_for_others(
-    servers: Iterable[threading.Thread],
-    communicator: Communicator,
-    service: Heard,
-    seconds: float,
-) -> None:
-    """Waits until all other workers have left, and the threads have ended. A worker that sends ``service`` nothing for as many seconds is excluded.
+def wait_for_others(server: threading.Thread, communicator: Communicator, service: Service, seconds: float) -> None:
+    """Waits until all other workers have left, and the thread has ended. A worker that sends ``service`` nothing for as many seconds is excluded.
 
     Raises `Excluded` where the others exclude this one.
     """
     begun = before = time.monotonic()
-    while running := [server for server in servers if server.is_alive()]:
-        running[0].join(_POLL)
+    while server.is_alive():
+        server.join(_POLL)
         communicator.alive()  # which raises `Excluded`
         now = time.monotonic()
         begun, before = (now if now - before > _STOPPED else begun), now
@@ -232,10 +211,10 @@ def wait_for_others(
                 communicator.exclude(rank)
 
 
-def end(stopped: threading.Event, servers: Iterable[threading.Thread], seconds: float) -> None:
-    """Ends the threads in which services run. Raises `TimedOut`."""
+def end(stopped: threading.Event, server: threading.Thread | None, seconds: float) -> None:
+    """Ends the thread in which a service runs. Raises `TimedOut`."""
     stopped.set()
-    for server in servers:
+    if server is not None:
         server.join(seconds)
         if server.is_alive():
             raise TimedOut(f"the {server.name} of this worker did not end within {seconds:g} s")
