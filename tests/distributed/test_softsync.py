@@ -1,6 +1,7 @@
 """Softsync and DropStale: asynchronous workers, with staleness made by order rather than by time."""
 
 import contextlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from oxigrad import distributed, optim
 from oxigrad.distributed import DropStale, Softsync
 from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST, Coordinator
 from oxigrad.distributed.coordination.replica import Replica
+from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header, as_bytes
@@ -19,7 +21,7 @@ from oxigrad.distributed.messages.message import Header, as_bytes
 class Driver:
     """Gives a coordinator requests in a chosen order."""
 
-    def __init__(self, decisions: Staleness, opt: Any = None) -> None:
+    def __init__(self, decisions: Staleness | Replicas, opt: Any = None) -> None:
         replica = Replica(opt or optim.SGD(1.0), ox.tree.parameters({"w": np.zeros(2)}))
         self.coordinator = Coordinator(replica, decisions)
         self.numbers = 0
@@ -90,6 +92,23 @@ def test_too_stale_gradients_are_dropped_whole_and_told() -> None:
     driver.push(1, 2, 1.0)
     assert driver.w == -4.0
     assert driver.coordinator.reports[1].stale == {2: 1, 1: 1}
+
+
+VALUES = [0.1, 1e16, -1e16]
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_gradients_are_added_as_soon_as_their_turn_has_come(order: tuple[int, ...]) -> None:
+    """The sum is that in the order of ranks, whichever came first; only gradients that overtook others are kept apart."""
+    driver = Driver(Replicas(3, expected=3))
+    arrived: set[int] = set()
+    for rank in order:
+        driver.push(rank, 0, VALUES[rank])
+        arrived.add(rank)
+        first = next(rank for rank in range(4) if rank not in arrived)
+        kept = {rank for (rank, _), _ in driver.coordinator._held}
+        assert kept == ({rank for rank in arrived if rank > first} if len(arrived) < 3 else set())
+    assert driver.w == -(((VALUES[0] + VALUES[1]) + VALUES[2]) / 3)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, distributed.TimedOut])

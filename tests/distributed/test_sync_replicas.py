@@ -16,7 +16,7 @@ from oxigrad import distributed, optim
 from oxigrad.distributed import SyncReplicas
 from oxigrad.distributed.coordination import coordinator as coordination
 from oxigrad.distributed.engines.threads import ThreadJob
-from oxigrad.distributed.messages.gradients import mean_of
+from oxigrad.distributed.messages.gradients import RunningMean
 
 DEADLINE = 60.0
 GOLDEN = {
@@ -118,9 +118,16 @@ def test_the_mean_of_rows_by_replicas_is_that_of_dense_gradients() -> None:
         ox.SparseRows(np.sort(rng.choice(20, 6, replace=False)), rng.normal(size=(6, 3)), (20, 3)) for _ in range(5)
     ]
     weights = [1.0, 0.5, 1.0, 0.25, 1.0]
-    found = mean_of([{"t": each} for each in rows], weights)["t"]
-    dense = mean_of([{"t": each.todense()} for each in rows], weights)["t"]
-    mixed = mean_of([{"t": each.todense() if at == 2 else each} for at, each in enumerate(rows)], weights)["t"]
+
+    def mean_of_all(gradients: list[Any]) -> Any:
+        running = RunningMean()
+        for gradient, weight in zip(gradients, weights, strict=True):
+            running.add({"t": gradient}, weight)
+        return running.result()["t"]
+
+    found = mean_of_all(rows)
+    dense = mean_of_all([each.todense() for each in rows])
+    mixed = mean_of_all([each.todense() if at == 2 else each for at, each in enumerate(rows)])
     np.testing.assert_allclose(found.todense(), dense, rtol=1e-14)
     np.testing.assert_array_equal(mixed, dense)
 

@@ -14,7 +14,7 @@ from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Lea
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
+from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, RunningMean, SparseMean
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
 from oxigrad.distributed.messages.reports.table import WorkerReport
@@ -38,6 +38,8 @@ REASONS = ("", "stale", "unknown", "future")
 _LOG_BYTES = 1 << 20
 
 Worker = tuple[int, int]
+Key = tuple[Worker, int]
+"""A gradient: its worker, and its number."""
 
 
 @dataclasses.dataclass
@@ -61,7 +63,7 @@ class Coordinator(Service):
         decisions: the state machine, which sees workers as pairs of rank and incarnation.
         config: what the messages of all workers have in common besides the parameters, as plain data.
         description: what those who ask to join must have alike; by default the parameters and ``config``.
-        sparse_mean: see `mean_of`.
+        sparse_mean: see `RunningMean`.
         training: the identity of the training; workers that ask to join a later one wait, those of an earlier one are refused.
 
     The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
@@ -82,12 +84,14 @@ class Coordinator(Service):
         super().__init__(training, replica.description(config) if description is None else description)
         self.replica: Replica = replica
         self.decisions: Decisions = decisions
-        self.sparse_mean: SparseMean = sparse_mean
+        #: The sum of the gradients of the next step that are settled, and the memory that it is in.
+        self._mean = RunningMean(sparse_mean)
+        self._memory_of_mean: tuple[np.ndarray, Gradients] | None = None
         self.codec: GradientCodec = codec_of(arrays, config, training)
         self._offered: Optimizer | None = None
-        self._gradients: dict[tuple[Worker, int], Gradients] = {}
         self._spare: list[np.ndarray] = []
-        self._held: dict[tuple[Worker, int], np.ndarray] = {}
+        #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that they are in.
+        self._held: dict[Key, tuple[Gradients, np.ndarray]] = {}
         self._logged: deque[Logged] = deque()
         self._state: tuple[int, np.ndarray] | None = None
         self._checksum: tuple[int, int] | None = None
@@ -119,7 +123,7 @@ class Coordinator(Service):
             raise Refused("kind", f"a request has the kind {kind} and the number {number}")
         worker = header.rank, incarnation
         if kind == PUSH:
-            gradients = self._decoded(data[8 * REQUEST_WORDS :])
+            gradients = self.codec.decode(data[8 * REQUEST_WORDS :])
             self._last_steps[header.rank] = header.step
             return self._push(worker, number, header.step, gradients, data)
         if kind == JOIN:
@@ -173,21 +177,29 @@ class Coordinator(Service):
 
     def _push(self, worker: Worker, number: int, step: int, gradients: Gradients, payload: np.ndarray) -> list[Reply]:
         key = worker, number
-        if key not in self._gradients:
-            self._gradients[key], self._held[key] = gradients, payload
+        if not self._waits(key):  # else it has come twice
+            self._held[key] = gradients, payload
         replies = self._handle(Push(worker, number, step))
-        if not any((waiting.worker, waiting.number) == key for waiting in self.decisions.waiting):
-            self._release(key)
+        if not self._waits(key) and key in self._held:
+            self._give_back(self._held.pop(key)[1])
         return replies
 
-    def _decoded(self, data: np.ndarray) -> Gradients:
-        """The gradient in a request."""
-        return self.codec.decode(data)
+    def _waits(self, key: Key) -> bool:
+        return any((waiting.worker, waiting.number) == key for waiting in self.decisions.waiting)
 
-    def _release(self, key: tuple[Worker, int]) -> None:
-        self._gradients.pop(key, None)
-        if (payload := self._held.pop(key, None)) is not None:
+    def _give_back(self, payload: np.ndarray | None) -> None:
+        """Keeps memory for a later request."""
+        if payload is not None:
             self._spare = [*self._spare, payload][-8:]
+
+    def _add(self, key: Key, weight: float) -> None:
+        """Adds a gradient to the sum of the next step; the first one becomes the sum."""
+        gradients, payload = self._held.pop(key)
+        if self._mean.count == 0:
+            self._memory_of_mean = payload, gradients
+        self._mean.add(gradients, weight)
+        if self._mean.count > 1:
+            self._give_back(payload)
 
     # --- decisions -----------------------------------------------------------------------------------------------------
 
@@ -197,6 +209,8 @@ class Coordinator(Service):
         tokens: dict[Worker, int] = {}
         for action in self.decisions.handle(event):
             self._do(action, verdicts, tokens)
+        for push, weight in self.decisions.settled():
+            self._add((push.worker, push.number), weight)
         return [
             self._reply(worker, verdicts.get(worker, []), tokens.get(worker, -1)) for worker in {**verdicts, **tokens}
         ]
@@ -212,17 +226,17 @@ class Coordinator(Service):
             report.count(accepted=action.accepted, staleness=action.staleness)
 
     def _take(self, step: Step) -> None:
-        gradients = [self._gradients[worker, number] for worker, number in step.gradients]
-        mean = mean_of(gradients, step.weights, self.sparse_mean)
+        for key, weight in [*zip(step.gradients, step.weights, strict=True)][self._mean.count :]:
+            self._add(key, weight)
+        mean, memory = self._mean.result(), self._memory_of_mean
+        self._mean, self._memory_of_mean = RunningMean(self._mean.sparse_mean), None
         self._adopt()
         self.replica.take(mean)
+        payload, first = memory if memory is not None else (None, {})
         # A dense mean has taken the place of the first gradient, in the memory that it was received into.
-        payload = self._held.pop(step.gradients[0], None) if step.gradients else None
-        is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in gradients[0].items())
+        is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in first.items())
         bufs = [payload[8 * REQUEST_WORDS :]] if payload is not None and is_in_place else self.codec.encode(mean)
         self._log(Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
-        for key in step.gradients:
-            self._release(key)
 
     def offer(self, optimizer: Optimizer) -> None:
         """Gives the coordinator an optimizer with other hyperparameters, which takes the place of its own before the next step."""
@@ -242,8 +256,7 @@ class Coordinator(Service):
         while len(self._logged) > 1 and total > most:
             dropped = self._logged.popleft()
             total -= dropped.nbytes
-            if dropped.payload is not None:
-                self._spare = [*self._spare, dropped.payload][-8:]
+            self._give_back(dropped.payload)
 
     def _reply(self, worker: Worker, verdicts: list[Verdict], token: int) -> Reply:
         has_content = token >= 0 or any(each.accepted for each in verdicts)
