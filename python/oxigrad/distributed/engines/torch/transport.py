@@ -13,13 +13,21 @@ import numpy as np
 from oxigrad.distributed.communicator import Buffer, succeed
 from oxigrad.distributed.engines.background import await_late, in_time
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import Arrival, Place
+from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
-from oxigrad.distributed.engines.mailbox import Mailbox
+from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.torch.library import Group, failures_of_store
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous, patience_of
 from oxigrad.distributed.engines.torch.tensors import TensorGroup
-from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
+from oxigrad.distributed.errors import (
+    Aborted,
+    CommunicationError,
+    Excluded,
+    NotSupported,
+    Refused,
+    TimedOut,
+    WorkerLost,
+)
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
 
@@ -67,7 +75,7 @@ class TorchCommunicator(ByteCollectives):
         self._left: dict[int, int] = {}
         self._forming: dict[int, int] = {}
         self._reason: str | None = None
-        self._mail = Mailbox()
+        self._mail = Mailbox(self.job, self.generation, self.size)
         #: Operations that have not ended where a worker was lost: gloo may still write to their buffers.
         self._unfinished: list[Any] = []
         self._has_ended = threading.Event()
@@ -162,7 +170,7 @@ class TorchCommunicator(ByteCollectives):
         if dest not in self.alive():
             raise WorkerLost([dest], "send")
         if dest == self.rank:
-            self._deliver(message)
+            self._deliver(message, dest)
             return
         self._outboxes[dest].put([np.array([len(message), self._calls]), message])
 
@@ -195,7 +203,7 @@ class TorchCommunicator(ByteCollectives):
                     break
                 data = np.empty(count, np.uint8)
                 self._channel.receive(data, source)
-                self._deliver(data)
+                self._deliver(data, source)
             with self._changed:
                 if count == _ABORTED:
                     self._reason = f"rank {source} aborted the job"
@@ -204,13 +212,16 @@ class TorchCommunicator(ByteCollectives):
         except RuntimeError:  # the connection is closed
             self._note_closed(source)
 
-    def _deliver(self, message: np.ndarray) -> None:
+    def _deliver(self, message: np.ndarray, source: int) -> None:
         with self._changed:
-            self._mail.put(message)
+            try:
+                self._mail.put(message, source)
+            except Refused as error:
+                self.refused.add(error)
             self._changed.notify_all()
 
-    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
-        message: np.ndarray | None = None
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
+        message: Message | None = None
 
         def is_over() -> bool:
             nonlocal message
@@ -222,7 +233,7 @@ class TorchCommunicator(ByteCollectives):
             self._changed.wait_for(is_over, wait.remaining())
             self._check_fence()
             if message is not None:
-                return Arrival.of(message)
+                return message
             if self._reason is not None:
                 raise Aborted(self._reason)
             if source is not None and source in self._gone():
@@ -258,8 +269,7 @@ class TorchCommunicator(ByteCollectives):
             return
         self._note_excluded(rank)
         for dest in set(range(self.size)) - self._dead - set(self._left) - {self.rank}:
-            with self._turns[dest]:
-                self._announce(dest, _EXCLUDED, rank)
+            self._announce(dest, _EXCLUDED, rank)
 
     def _note_closed(self, rank: int) -> None:
         """Notes that a worker is gone: it has died, or has formed the next generation without this one, which was stopped."""
@@ -288,8 +298,7 @@ class TorchCommunicator(ByteCollectives):
         if self.rank not in self._forming:
             self._note_forming(self.rank, self._calls - (self._failure is not None))
             for dest in set(range(self.size)) - self._gone() - {self.rank}:
-                with self._turns[dest]:
-                    self._announce(dest, _FORMS, self._forming[self.rank])
+                self._announce(dest, _FORMS, self._forming[self.rank])
 
     def _look_for_newcomers(self) -> None:
         """Ends the generation as soon as a process waits to join: the first worker that lives asks the rendezvous."""
@@ -384,7 +393,6 @@ class TorchCommunicator(ByteCollectives):
     def _tell_all(self, notice: int) -> None:
         if self.rank not in self._left:
             for dest in set(range(self.size)) - self._dead - {self.rank}:  # excluded ones too, which may go on again
-                with self._turns[dest]:
-                    self._announce(dest, notice)
-                    self._outboxes[dest].put(None)
+                self._announce(dest, notice)
+                self._outboxes[dest].put(None)
             self._left[self.rank] = self._calls
