@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import threading
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,26 @@ def test_too_stale_gradients_are_dropped_whole_and_told() -> None:
     driver.push(1, 2, 1.0)
     assert driver.w == -4.0
     assert driver.coordinator.reports[1].stale == {2: 1, 1: 1}
+
+
+@pytest.mark.parametrize(("limit", "is_used"), [(0, False), (2, False), (3, True), (None, True)])
+def test_a_gradient_beyond_the_limit_is_dropped(limit: int | None, *, is_used: bool) -> None:
+    """A worker keeps a gradient back while the other takes three steps by gradients of ones."""
+    goes_on = threading.Event()
+
+    def worker(comm: Any) -> Any:
+        opt = Softsync(optim.SGD(1.0), gradients_per_step=1, scaled=False, limit=limit)
+        with opt:
+            own = opt.join({"w": np.zeros(1)})
+            comm.all_reduce([np.zeros(1)])
+            if comm.rank:
+                goes_on.wait(30.0)
+            for _ in range(1 if comm.rank else 3):
+                own = opt.update(own, {"w": np.ones(1)})
+            goes_on.set()
+            return [each.accepted for each in opt.verdicts], opt.step
+
+    assert distributed.run(worker, workers=2, timeout=30.0)[1] == ([is_used], 3 + is_used)
 
 
 VALUES = [0.1, 1e16, -1e16]
