@@ -11,8 +11,9 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim
 from oxigrad.distributed import DropStale, Softsync
-from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST, Coordinator
+from oxigrad.distributed.coordination.coordinator import Coordinator
 from oxigrad.distributed.coordination.replica import Replica
+from oxigrad.distributed.coordination.service import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.distributed.messages import agreement
@@ -143,13 +144,13 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_step(error: type[BaseEx
             opt.start(model)
             if comm.rank:
                 for number in range(1, 6):
-                    receive = opt._link.receive
+                    receive = opt._connection.link.receive
                     if number == 2:
-                        opt._link.receive = lambda *_: (_ for _ in ()).throw(error("the wait"))
+                        opt._connection.link.receive = lambda *_: (_ for _ in ()).throw(error("the wait"))
                     with contextlib.suppress(error):
                         opt.update(model, {"w": np.ones(2)})
                         told.append((number, opt.step, float(model["w"][0]), opt.verdicts[-1].accepted))
-                    opt._link.receive = receive
+                    opt._connection.link.receive = receive
         return told
 
     # The third gradient is of the parameters before the second step.

@@ -17,7 +17,7 @@ from oxigrad.distributed.communicator import results_of
 from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-SERVERS = {"coordinator", "elastic-centre"}
+SERVERS = {"coordinator"}
 COORDINATED = {"sync_replicas", "softsync", "drop_stale"}
 
 pytestmark = pytest.mark.parametrize("name", jobs.METHODS)

@@ -4,35 +4,39 @@ import dataclasses
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.coordination.service import ANY, MOST_DESCRIPTION, Reply, Service
+from oxigrad.distributed.coordination.service import (
+    ANY,
+    ASK,
+    DECISION_WORDS,
+    JOIN,
+    LEAVE,
+    MOST_DESCRIPTION,
+    NOTHING,
+    PULL,
+    PUSH,
+    REFUSED,
+    REPLY_WORDS,
+    REQUEST_WORDS,
+    STATE,
+    UPDATES,
+    Reply,
+    Service,
+)
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Verdict
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.decisions.training import Admission, Training
+from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, RunningMean, SparseMean
 from oxigrad.distributed.messages.message import Header, Layout
-from oxigrad.distributed.messages.refusals import encoded, refusal_of
+from oxigrad.distributed.messages.refusals import refusal_of
 from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.optim.optimizer import Optimizer
 
-# Tags of messages.
-REQUEST, REPLY = 1, 2
-# Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
-# `JOIN` is followed by the description of the model; its answers `LATER` and `TELL` have the digest `ANY` too.
-JOIN, LEAVE, PULL, PUSH, ASK = range(5)
-REQUEST_WORDS = 4
-# A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
-# each; the step that it brings the worker to; the checksum of the parameters; the number of the last gradient that the worker sent; and the
-# bytes of each part of the content. `LATER` and `TELL` have the identity of the training that the coordinator serves in place of the step.
-NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
-NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
-REPLY_WORDS = 7
-DECISION_WORDS = 5
 REASONS = ("", "stale", "unknown", "future")
 # Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is smaller.
 _LOG_BYTES = 1 << 20
@@ -68,8 +72,6 @@ class Coordinator(Service):
 
     The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
     """
-
-    tags: ClassVar[tuple[int, int]] = REQUEST, REPLY
 
     def __init__(
         self,
@@ -135,17 +137,6 @@ class Coordinator(Service):
         if kind == PULL and without:
             self._last_steps.pop(header.rank, None)
         return self._handle(Leave(worker) if kind == LEAVE else Pull(worker))
-
-    def refusal(self, request: Header, error: Refused) -> Reply:
-        """See `Service.refusal`."""
-        text = encoded(error)
-        words = np.array([-1, REFUSED, 0, 0, 0, 0, text.nbytes], np.int64)
-        return Reply(request.rank, request.step, [words, text], request.digest)
-
-    def _notice(self, request: Header, decision: Admission) -> Reply:
-        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
-        words = np.array([-1, kind, 0, self.training.code, 0, 0, 0], np.int64)
-        return Reply(request.rank, request.step, [words], ANY)
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
         """See `Service.lost`."""
@@ -263,13 +254,17 @@ class Coordinator(Service):
         kind, sizes, content = self._content(worker[0]) if has_content else (NOTHING, [], [])
         member = self.decisions.members.get(worker)
         last = 0 if member is None else max(member.last, 0)
-        words = [token, kind, len(verdicts), self.decisions.step, 0, last, len(sizes)]
+        words = [token, kind, len(verdicts), self._step_of(worker[0]), 0, last, len(sizes)]
         if kind == UPDATES:
             words[4] = self._sum()
         for each in verdicts:
             words += [each.number, each.accepted, each.staleness, each.step, REASONS.index(each.reason)]
         bufs = [np.array([*words, *sizes], np.int64), *content]
         return Reply(worker[0], self.decisions.step, bufs, self.codec.digest)
+
+    def _step_of(self, rank: int) -> int:
+        """The step that a reply brings a worker to."""
+        return self.decisions.step
 
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
         """The content of a reply, which brings a worker to the present step: its kind, the bytes of its parts, and buffers."""
