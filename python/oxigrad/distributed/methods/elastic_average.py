@@ -199,12 +199,8 @@ class ElasticAverage(CollectiveWrapper):
                 self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
                 break
             except WorkerLost:
-                before = self._whole_state(copy=True)
-                model, behind = self._recover(model)
-                if behind:  # the others have completed this exchange: the centre is theirs, all else this worker's own
-                    centre, done = self._centre, self._done
-                    self._load(before, strict=True)
-                    self._centre, self._done = centre, done
+                if (missed := self._missed(model)) is not None:  # the others have completed this exchange
+                    self._centre = missed[1]["_centre"]
                     return self._written(model, new)
         self._done += 1
         means = layout.views(buffers)
