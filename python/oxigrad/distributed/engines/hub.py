@@ -7,7 +7,7 @@ worker raises its own error.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,27 +39,11 @@ class Outcome(NamedTuple):
         return self.value
 
 
-class Condition(Protocol):
-    """Protocol of the condition by which a hub waits: a lock, held in an ``async with`` block."""
-
-    async def __aenter__(self) -> Any: ...
-
-    async def __aexit__(self, kind: Any, error: Any, trace: Any, /) -> Any: ...
-
-    def notify_all(self) -> None:
-        """Lets all that wait test again whether they wait for more."""
-        ...
+class Condition(asyncio.Condition):
+    """The condition by which a hub waits, here of an event loop: a lock, held in an ``async with`` block."""
 
     async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
         """Waits until ``is_done()``, tested with the lock held; False after the time-out."""
-        ...
-
-
-class _LoopCondition(asyncio.Condition):
-    """The condition of an event loop."""
-
-    async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """See `Condition.wait_until`."""
         try:
             await asyncio.wait_for(self.wait_for(is_done), max(timeout, 0.001))
         except TimeoutError:
@@ -96,7 +80,7 @@ class Hub:
     ) -> None:
         self.job: bytes = job
         self._keep, self._version = keep, version
-        self._changed: Condition = condition or _LoopCondition()
+        self._changed: Condition = condition or Condition()
         self._generation = -1
         self._members: list[str] = []
         self._expected = set(expected)

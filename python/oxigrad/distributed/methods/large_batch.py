@@ -25,6 +25,7 @@ class LargeBatch(DataParallel):
     Batches have equal sizes, or gradients that are weighted accordingly. `pending` is the number of batches since the last step;
     sums are saved with the state.
 
+    >>> import numpy as np
     >>> from oxigrad import optim
     >>> opt, model = LargeBatch(optim.SGD(1.0), local_batches=2), {"w": np.zeros(1)}
     >>> for gradient in (1.0, 3.0):

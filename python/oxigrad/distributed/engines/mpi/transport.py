@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.engines.spare import Spare
-from oxigrad.distributed.errors import Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
 from oxigrad.launch.worker import ENDED, PIPE
@@ -38,6 +38,8 @@ class _Pending(NamedTuple):
 class MPICommunicator(ByteCollectives):
     """The workers of an MPI job; see `oxigrad.distributed.communicator.Communicator` for its methods."""
 
+    _errors: ClassVar[tuple[type[Exception], ...]] = (MPI.Exception,)
+
     def __init__(self, membership: Membership, job: bytes, timeout: float) -> None:
         self._membership = membership
         membership.communicator = self
@@ -54,32 +56,57 @@ class MPICommunicator(ByteCollectives):
     # --- operations on all workers -------------------------------------------------------------------------------------
 
     def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
-        self._run("Iallgather", data, rows, what=what, seconds=seconds)
+        self._call("Iallgather", data, rows, what=what, seconds=seconds)
 
     def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
         equal = [counts[self.rank]] * self.size
         sent, received = ([*each[: self.rank], 0, *each[self.rank + 1 :]] for each in (counts, equal))
         parts, into = (data, (sent, _starts(counts)), MPI.BYTE), (rows, (received, _starts(equal)), MPI.BYTE)
-        self._run("Ialltoallv", parts, into, what=what, seconds=seconds)
+        self._call("Ialltoallv", parts, into, what=what, seconds=seconds)
 
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
         parts = [data, (counts, _starts(counts)), MPI.BYTE]
-        self._run("Iallgatherv", MPI.IN_PLACE, parts, what=what, seconds=seconds)
+        self._call("Iallgatherv", MPI.IN_PLACE, parts, what=what, seconds=seconds)
 
     def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
-        self._run("Ibcast", [data, MPI.BYTE], root, what="broadcast", seconds=seconds)
+        self._call("Ibcast", [data, MPI.BYTE], root, what="broadcast", seconds=seconds)
 
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
         reduction = MPI.MAX if op == "max" else MPI.SUM
-        self._run("Iallreduce", MPI.IN_PLACE, buffer, reduction, what="all_reduce", seconds=seconds)
+        self._call("Iallreduce", MPI.IN_PLACE, buffer, reduction, what="all_reduce", seconds=seconds)
 
-    def _run(self, name: str, *args: Any, what: str, seconds: float) -> None:
-        try:
+    def _call(self, name: str, *args: Any, what: str, seconds: float) -> None:
+        """Calls an operation of MPI that returns a request, and waits for it."""
+
+        def begin() -> list[Any]:
             with self._lock:
-                request = getattr(self._collective, name)(*args)
-        except MPI.Exception as error:
-            raise self._lost(what) from error
-        self._wait(request, what, seconds)
+                return [getattr(self._collective, name)(*args)]
+
+        self._run(what, seconds, begin)
+
+    def _check(self, what: str) -> None:
+        self._membership.heed(self._lock)
+        if len(alive := self._membership.taking_part(self._calls)) < self.size or self._membership.is_forming:
+            raise WorkerLost(frozenset(range(self.size)) - alive, what)
+
+    def _is_done(self, work: Any) -> bool:
+        with self._lock:
+            self._reap()
+            return work.Test()
+
+    def _lost(self, what: str) -> CommunicationError:
+        """See `ByteCollectives._lost`; the other workers then get it too."""
+        with self._lock:
+            self._membership.revoke(self._collective)
+        wait = Backoff(1.0)
+        while not (lost := frozenset(range(self.size)) - self._membership.alive()) and not wait.is_over():
+            self._membership.heed(self._lock)
+            wait.pause()
+        return WorkerLost(lost, what)
+
+    def _late(self, what: str, seconds: float) -> TimedOut:
+        self._membership.unfinished += self._under_way
+        return super()._late(what, seconds)
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
@@ -177,7 +204,7 @@ class MPICommunicator(ByteCollectives):
         with self._lock:
             self._membership.revoke(self._collective, self._messages)
             self._membership.reform(self._limit(timeout))
-            self._membership.received.append(self._arriving)
+            self._membership.received.append((self._arriving, self._under_way))
             following = type(self)(self._membership, self.job, self.timeout)
         succeed(self, following)
         return following
@@ -194,46 +221,6 @@ class MPICommunicator(ByteCollectives):
     def abort(self, reason: str) -> NoReturn:
         """Ends all processes of the job."""
         abort(f"oxigrad.distributed: rank {self.rank} aborts the job: {reason}")
-
-    # --- waiting -------------------------------------------------------------------------------------------------------
-
-    def _wait(self, request: Any, what: str, seconds: float) -> None:
-        wait = Backoff(seconds)
-        while not self._is_done(request, what):
-            self._membership.heed(self._lock)
-            missing = len(self._membership.taking_part(self._calls)) < self.size or self._membership.is_forming
-            if missing:
-                if self._is_done(request, what):  # it may have completed before
-                    return
-                raise self._lost(what)
-            if wait.is_over():
-                self._failure = TimedOut(
-                    f"{what} took more than {seconds:g} s: a worker is stopped, slow, or "
-                    "has not called it; this generation cannot be used further"
-                )
-                self._membership.unfinished.append(request)  # MPI may still write to its buffers
-                raise self._failure
-            wait.pause()
-
-    def _is_done(self, request: Any, what: str) -> bool:
-        try:
-            with self._lock:
-                self._reap()
-                return request.Test()
-        except MPI.Exception as error:
-            raise self._lost(what) from error
-
-    def _lost(self, what: str) -> WorkerLost:
-        """The error of an operation that lost a worker; the other workers then get it too."""
-        with self._lock:
-            self._membership.revoke(self._collective)
-        wait = Backoff(1.0)
-        while not (lost := frozenset(range(self.size)) - self._membership.alive()) and not wait.is_over():
-            self._membership.heed(self._lock)
-            wait.pause()
-        if self._failure is None:
-            self._failure = WorkerLost(lost, what)
-        return WorkerLost(lost, what)
 
 
 def _starts(counts: list[int]) -> list[int]:

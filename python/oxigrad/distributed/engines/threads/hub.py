@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.engines.base import Place
-from oxigrad.distributed.engines.hub import Hub, Outcome, Round
+from oxigrad.distributed.engines.hub import Condition, Hub, Outcome, Round
 from oxigrad.distributed.errors import Aborted, Excluded
 from oxigrad.distributed.messages.message import size_of
 
@@ -20,11 +20,15 @@ class Killed(BaseException):
     """Ends the thread of a worker that was killed; user code that catches `Exception` does not catch it."""
 
 
-class _ThreadCondition:
+class _ThreadCondition(Condition):
     """The condition of threads: its coroutines return at once, after the thread that runs them has waited."""
 
     def __init__(self, condition: threading.Condition) -> None:
-        self._condition, self.notify_all = condition, condition.notify_all
+        super().__init__()
+        self._condition = condition
+
+    def notify_all(self) -> None:
+        self._condition.notify_all()
 
     async def __aenter__(self) -> None:
         self._condition.acquire()
@@ -33,7 +37,7 @@ class _ThreadCondition:
         self._condition.release()
 
     async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """See `oxigrad.distributed.engines.hub.Condition.wait_until`."""
+        """See `Condition.wait_until`."""
         return self._condition.wait_for(is_done, min(timeout, threading.TIMEOUT_MAX))
 
 

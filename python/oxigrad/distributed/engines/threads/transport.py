@@ -26,8 +26,8 @@ class ThreadCommunicator(HubCommunicator):
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         detail = (op, *((buffer.dtype, buffer.size) for buffer in bufs))
         is_small = size_of(bufs) <= SMALL
-        given = [b.copy() for b in bufs] if is_small else [*bufs]
-        contributions, reduced = super()._collect("all_reduce", detail, given, seconds)
+        contribution = [b.copy() for b in bufs] if is_small else [*bufs]
+        contributions, reduced = super()._collect("all_reduce", detail, contribution, seconds)
         if is_small:
             for at, buffer in enumerate(bufs):
                 reduce_in_order([of_rank[at] for of_rank in contributions], op, buffer)

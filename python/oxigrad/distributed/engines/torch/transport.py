@@ -5,8 +5,8 @@ import functools
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from oxigrad.distributed.errors import (
     Excluded,
     NotSupported,
     Refused,
-    TimedOut,
     WorkerLost,
 )
 from oxigrad.distributed.messages.message import HEADER_BYTES
@@ -62,6 +61,8 @@ class TorchCommunicator(ByteCollectives):
         program: the process group of the program, where it has the same processes.
     """
 
+    _errors: ClassVar[tuple[type[Exception], ...]] = (RuntimeError,)
+
     def __init__(self, rendezvous: Rendezvous, groups: list[Group], timeout: float, program: Any = None) -> None:
         self._program = program
         self._rendezvous = rendezvous
@@ -76,8 +77,6 @@ class TorchCommunicator(ByteCollectives):
         self._forming: dict[int, int] = {}
         self._reason: str | None = None
         self._mail = Mailbox(self.job, self.generation, self.size)
-        #: Operations that have not ended where a worker was lost: gloo may still write to their buffers.
-        self._unfinished: list[Any] = []
         self._has_ended = threading.Event()
         others = [rank for rank in range(self.size) if rank != self.rank]
         self._outboxes: dict[int, queue.SimpleQueue[Any]] = {rank: queue.SimpleQueue() for rank in others}
@@ -117,38 +116,25 @@ class TorchCommunicator(ByteCollectives):
         """The sums of such tensors by the program's process group; None where it has other processes, or they travel over the host."""
         return None if self._program is None or self.size == 1 else TensorGroup.of(self._program, leaves)
 
-    def _run(self, what: str, seconds: float, begin: Callable[[], list[Any]]) -> None:
-        """Begins operations, and waits for them."""
-        wait = Backoff(seconds)
-        self._check(what)
-        with self._failures(what):
-            self._unfinished = begin()
-            for work in self._unfinished:
-                while not work.is_completed():
-                    self._check(what)
-                    if wait.is_over():
-                        self._failure = TimedOut(
-                            f"{what} took more than {seconds:g} s: a worker is stopped, slow, or has not called it; this "
-                            "communicator cannot be used further"
-                        )
-                        raise self._failure
-                    wait.pause()
-                work.wait()
-            self._unfinished = []
-
-    @contextlib.contextmanager
-    def _failures(self, what: str) -> Any:
-        """A context in which the errors of gloo are raised as those of communication."""
-        try:
-            yield
-        except CommunicationError:
-            raise
-        except RuntimeError as error:  # gloo: a connection is closed
-            with self._changed:
-                self._changed.wait_for(lambda: self._dead or self._left or self._forming, 1.0)
+    def _run(self, what: str, seconds: float, begin: Callable[[], Iterable[Any]]) -> None:
+        def checked() -> Iterable[Any]:
             self._check(what)
-            self._failure = WorkerLost(self._gone(), what)
-            raise self._failure from error
+            return begin()
+
+        super()._run(what, seconds, checked)
+
+    def _is_done(self, work: Any) -> bool:
+        return work.is_completed() and (work.wait() or True)
+
+    def _lost(self, what: str) -> CommunicationError:
+        """See `ByteCollectives._lost`: a connection is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._dead or self._left or self._forming, 1.0)
+        try:
+            self._check(what)
+        except CommunicationError as error:
+            return error
+        return WorkerLost(self._gone(), what)
 
     def _check(self, what: str) -> None:
         """Raises an error where the job is aborted, or a worker takes no part in the present operation."""
@@ -157,8 +143,7 @@ class TorchCommunicator(ByteCollectives):
         self._check_fence()
         lost = self._absent(self._left) | self._dead | self._excluded
         if lost or self._absent(self._forming):
-            self._failure = WorkerLost(lost, what)
-            raise self._failure
+            raise WorkerLost(lost, what)
 
     def _absent(self, calls: dict[int, int]) -> set[int]:
         """The workers, of those whose operations are counted here, that take no part in the present one."""
@@ -348,7 +333,7 @@ class TorchCommunicator(ByteCollectives):
         for thread in (*itertools.chain.from_iterable(self._threads.values()), self._watch):
             if thread is not threading.current_thread():
                 thread.join(wait.remaining())
-        while not all(work.is_completed() for work in self._unfinished) and not wait.is_over():
+        while not all(work.is_completed() for work in self._under_way) and not wait.is_over():
             wait.pause()
 
     def leave(self) -> None:
