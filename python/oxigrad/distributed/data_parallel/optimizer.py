@@ -15,12 +15,12 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
+from oxigrad.distributed.data_parallel.local_sums import LocalSums
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
-from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.in_backward import LateLock
@@ -30,7 +30,7 @@ from oxigrad.stepping.arrays.sparse_rows import as_array
 from oxigrad.stepping.state.state_dict import Report
 
 
-class DataParallel(LargeBatch):
+class DataParallel(LocalSums):
     """Data-parallel training: all workers take the same step, by the mean of their gradients.
 
     Gradients travel in buckets of ``bucket_bytes``: each bucket is exchanged in a thread while the next one is filled. The gradients of a PyTorch
@@ -72,7 +72,7 @@ class DataParallel(LargeBatch):
     """
 
     _shards: Shards | None = None
-    _transient = LargeBatch._transient | frozenset(
+    _transient = LocalSums._transient | frozenset(
         "_buckets _group _hooks _is_agreed _is_blocked _order _overlaps _replayed _rides _source _specs".split()
     )
 
@@ -88,7 +88,7 @@ class DataParallel(LargeBatch):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
-        refuse_inside(self, LargeBatch)
+        refuse_inside(self, LocalSums)
         self.bucket_bytes: int = COUNT.check("bucket_bytes", bucket_bytes)
         self.overlap: bool = FLAG.check("overlap", overlap)
         self.shard_state: bool = FLAG.check("shard_state", shard_state)
@@ -96,7 +96,6 @@ class DataParallel(LargeBatch):
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
-        super()._set_apart()
         self._buckets: Buckets | None = None
         self._group: Any = None
         self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
@@ -205,7 +204,7 @@ class DataParallel(LargeBatch):
             raise error if self._shards is None else self._shards.lost(error) from error
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
-        """See `LargeBatch._take`."""
+        """See `LocalSums._take`."""
         if self._shards is None:
             return super()._take(model, means, keep_root=keep_root)
         if keep_root:
@@ -331,7 +330,7 @@ class DataParallel(LargeBatch):
             raise
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
-        """See `LargeBatch._read`. The gradients that are not None."""
+        """See `LocalSums._read`. The gradients that are not None."""
         self._replayed.check_whole()
         if (changed := self._hooks.changed()) is not None and self._buckets is not None and self._buckets.begun:
             self._drop()
@@ -356,14 +355,14 @@ class DataParallel(LargeBatch):
         return self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
-        """See `LargeBatch._accumulated`."""
+        """See `LocalSums._accumulated`."""
         rest = {path: total for path, total in self._sums.items() if path not in gradients}
         if self._group is not None:
             return {**rest, **self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)}
         return {**rest, **super()._accumulated(gradients)}
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
-        """See `LargeBatch._means`."""
+        """See `LocalSums._means`."""
         if self._group is None:  # after the loss of a worker, sums of this step may be on a device
             sums = on_host(sums)
         if self.communicator.size == 1:
