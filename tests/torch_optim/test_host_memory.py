@@ -20,7 +20,9 @@ from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.torch.step.offload import devices  # noqa: E402
 from torch_offload import check_same  # noqa: E402
 from torch_problems import (  # noqa: E402
+    OTHER_STEPS,
     OURS,
+    TOGETHER,
     backward,
     equal,
     gradients,
@@ -36,9 +38,7 @@ from torch_problems import (  # noqa: E402
 pytestmark = pytest.mark.usefixtures("device")
 
 Make = Callable[..., Any]
-NAMES = sorted({*OURS.names} - {"LBFGS", "SparseAdam"})
-# Their rules need all gradients at once.
-TOGETHER = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD".split()}
+NAMES = sorted({*OURS.names} - OTHER_STEPS)
 HALF, FULL = torch.bfloat16, torch.float32
 # Parameters that take several pieces, a part of one, none; some with as many numbers as a state of 8 bits asks for.
 LARGE = ((70, 64), (3,), (2, 0), (5000,), ())

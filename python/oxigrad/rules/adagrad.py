@@ -21,7 +21,7 @@ def adagrad(
     xp,
     p,
     g,
-    v=Slot.full("initial_accumulator", is_moment=True),
+    v=Slot.full("initial_accumulator", is_moment=True, decay=1.0),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -39,7 +39,17 @@ def adagrad(
     return p - rate * g / rooted(xp, v, epsilon, epsilon_mode), v
 
 
-def adadelta(xp, p, g, v, u, *, learning_rate: NonNegative = 1.0, rho: Share = 0.9, epsilon: NonNegative = 1e-6):
+def adadelta(
+    xp,
+    p,
+    g,
+    v=Slot.zeros(decay="rho"),
+    u=Slot.zeros(decay="rho"),
+    *,
+    learning_rate: NonNegative = 1.0,
+    rho: Share = 0.9,
+    epsilon: NonNegative = 1e-6,
+):
     """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ."""
     v = rho * v + (1 - rho) * g * g
     move = xp.sqrt(u + epsilon) / xp.sqrt(v + epsilon) * g
@@ -50,9 +60,9 @@ def rmsprop(
     xp,
     p,
     g,
-    v=Slot.full("initial_accumulator", is_moment=True),
-    mean=Slot.zeros(when="centered"),
-    m=Slot.zeros(when="momentum"),
+    v=Slot.full("initial_accumulator", is_moment=True, decay="rho"),
+    mean=Slot.zeros(when="centered", decay="rho"),
+    m=Slot.zeros(when="momentum", decay="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -92,8 +102,8 @@ def ftrl(
     xp,
     p,
     g,
-    linear,
-    v=Slot.full("initial_accumulator"),
+    linear=Slot.zeros(decay=1.0),
+    v=Slot.full("initial_accumulator", decay=1.0),
     *,
     learning_rate: Positive = 1e-3,
     power: NonPositive = -0.5,
@@ -122,9 +132,9 @@ def madgrad(
     xp,
     p,
     g,
-    v,
-    s,
-    start=Slot.copy(),
+    v=Slot.zeros(decay=1.0),
+    s=Slot.zeros(decay=1.0),
+    start=Slot.copy(decay=1.0),
     *,
     step,
     learning_rate: NonNegative = 1e-2,

@@ -8,7 +8,7 @@ __all__ = ['adabelief', 'adan', 'ademamix', 'optimistic_adam', 'sophia', 'yogi']
 def adabelief(xp: Any, p: Array, g: Array, m: Array, v: Array, *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: NonNegative=1e-16, epsilon_root: NonNegative=1e-16) -> tuple[Array, ...]:
     """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: the second moment is that of the gradient minus its mean."""
 
-def ademamix(xp: Any, p: Array, g: Array, m: Array, slow: Array, v: Array, *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.999, beta3: Decay=0.9999, alpha: NonNegative=5.0, epsilon: NonNegative=1e-08, weight_decay: NonNegative=0.0, epsilon_root: NonNegative | None=None) -> tuple[Array, ...]:
+def ademamix(xp: Any, p: Array, g: Array, m: Array=..., slow: Array=..., v: Array=..., *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.999, beta3: Decay=0.9999, alpha: NonNegative=5.0, epsilon: NonNegative=1e-08, weight_decay: NonNegative=0.0, epsilon_root: NonNegative | None=None) -> tuple[Array, ...]:
     """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``."""
 
 def yogi(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., *, step: Array, learning_rate: NonNegative=0.01, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: NonNegative=0.001, initial_accumulator: NonNegative=1e-06, initial_moment: Array=0.0) -> tuple[Array, ...]:
@@ -20,5 +20,5 @@ def adan(xp: Any, p: Array, g: Array, m: Array, change: Array, v: Array, before:
 def optimistic_adam(xp: Any, p: Array, g: Array, m: Array, v: Array, before: Array, *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: NonNegative=1e-08, alpha: NonNegative=1.0, beta: NonNegative=1.0, nesterov: Array=True, epsilon_root: NonNegative | None=None) -> tuple[Array, ...]:
     """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141), which extrapolates Adam's direction from the one ``before``."""
 
-def sophia(xp: Any, p: Array, g: Array, m: Array, h: Array, *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.965, beta2: Decay=0.99, epsilon: NonNegative=1e-08, weight_decay: NonNegative=0.0, gamma: NonNegative=0.01, limit: Limit=1.0, every: Count=10, batch_size: Positive=1.0, estimate: Literal['squared', 'given']='squared') -> tuple[Array, ...]:
+def sophia(xp: Any, p: Array, g: Array, m: Array=..., h: Array=..., *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.965, beta2: Decay=0.99, epsilon: NonNegative=1e-08, weight_decay: NonNegative=0.0, gamma: NonNegative=0.01, limit: Limit=1.0, every: Count=10, batch_size: Positive=1.0, estimate: Literal['squared', 'given']='squared') -> tuple[Array, ...]:
     """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient divided by the diagonal of the Hessian ``h``, clipped."""

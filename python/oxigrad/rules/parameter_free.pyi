@@ -12,17 +12,17 @@ def dog(xp: Any, p: Array, g: Array, start: Array=..., distance: Array=..., squa
 def dowg(xp: Any, p: Array, g: Array, start: Array=..., distance: Array=..., squares: Array=..., *, total: Array, learning_rate: NonNegative=1.0, initial_distance: Positive | None=None, epsilon: Positive=0.0001, weight_decay: NonNegative=0.0) -> tuple[Array, ...]:
     """DoWG, distance over weighted gradients (Khaled et al. 2023, arXiv:2305.16284), as in optax."""
 
-def dadapt_sgd(xp: Any, p: Array, g: Array, s: Array, start: Array=..., d: Array=..., numerator: Array=..., norm: Array=..., *, step: Array, total: Array, learning_rate: NonNegative=1.0, momentum: Decay=0.0, weight_decay: NonNegative=0.0, d0: Positive=1e-06, growth_rate: _Growth=...) -> tuple[Array, ...]:
+def dadapt_sgd(xp: Any, p: Array, g: Array, s: Array=..., start: Array=..., d: Array=..., numerator: Array=..., norm: Array=..., *, step: Array, total: Array, learning_rate: NonNegative=1.0, momentum: Decay=0.0, weight_decay: NonNegative=0.0, d0: Positive=1e-06, growth_rate: _Growth=...) -> tuple[Array, ...]:
     """SGD with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 4), as the authors' DAdaptSGD."""
 
-def dadapt_adamw(xp: Any, p: Array, g: Array, m: Array, v: Array, s: Array, d: Array=..., numerator: Array=..., *, step: Array, total: Array, learning_rate: NonNegative=1.0, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: Positive=1e-08, weight_decay: NonNegative=0.0, d0: Positive=1e-06, growth_rate: _Growth=..., bias_correction: Array=True, decoupled: Array=True) -> tuple[Array, ...]:
+def dadapt_adamw(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., s: Array=..., d: Array=..., numerator: Array=..., *, step: Array, total: Array, learning_rate: NonNegative=1.0, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: Positive=1e-08, weight_decay: NonNegative=0.0, d0: Positive=1e-06, growth_rate: _Growth=..., bias_correction: Array=True, decoupled: Array=True) -> tuple[Array, ...]:
     """AdamW with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 5), as in optax."""
 
 def cocob(xp: Any, p: Array, g: Array, start: Array=..., gradients: Array=..., scale: Array=..., magnitudes: Array=..., reward: Array=..., *, learning_rate: NonNegative=1.0, alpha: NonNegative=100.0, epsilon: Positive=1e-08, weight_decay: NonNegative=0.0) -> tuple[Array, ...]:
     """COCOB, continuous coin betting (Orabona and Tommasi 2017, arXiv:1705.07795, algorithm 2), as in optax."""
 
-def momo(xp: Any, p: Array, g: Array, m: Array, average_loss: Array=..., products: Array=..., bound: Array=..., *, step: Array, total: Array, loss: Array, learning_rate: NonNegative=1.0, beta: Decay=0.9, weight_decay: NonNegative=0.0, lower_bound: Array=0.0, bias_correction: Array=False, adapt_lower_bound: Array=False) -> tuple[Array, ...]:
+def momo(xp: Any, p: Array, g: Array, m: Array=..., average_loss: Array=..., products: Array=..., bound: Array=..., *, step: Array, total: Array, loss: Array, learning_rate: NonNegative=1.0, beta: Decay=0.9, weight_decay: NonNegative=0.0, lower_bound: Array=0.0, bias_correction: Array=False, adapt_lower_bound: Array=False) -> tuple[Array, ...]:
     """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax."""
 
-def momo_adam(xp: Any, p: Array, g: Array, m: Array, v: Array, average_loss: Array=..., products: Array=..., bound: Array=..., *, step: Array, total: Array, loss: Array, learning_rate: NonNegative=0.01, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: Positive=1e-08, weight_decay: NonNegative=0.0, lower_bound: Array=0.0, proximal: Array=True, adapt_lower_bound: Array=False) -> tuple[Array, ...]:
+def momo_adam(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., average_loss: Array=..., products: Array=..., bound: Array=..., *, step: Array, total: Array, loss: Array, learning_rate: NonNegative=0.01, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: Positive=1e-08, weight_decay: NonNegative=0.0, lower_bound: Array=0.0, proximal: Array=True, adapt_lower_bound: Array=False) -> tuple[Array, ...]:
     """MoMo-Adam (Schaipp et al. 2023, arXiv:2305.07583, algorithm 2), as the authors' MomoAdam and optax."""

@@ -14,7 +14,7 @@ def sgd(
     xp,
     p,
     g,
-    m=Slot.zeros(when="momentum"),
+    m=Slot.zeros(when="momentum", decay="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
@@ -76,7 +76,7 @@ def optimistic_sgd(
     xp,
     p,
     g,
-    before,
+    before=Slot.zeros(decay=0.0),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
@@ -128,7 +128,7 @@ def rprop(
     xp,
     p,
     g,
-    move,
+    move=Slot.zeros(decay=0.0),
     size=Slot.full("learning_rate", decay=1.0),
     *,
     learning_rate: NonNegative = 1e-2,
@@ -152,7 +152,7 @@ def rprop(
     return p - (xp.where(agreement < 0, 0.0, move) if late else now), now, size
 
 
-def signum(xp, p, g, m=Slot.zeros(when="beta"), *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
+def signum(xp, p, g, m=Slot.zeros(when="beta", decay="beta"), *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
     """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot."""
     if m is not None:
         g = m = moving_mean(m, g, beta)
@@ -163,7 +163,7 @@ def lion(
     xp,
     p,
     g,
-    m,
+    m=Slot.zeros(decay="beta2"),
     *,
     learning_rate: NonNegative = 1e-4,
     beta1: Share = 0.9,

@@ -52,15 +52,16 @@ class Stepper(Planner):
             self._parts.check_none()
         core = self._core
         step = self._resolved.get(core.micro + 1 < self._accumulate)
-        if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
+        if (
+            step is None
+            or not (step.is_current() or step.refresh())
+            or self._process != _core.forks()
+            or (self._accumulate > 1 and (step.plan.idle or self.presence.without))
+            or (leaves := step.plan.leaves(model)) is None
+            or (gradients := step.plan.gradients.of_step(leaves, grads)) is None
+        ):
             return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         plan = step.plan
-        if self._accumulate > 1 and (plan.idle or self.presence.without):
-            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
-        if (leaves := plan.leaves(model)) is None:
-            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
-        if (gradients := plan.gradients.of_step(leaves, grads)) is None:
-            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         if plan.recorded:
             plan.detach(leaves, for_core=step.is_in_place and not plan.gradients.sparse)
         if keep_root and plan.replaced:

@@ -44,6 +44,7 @@ class LossScale(Sealed):
     def __post_init__(self) -> None:
         self.value = float(self.initial)
         self.good = 0
+        self._seal()  # since a dataclass gets its ``__init__`` after `Sealed.__init_subclass__`
 
     @property
     def value(self) -> float:

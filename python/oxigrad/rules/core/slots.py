@@ -45,7 +45,7 @@ class Slot:
         when: the name of a hyperparameter. Where that is 0, None or False, there is no slot: the rule gets None for it, and
             returns None.
         decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a hyperparameter.
-            By default it is derived from the rule; see `oxigrad.stepping.parameters.decay_factors`.
+            By default `oxigrad.stepping.parameters.decay` measures it.
         dtype_by: the name of a hyperparameter that names the dtype of the slot, which otherwise has that of the parameter.
 
     >>> from oxigrad import optim
