@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import compiled_stub
-from compiled_stub import summary
+from compiled_stub import described, summary
 from oxigrad.optim.settings.hyperparameters import Part
 
 PACKAGE = Path(__file__).parent.parent / "python" / "oxigrad"
@@ -178,7 +178,7 @@ def _classes(module: ModuleType, names: list[str]) -> Iterator[str]:
         theirs = getattr(kind, "theirs", None)
         base = f"torch.optim.{theirs.__name__}" if theirs else "torch.optim.Optimizer"
         yield f"class {name}(_Stepping, {base}):"
-        yield summary(kind)
+        yield described(kind)
         annotations = {"params": _PARAMS, "seed": "int"}
         yield f"    def __init__(self, {_arguments(kind, _by_default('float | Tensor', annotations))}) -> None: ...\n"
 
@@ -187,7 +187,7 @@ def _functions(module: ModuleType, names: list[str]) -> Iterator[str]:
     for name in sorted(names):
         function = getattr(module, name)
         yield f"def {name}({_arguments(function, _by_default('Any', {}))}) -> Transformation:"
-        yield f"{summary(function)}\n"
+        yield f"{described(function)}\n"
 
 
 def _optimizers(module: ModuleType) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _optimizers(module: ModuleType) -> Iterator[str]:
             continue
         types = {each: _domain(declared) for each, declared in kind._declared.items()}
         yield f"class {name}({kind.__bases__[0].__name__}):"
-        yield summary(kind)
+        yield described(kind)
         yield from (f"    {each}: {text}" for each, text in types.items())
         given = {each: _GIVEN.get(text, text) for each, text in types.items()}
         yield f"    def __init__(self, {_arguments(kind, functools.partial(_argument, given))}) -> None: ...\n"

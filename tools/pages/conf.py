@@ -5,6 +5,7 @@ from typing import Any
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import oxigrad
+from oxigrad.optim.settings.documentation import SECTIONS
 
 project = "oxigrad"
 author = "the oxigrad authors"
@@ -23,6 +24,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_numpy_docstring = False
+napoleon_custom_sections = [(name.capitalize(), "params_style") for name in SECTIONS]
 toc_object_entries = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

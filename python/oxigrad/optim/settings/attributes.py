@@ -35,6 +35,8 @@ def error_of_property(instance: Any, name: str) -> AttributeError | None:
 class Sealing(abc.ABCMeta):
     """Metaclass that seals instances after ``__init__``."""
 
+    __doc__: Any = vars(type)["__doc__"]  # that of a class, which may be a descriptor, and not that of the metaclass
+
     if not TYPE_CHECKING:  # to type checkers, the instance is one of the class
 
         def __call__(cls, *args: Any, **named: Any) -> Any:
