@@ -67,15 +67,14 @@ def hyperparameters(rule: Rule) -> list[Argument]:
     return rows
 
 
-def options(defaults: Mapping[str, Any], domains: Mapping[str, ranges.Domain] = {}) -> list[Argument]:
+def options(defaults: Mapping[str, Any]) -> list[Argument]:
     """The rows of options with these defaults."""
     from oxigrad.rules.core.arguments import NOTES
 
     rows = []
     for name, default in defaults.items():
-        domain, note = domains.get(name), NOTES[name]
-        values = domain.expected() if domain is not None and domain.choices is None else ""
-        rows.append(Argument(name, default, values, note.sentence, note.unit, note.cost, note.see, note.section))
+        note = NOTES[name]
+        rows.append(Argument(name, default, "", note.sentence, note.unit, note.cost, note.see, note.section))
     return rows
 
 
@@ -102,10 +101,8 @@ def of_rule(rule: Rule, title: str, defaults: Mapping[str, Any]) -> Documentatio
     """The documentation of the class of a rule, which has this name and these options."""
 
     def compose() -> str:
-        from oxigrad.optim.settings.options import _DOMAINS
-
         about = inspect.cleandoc(rule.call.__doc__ or f"{title}, a rule without a description.")
-        rows = [*hyperparameters(rule), *options(defaults, _DOMAINS)]
+        rows = [*hyperparameters(rule), *options(defaults)]
         is_ours = rule.call.__module__.startswith("oxigrad.")
         return "\n\n".join([about, sections(rows), *([_example(rule, title)] if is_ours else [])]) + "\n"
 
@@ -116,9 +113,7 @@ def with_options(about: str | None, defaults: Mapping[str, Any]) -> Documentatio
     """A docstring, followed by the sections of options with these defaults."""
 
     def compose() -> str:
-        from oxigrad.optim.settings.options import _DOMAINS
-
-        return f"{inspect.cleandoc(about or '')}\n\n{sections(options(defaults, _DOMAINS))}\n"
+        return f"{inspect.cleandoc(about or '')}\n\n{sections(options(defaults))}\n"
 
     return Documentation(compose)
 
@@ -176,5 +171,5 @@ _PART = """Example:
 def _example(rule: Rule, title: str) -> str:
     if rule.kind == "update":
         return _STEPS.format(title=title)
-    own, optimizer = f"optim.{title}()", "optim.SGD(0.1)"
-    return _PART.format(parts=", ".join([own, optimizer] if rule.kind == "gradient" else [optimizer, own]))
+    parts = [f"optim.{title}()", "optim.SGD(0.1)"]
+    return _PART.format(parts=", ".join(parts if rule.kind == "gradient" else reversed(parts)))

@@ -1,4 +1,4 @@
-"""What the row of an argument says beside its name, type, default and range, which its declaration states.
+"""Notes on arguments: the columns of their rows beside name, type, default and range, which declarations state.
 
 A rule declares an argument by ``name: Annotated[type, "sentence"] = default``. Arguments that mean the same in several rules have their
 notes here, by name. The module is imported when documentation is read.
@@ -57,7 +57,7 @@ NOTES = {
     "rate_before_momentum": Note("Whether the learning rate multiplies each gradient before momentum, as in Keras."),
     "seed": Note("Seed of the random numbers that a rule draws; equal seeds give equal bits.", section="state"),
     "accumulate": Note(
-        "Number of gradients whose mean each step uses.",
+        "Number of gradients, from 1 on, whose mean each step uses.",
         unit="calls of ``update``",
         cost="one slot when above 1",
         see=("Optimizer.flush",),

@@ -174,7 +174,7 @@ def domains(function: Callable[..., Any], defaults: typing.Mapping[str, Any]) ->
 
 
 def sentence(function: Callable[..., Any], name: str) -> str:
-    """What the annotation of a hyperparameter says of it; empty where it says nothing."""
+    """The sentence in the annotation of a hyperparameter; empty without one."""
     annotation = _evaluated(function, getattr(function, "__annotations__", {}).get(name))
     return next((note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, str)), "")
 
