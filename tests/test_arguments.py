@@ -78,7 +78,7 @@ def test_every_argument_has_a_sentence(module: str) -> None:
     for name, value in functions(module):
         described = sentences(inspect.getdoc(value) or "")
         for argument in inspect.signature(value).parameters:
-            text = described.get(argument, "").partition(" Default ")[0]
+            text = re.split(r"(?:^|\s)(?:[^.]*; d|D)efault ", described.get(argument, ""))[0]
             words = {word.lower() for word in re.findall(r"\w+", text)}
             if len(text) < 20 or words <= {argument, *argument.split("_"), "the", "of", "a", "is"}:
                 faults.append(f"{name}({argument}): {text!r}")

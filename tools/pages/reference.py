@@ -146,9 +146,9 @@ def imported(module: str) -> Iterator[Entry]:
         if module == "oxigrad.xp" and is_of_numpy(name, value):
             yield of_numpy(module, name, value)
         elif inspect.isclass(value):
-            yield Entry(
-                module, name, "class", about, directive("autoclass", full, "", ":members:", ":show-inheritance:")
-            )
+            options = [":members:", ":show-inheritance:"]
+            options += [":inherited-members:"] * (full == "oxigrad.optim.Optimizer")  # which pages of optimizers link
+            yield Entry(module, name, "class", about, directive("autoclass", full, "", *options))
         elif inspect.isroutine(value) or callable(value):
             yield Entry(module, name, "function", about, directive("autofunction", full, ""))
         elif module == "oxigrad.xp.stats":

@@ -42,9 +42,9 @@ class ASGD(_Stepping, torch.optim.ASGD):
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
             define groups.
         lr: Step size, by which every update is multiplied. A number; default 0.01.
-        lambd: A number; default 0.0001.
-        alpha: A number; default 0.75.
-        t0: A number; default 1000000.0.
+        lambd: Decay of the parameters and of the learning rate. A number; default 0.0001.
+        alpha: Exponent of the decay of the learning rate. A number; default 0.75.
+        t0: First step from which the parameters are averaged. A number; default 1000000.0.
         weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
             number; default 0.
     """
@@ -535,7 +535,7 @@ class NAdam(_Stepping, torch.optim.NAdam):
             zero. A number; default 1e-08.
         weight_decay: Strength of the decay; coupled to the gradient unless the optimizer decouples it.
             Default 0.
-        momentum_decay: A number; default 0.004.
+        momentum_decay: Rate at which the momentum warms up. A number; default 0.004.
         decoupled_weight_decay: Whether the weight decay is applied to the parameters, as in AdamW.
             Default False.
     """
@@ -675,9 +675,11 @@ class Rprop(_Stepping, torch.optim.Rprop):
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
             define groups.
-        lr: Step size, by which every update is multiplied. A number; default 0.01.
-        etas:   Default (0.5, 1.2).
-        step_sizes:   Default (1e-06, 50).
+        lr: First step size of every element. A number; default 0.01.
+        etas: Factor of a step size where the gradient changes sign. Factor of a step size where the
+            gradient keeps its sign. Default (0.5, 1.2).
+        step_sizes: Smallest step size of an element. Largest step size of an element. Default (1e-06,
+            50).
     """
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, etas: tuple[float | Tensor, float | Tensor] = (0.5, 1.2), step_sizes: tuple[float | Tensor, float | Tensor] = (1e-06, 50), *, capturable: bool = False, foreach: Any = None, maximize: bool = False, differentiable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 

@@ -171,5 +171,6 @@ _PART = """Example:
 def _example(rule: Rule, title: str) -> str:
     if rule.kind == "update":
         return _STEPS.format(title=title)
-    parts = [f"optim.{title}()", "optim.SGD(0.1)"]
+    arguments = '"float16"' if "copy_dtype" in rule.defaults else ""  # NumPy alone has no bfloat16, the default
+    parts = [f"optim.{title}({arguments})", "optim.SGD(0.1)"]
     return _PART.format(parts=", ".join(parts if rule.kind == "gradient" else reversed(parts)))
