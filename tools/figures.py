@@ -13,7 +13,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "benches" / "history" / "rows.jsonl"
 PICTURE = ROOT / "docs" / "figures.svg"
-PAGES = {ROOT / "README.md": "docs/", ROOT / "docs" / "index.md": ""}
+PAGES = {
+    ROOT / "README.md": "docs/",
+    ROOT / "docs" / "index.md": "",
+    ROOT / "docs" / "design" / "performance.md": "../",
+}
 # What the rows of the picture are called.
 ROWS = {
     "adamw 1000 x 1000": "AdamW, 1,000 tensors of 1,000 float32",

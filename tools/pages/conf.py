@@ -45,11 +45,11 @@ html_title = "oxigrad"
 html_static_path = ["static"]
 templates_path = ["templates"]
 html_css_files = ["oxigrad.css"]
-html_js_files = ["filter.js", "versions.js"]
+html_js_files = ["filter.js", "versions.js", "names.js", "search.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-html_show_search_summary = False  # it fetches pages, which browsers refuse where the site is opened from a file
+html_show_search_summary = False  # it fetches pages, which browsers refuse for files: static/search.js shows excerpts
 html_theme_options = {
     "logo": {"text": "oxigrad"},
     "header_links_before_dropdown": 7,
@@ -65,8 +65,8 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "monokai",
 }
-# A page of one name has no list of contents, which would take most of the time of the build.
-html_sidebars = {"reference/*/*": [], "gallery/*": [], "examples/*": [], "index": []}
+# A list of contents in each of these pages would take most of the time of the build: static/names.js fills theirs.
+html_sidebars = {"reference/*/*": ["names.html"], "gallery/*": ["names.html"], "examples/*": [], "index": []}
 
 
 def visit_math(translator: Any, node: Any) -> None:
