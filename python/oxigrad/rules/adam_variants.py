@@ -108,7 +108,7 @@ def adan(
     proximal: Annotated[bool, "Whether the decay divides the parameter after the step, as in the paper."] = True,
     change_weight: Annotated[
         Literal["beta2", "1 - beta2"],
-        "Weight of gradient differences: ``beta2`` as in the authors' program, or ``1 - beta2`` as in optax.",
+        "Weight of gradient differences: beta2 as in the authors' program, or 1 - beta2 as in optax.",
     ] = "beta2",
 ):
     """Adan (Xie et al. 2022, arXiv:2208.06677, algorithm 1): Nesterov's momentum from the differences of gradients.

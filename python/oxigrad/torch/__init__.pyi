@@ -227,8 +227,8 @@ class Adan(_Stepping, torch.optim.Optimizer):
             number in [0, inf); default 0.0.
         proximal: Whether the decay divides the parameter after the step, as in the paper. True or
             False; default True.
-        change_weight: Weight of gradient differences: ``beta2`` as in the authors' program, or ``1 -
-            beta2`` as in optax. 'beta2' or '1 - beta2'; default 'beta2'.
+        change_weight: Weight of gradient differences: beta2 as in the authors' program, or 1 - beta2 as
+            in optax. 'beta2' or '1 - beta2'; default 'beta2'.
     """
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor, float | Tensor] = (0.98, 0.92, 0.99), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, epsilon_root: float | Tensor = 0.0, proximal: bool = True, change_weight: str = 'beta2', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 

@@ -307,8 +307,8 @@ class Adan(RuleOptimizer):
             number in [0, inf), or a schedule; default 0.0.
         proximal: Whether the decay divides the parameter after the step, as in the paper. True or
             False; default True.
-        change_weight: Weight of gradient differences: ``beta2`` as in the authors' program, or ``1 -
-            beta2`` as in optax. 'beta2' or '1 - beta2'; default 'beta2'.
+        change_weight: Weight of gradient differences: beta2 as in the authors' program, or 1 - beta2 as
+            in optax. 'beta2' or '1 - beta2'; default 'beta2'.
     """
     learning_rate: _Number
     beta1: _Number
