@@ -161,11 +161,12 @@ def stub(name: str) -> str:
 
 def _pruned(head: str, body: str) -> str:
     """The head without the names that it imports and nothing reads."""
+    code = re.sub(r'"""(?:[^"]|"(?!""))*"""', "", head + body)
     lines = []
     for line in head.splitlines(keepends=True):
         start, found, names = line.rstrip().partition(" import ")
         if start.startswith("from ") and found:
-            used = [each for each in names.split(", ") if len(re.findall(rf"\b{each.split()[-1]}\b", head + body)) > 1]
+            used = [each for each in names.split(", ") if len(re.findall(rf"\b{each.split()[-1]}\b", code)) > 1]
             lines.append(f"{start} import {', '.join(used)}\n" if used else "")
         else:
             lines.append(line)

@@ -2,7 +2,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from oxigrad._typing import Dtype, Number
+from oxigrad._typing import Number
 from oxigrad.optim.chain import Transform
 from oxigrad.optim.settings.hyperparameters import Hyperparameter
 from oxigrad.schedules.base import Schedule
