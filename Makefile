@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all
+.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -61,12 +61,11 @@ gpu-smoke: gpu-install ## Check in a minute that steps on the GPU here are right
 test-gpu: gpu-install ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu -p no:benchmark --continue-on-collection-errors $(OPTIONS)
 
-# Without the paths and the time of this build, so that every folder gives the same bytes.
-release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct || date +%s)
-release: export RUSTFLAGS += --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
-release: .venv/release ## Build the wheel of a release into dist: make release OPTIONS='--zig --compatibility manylinux_2_28'
-	$(BIN)/maturin build --release --locked --out dist $(OPTIONS)
-	$(BIN)/python tools/wheel_packing.py dist/*.whl
+release: .venv/release ## Build a release into dist: wheel, source distribution, SBOM, checksums and notes
+	rm -rf dist
+	$(MAKE) release-wheel
+	$(MAKE) release-source
+	$(BIN)/python tools/release_files.py
 
 clean: ## Remove everything that was built or installed here
 	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache
@@ -172,10 +171,27 @@ generated: .venv/test .venv/wheel # Print the rules as native code, and tables o
 	$(BIN)/python tools/generated.py
 	$(BIN)/python tools/overview.py
 	$(BIN)/python tools/gpu_table.py
+	$(BIN)/python tools/figures.py
 	$(BIN)/python tools/offload_picture.py
 	$(BIN)/python tools/stubs.py # those of the libraries that are installed
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/function_table.py
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
+
+# Without the paths and the time of this build, so that every folder gives the same bytes.
+release-wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct || date +%s)
+release-wheel: export RUSTFLAGS += --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+release-wheel: .venv/release # Build the wheel of a release into dist: make release-wheel OPTIONS='--zig --compatibility manylinux_2_28'
+	$(BIN)/maturin build --release --locked --out dist $(OPTIONS)
+	$(BIN)/python tools/wheel_packing.py dist/*.whl
+
+test-lowest: .venv/lowest target/wheel/stamp # Test with the lowest releases of the dependencies that are declared, as uv resolves them
+	$(PYTHON) -m venv --clear target/lowest
+	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --resolution lowest-direct target/wheel/*.whl
+	$(BIN)/uv pip freeze --python target/lowest/bin/python | grep -v '^oxigrad' > target/lowest/lowest.txt
+	cat target/lowest/lowest.txt
+	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --constraint target/lowest/lowest.txt --group test
+	target/lowest/bin/python -m oxigrad doctor
+	target/lowest/bin/python -m pytest --combinations=sample tests/autodiff tests/optim tests/ops tests/rules tests/schedules tests/tree $(OPTIONS)
 
 release-source: .venv/release # Build the source distribution of a release into dist
 	$(BIN)/maturin sdist --out dist
@@ -188,7 +204,7 @@ reproducible: .venv/release # Build the source distribution and, from it, the wh
 		|| exit 1; \
 	done
 	for folder in one another/deeper; do \
-		$(MAKE) --directory target/reproducible/$$folder --old-file .venv/release BIN=$(CURDIR)/$(BIN) release || exit 1; \
+		$(MAKE) --directory target/reproducible/$$folder --old-file .venv/release BIN=$(CURDIR)/$(BIN) release-wheel || exit 1; \
 	done
 	cd target/reproducible && sha256sum one/*.tar.gz one/dist/*.whl && diff --recursive one/dist another/deeper/dist && \
 		cmp one/*.tar.gz another/deeper/*.tar.gz && echo 'equal bytes'
@@ -224,7 +240,7 @@ TIME_demo := 30 s
 TIME_test := a minute
 TIME_test-all := 10 minutes
 
-.venv/audit .venv/build .venv/demo .venv/distributed .venv/docs .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+.venv/audit .venv/build .venv/demo .venv/distributed .venv/docs .venv/lowest .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(BIN)/python -m pip install --group $(@F)
 	touch $@

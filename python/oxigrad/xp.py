@@ -23,16 +23,15 @@ from oxigrad._core import elementwise_functions as _elementwise_functions
 from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.ops import fft as fft
 from oxigrad.ops import linalg as linalg
+from oxigrad.ops.core import dtypes as _dtypes
 from oxigrad.ops.core import indexed_update as _indexed_update
 from oxigrad.ops.core import primitives as _primitives
-from oxigrad.ops.core.dtypes import *
-from oxigrad.ops.core.primitives import *
-from oxigrad.ops.core.products import *
-from oxigrad.ops.core.sets import *
-from oxigrad.ops.core.standard import *
-from oxigrad.ops.numpy.extras import *
+from oxigrad.ops.core import products as _products
+from oxigrad.ops.core import sets as _sets
+from oxigrad.ops.core import standard as _standard
+from oxigrad.ops.numpy import extras as _extras
+from oxigrad.ops.numpy import padding as _padding
 from oxigrad.ops.numpy.moves import Concatenator as _Concatenator
-from oxigrad.ops.numpy.padding import *
 from oxigrad.ops.protocols import passthrough as _passthrough
 from oxigrad.ops.protocols.other_libraries import FUNCTIONS as _FUNCTIONS
 
@@ -52,6 +51,10 @@ _LAZY = {"integrate", "ndimage", "signal", "spatial", "special", "stats"}
 
 # NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
 _SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}
+
+# By a loop, since editors that complete names take all names of a module for imported by a star. They read the stub.
+for _module in (_dtypes, _primitives, _products, _sets, _standard, _extras, _padding):
+    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
 
 r_, c_ = _Concatenator("r_"), _Concatenator("c_")
 

@@ -18,6 +18,7 @@ import numpy as np
 
 import oxigrad
 from oxigrad.autodiff.inspection.support import Support
+from oxigrad.optim.settings.documentation import SECTIONS
 from oxigrad.optim.table.row import TABLE
 from pages import examples
 from pages.examples import Example, rubric
@@ -146,9 +147,9 @@ def imported(module: str) -> Iterator[Entry]:
         if module == "oxigrad.xp" and is_of_numpy(name, value):
             yield of_numpy(module, name, value)
         elif inspect.isclass(value):
-            yield Entry(
-                module, name, "class", about, directive("autoclass", full, "", ":members:", ":show-inheritance:")
-            )
+            options = [":members:", ":show-inheritance:"]
+            options += [":inherited-members:"] * (full == "oxigrad.optim.Optimizer")  # which pages of optimizers link
+            yield Entry(module, name, "class", about, directive("autoclass", full, "", *options))
         elif inspect.isroutine(value) or callable(value):
             yield Entry(module, name, "function", about, directive("autofunction", full, ""))
         elif module == "oxigrad.xp.stats":
@@ -246,9 +247,10 @@ def defined(module: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
 
 def sections(doc: str) -> str:
     """A docstring with sections such as ``Args:`` as reStructuredText."""
-    from sphinx.ext.napoleon import GoogleDocstring  # tests read names without Sphinx
+    from sphinx.ext.napoleon import Config, GoogleDocstring  # tests read names without Sphinx
 
-    return str(GoogleDocstring(doc))
+    custom: list[str | tuple[str, str]] = [(name.capitalize(), "params_style") for name in SECTIONS]
+    return str(GoogleDocstring(doc, Config(napoleon_custom_sections=custom)))
 
 
 def entry(module: str, node: ast.FunctionDef | ast.ClassDef) -> Entry:

@@ -48,6 +48,11 @@ class _Rule(NamedTuple):
 def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) -> CustomVJP:
     """The function ``f`` with a user-defined vector-Jacobian product.
 
+    Args:
+        f: function whose derivative you define; it may be any code.
+        rule: function ``(g, y, *args)`` that returns the cotangents of the arguments; None where ``defvjp`` sets
+            it.
+
     The rule has one of two forms. As in JAX, ``f.defvjp(fwd, bwd)`` sets it afterwards: ``fwd(*args)`` returns a pair of the
     value and residuals (any object); ``bwd(residuals, g)`` returns the cotangents of the arguments, given the cotangent of the
     value. Or ``rule(g, y, *args)`` returns them, given the cotangent, the value and the arguments.
@@ -199,6 +204,9 @@ def _unbroadcast(position: int, argument: Array, pulled: Array) -> Array:
 def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that defines the vector-Jacobian product of a function by one rule for each positional argument.
 
+    Args:
+        *rules: one function for each positional argument, or None for a derivative of zero.
+
     The parameters of a rule name the values that it reads: ``g``, the cotangent of the value; ``y``, the value; and the
     arguments of the function by their names. It returns the cotangent of its argument, of the shape and dtype of the argument,
     before or after broadcasting. None in place of a rule means that the derivative is zero. The function itself may be any
@@ -233,6 +241,9 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
 
 def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that defines the Jacobian-vector product of a function by one rule for each positional argument.
+
+    Args:
+        *rules: one function for each positional argument, or None for a derivative of zero.
 
     The parameters of a rule name the values that it reads: ``t``, the tangent of its argument; ``y``, the value; and the
     arguments of the function by their names. It returns the part of the value's tangent that comes from its argument, which is

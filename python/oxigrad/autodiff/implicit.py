@@ -22,6 +22,11 @@ def implicit(
 ) -> Callable[..., Tree]:
     """The function ``solver``, differentiated at its solution: in both modes, to any order, without looking into it.
 
+    Args:
+        residual: function ``(x, *args)`` that is zero at the solution ``x``; differentiable.
+        solver: function ``(*args)`` that returns the solution; any code.
+        solve: solver of linear systems, ``(product, b)``; None factorizes the matrix.
+
     ``solver(*args)`` returns the tree ``x`` for which ``residual(x, *args)`` is zero: the minimizer of a function whose gradient is
     the residual, a fixed point, the solution of a differential equation. It is called with plain values, for each
     example under `oxigrad.vmap`, and may be any code. The residual has the structure and shapes of ``x`` and is written in functions that are differentiable.

@@ -120,6 +120,10 @@ class ChainPart(DeclaredAttributes, Sealed):
 class Chain(DeclaredAttributes, RuleOptimizer):
     """Optimizer of several parts, composed into one rule; `oxigrad.optim.chain` makes one.
 
+    Args:
+        *parts: transforms and optimizers, in the order in which they are applied.
+        **options: options of every optimizer, by keyword; see `Optimizer`.
+
     A hyperparameter is an attribute of its part, ``opt.parts[1].decay``, and of the chain if its name is unique among the
     parts. A name that several parts have is prefixed by the number of the part in ``groups``, ``"1.decay"``, as are the names
     of slots, ``1.average``.
@@ -200,6 +204,12 @@ def transform(
     elementwise: bool | None = None,
 ) -> type[DefinedTransform]:
     """Defines a transform for a `chain` by a rule that changes gradients or new parameters.
+
+    Args:
+        function: rule ``(xp, p, g, *slots, ...)``, or with ``new`` in place of ``g``.
+        name: name of the class; by default that of the function.
+        changes: what the rule changes: "gradient" or "parameters"; None reads the signature.
+        elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
 
     With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns a new gradient; after an optimizer of the
     chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, must come after an optimizer,

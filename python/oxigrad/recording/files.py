@@ -66,6 +66,9 @@ def _entry(entry: Entry, encoder: Encoder) -> Any:
 def load_recording(file: Any) -> "LoadedRecording":
     """A recorded function from a file that `Recorded.save` wrote.
 
+    Args:
+        file: path of a file, or a binary file object.
+
     It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its source. Arrays
     that the function captured have the values that they had when it was saved. Its results are differentiable. An array that is not
     contiguous is copied where the recorded one was, and the results have the bits of the function of the copy.

@@ -386,6 +386,10 @@ def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
 def record(f: Callable[P, R], *, limit: int = 8) -> Recorded[P, R]:
     """A function that gives the results of ``f``, recorded at the first call and replayed, without its Python code, at later ones.
 
+    Args:
+        f: function of arrays, numbers and trees of them, without effects.
+        limit: largest number of recordings that are kept.
+
     A replay has the bits of the function. Arrays and numbers in its arguments, globals, closures and defaults are inputs: they are
     read at each call. Branches on data are checked, and what else the function reads is guarded; where anything differs, the function
     runs as it is and is recorded again, up to ``limit`` times, after which a warning names what differs. Functions with effects,

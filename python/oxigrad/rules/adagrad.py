@@ -1,6 +1,6 @@
 """Adagrad, Adadelta, RMSprop, FTRL and MADGRAD: steps divided by the root of a sum or mean of squared gradients."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.core.ranges import Decay, NonNegative, NonPositive, Positive, Share
 from oxigrad.rules.core.slots import Slot
@@ -25,8 +25,10 @@ def adagrad(
     *,
     step,
     learning_rate: NonNegative = 1e-2,
-    rate_decay: NonNegative = 0.0,
-    initial_accumulator: NonNegative = 0.0,
+    rate_decay: Annotated[
+        NonNegative, "Rate at which the learning rate decays: by 1 / (1 + rate_decay * (step - 1))."
+    ] = 0.0,
+    initial_accumulator: Annotated[NonNegative, "Initial value of the sum of squared gradients."] = 0.0,
     epsilon: NonNegative = 1e-10,
     epsilon_mode: Literal["outside", "inside"] = "outside",
 ):
@@ -70,7 +72,7 @@ def rmsprop(
     epsilon: NonNegative = 1e-8,
     momentum: NonNegative = 0.0,
     initial_accumulator: NonNegative = 0.0,
-    centered=False,
+    centered: Annotated[bool, "Whether the mean gradient is subtracted from the second moment."] = False,
     nesterov=False,
     bias_correction=False,
     epsilon_mode: Literal["outside", "inside"] = "outside",
@@ -105,13 +107,15 @@ def ftrl(
     linear=Slot.zeros(decay=1.0),
     v=Slot.full("initial_accumulator", decay=1.0),
     *,
-    learning_rate: Positive = 1e-3,
-    power: NonPositive = -0.5,
+    learning_rate: Annotated[
+        Positive, "Step size, which divides the curvature; a step at the rate 0 changes nothing."
+    ] = 1e-3,
+    power: Annotated[NonPositive, "Exponent by which step sizes fall with the accumulated squared gradients."] = -0.5,
     initial_accumulator: NonNegative = 0.1,
     l1: NonNegative = 0.0,
     l2: NonNegative = 0.0,
-    shrinkage: NonNegative = 0.0,
-    beta: NonNegative = 0.0,
+    shrinkage: Annotated[NonNegative, "Strength of L2 regularization that enters by the gradient only."] = 0.0,
+    beta: Annotated[NonNegative, "Constant added to the root of the accumulated squared gradients."] = 0.0,
 ):
     """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
 
@@ -138,7 +142,7 @@ def madgrad(
     *,
     step,
     learning_rate: NonNegative = 1e-2,
-    momentum: Decay = 0.9,
+    momentum: Annotated[Decay, "Weight of the old parameter in the interpolation with the dual average."] = 0.9,
     epsilon: NonNegative = 1e-6,
 ):
     """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""

@@ -1,6 +1,6 @@
 """Adam and AdamW, Adamax, NAdam, RAdam, ADOPT and Adam with learning-rate dropout: bias-corrected moments of the gradient."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.core.moments import moments, moving_mean, root
 from oxigrad.rules.core.ranges import Decay, NonNegative, Share
@@ -113,7 +113,7 @@ def adamax(
     step,
     learning_rate: NonNegative = 2e-3,
     beta1: Decay = 0.9,
-    beta2: Decay = 0.999,
+    beta2: Annotated[Decay, "Decay of the maximum of absolute gradients."] = 0.999,
     epsilon: NonNegative = 1e-8,
     epsilon_mode: Literal["inside", "outside"] = "inside",
 ):
@@ -145,8 +145,12 @@ def nadam(
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-8,
-    momentum_decay: NonNegative = 4e-3,
-    constant_momentum=False,
+    momentum_decay: Annotated[
+        NonNegative, "Rate at which the momentum warms up; 0 keeps half of ``beta1`` throughout."
+    ] = 4e-3,
+    constant_momentum: Annotated[
+        bool, "Whether the momentum is ``beta1`` from the first step on, as in optax."
+    ] = False,
     epsilon_root: NonNegative | None = None,
 ):
     """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
@@ -181,7 +185,9 @@ def radam(
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-8,
-    threshold: NonNegative = 5.0,
+    threshold: Annotated[
+        NonNegative, "Length of the approximated average above which the variance is rectified."
+    ] = 5.0,
     epsilon_mode: Literal["outside", "inside", "hat"] = "hat",
     epsilon_root: NonNegative | None = None,
 ):
@@ -210,7 +216,7 @@ def adopt(
     beta1: Decay = 0.9,
     beta2: Decay = 0.9999,
     epsilon: NonNegative = 1e-6,
-    clipped=True,
+    clipped: Annotated[bool, "Whether the terms of the first moment are clipped to (step - 1) ** 0.25."] = True,
 ):
     """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
 

@@ -1,6 +1,6 @@
 """Layerwise rules: LARS, LAMB and Fromage scale steps by the norm of the parameter, NovoGrad has one second moment for each leaf."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.core.arrays import norm, wide_product
 from oxigrad.rules.core.moments import moments, root
@@ -25,10 +25,13 @@ def lars(
     learning_rate: NonNegative = 1e-3,
     momentum: NonNegative = 0.9,
     weight_decay: NonNegative = 0.0,
-    trust_coefficient: NonNegative = 1e-3,
+    trust_coefficient: Annotated[NonNegative, "Length of a step as a share of the norm of the parameter."] = 1e-3,
     epsilon: NonNegative = 0.0,
     nesterov=False,
-    norms: Literal["sum", "separate"] = "sum",
+    norms: Annotated[
+        Literal["sum", "separate"],
+        'Denominator of the trust ratio: norm of the "sum" of gradient and decay, or sum of "separate" norms.',
+    ] = "sum",
 ):
     """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
 
@@ -62,9 +65,11 @@ def lamb(
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-6,
     weight_decay: NonNegative = 0.0,
-    min_trust: NonNegative = 0.01,
-    max_trust: Limit = 10.0,
-    clamp=False,
+    min_trust: Annotated[NonNegative, "Smallest trust ratio, where ``clamp`` is set."] = 0.01,
+    max_trust: Annotated[Limit, "Largest trust ratio, where ``clamp`` is set."] = 10.0,
+    clamp: Annotated[
+        bool, "Whether the trust ratio is clipped to ``[min_trust, max_trust]``, as in DeepSpeed."
+    ] = False,
     decoupled=False,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
     epsilon_root: NonNegative | None = None,
@@ -96,7 +101,7 @@ def novograd(
     step,
     learning_rate: NonNegative = 1e-3,
     beta1: Decay = 0.9,
-    beta2: Decay = 0.25,
+    beta2: Annotated[Decay, "Decay of the squared gradient norm of each parameter."] = 0.25,
     epsilon: NonNegative = 1e-6,
     weight_decay: NonNegative = 0.0,
     epsilon_root: NonNegative | None = None,
@@ -109,7 +114,14 @@ def novograd(
     return p - learning_rate * m, m, v
 
 
-def fromage(xp, p, g, *, learning_rate: NonNegative = 1e-2, min_norm: NonNegative = 1e-6):
+def fromage(
+    xp,
+    p,
+    g,
+    *,
+    learning_rate: NonNegative = 1e-2,
+    min_norm: Annotated[NonNegative, "Lower bound of the norms of parameter and gradient."] = 1e-6,
+):
     """Fromage (Bernstein et al. 2020, arXiv:2002.03432): a step of the norm of the parameter times the learning rate, then rescaling.
 
     The parameter is divided by ``sqrt(1 + learning_rate**2)`` after the step, so that its norm does not grow. Norms below

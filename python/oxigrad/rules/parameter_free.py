@@ -25,11 +25,14 @@ def dog(
     *,
     step,
     total,
-    learning_rate: NonNegative = 1.0,
+    learning_rate: Annotated[NonNegative, "Factor of the estimated step size; leave it at 1."] = 1.0,
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
-    initial: Literal["heuristic", "distance", "learning_rate"] = "heuristic",
-    initial_value: Positive = 1e-6,
+    initial: Annotated[
+        Literal["heuristic", "distance", "learning_rate"],
+        'Meaning of ``initial_value``: "heuristic" (relative to the parameters), "distance" or "learning_rate".',
+    ] = "heuristic",
+    initial_value: Annotated[Positive, "First distance or step size; see ``initial``."] = 1e-6,
 ):
     """DoG, distance over gradients (Ivgi et al. 2023, arXiv:2302.12022), as the authors' program and optax.
 
@@ -61,8 +64,10 @@ def dowg(
     squares=Slot.scalar(0.0),
     *,
     total,
-    learning_rate: NonNegative = 1.0,
-    initial_distance: Positive | None = None,
+    learning_rate: Annotated[NonNegative, "Factor of the estimated step size; leave it at 1."] = 1.0,
+    initial_distance: Annotated[
+        Positive | None, "First squared distance from the initial parameters; None takes ``epsilon``."
+    ] = None,
     epsilon: Positive = 1e-4,
     weight_decay: NonNegative = 0.0,
 ):
@@ -98,8 +103,8 @@ def dadapt_sgd(
     *,
     step,
     total,
-    learning_rate: NonNegative = 1.0,
-    momentum: Decay = 0.0,
+    learning_rate: Annotated[NonNegative, "Factor of the estimated step size; leave it at 1, or set a schedule."] = 1.0,
+    momentum: Annotated[Decay, "Weight of the old parameter in the interpolation with the dual average."] = 0.0,
     weight_decay: NonNegative = 0.0,
     d0: Positive = 1e-6,
     growth_rate: _Growth = math.inf,
@@ -133,7 +138,7 @@ def dadapt_adamw(
     *,
     step,
     total,
-    learning_rate: NonNegative = 1.0,
+    learning_rate: Annotated[NonNegative, "Factor of the estimated step size; leave it at 1, or set a schedule."] = 1.0,
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: Positive = 1e-8,
@@ -177,8 +182,8 @@ def cocob(
     magnitudes=Slot.zeros(decay=1.0),
     reward=Slot.zeros(decay=1.0),
     *,
-    learning_rate: NonNegative = 1.0,
-    alpha: NonNegative = 100.0,
+    learning_rate: Annotated[NonNegative, "Factor of the gradient; leave it at 1."] = 1.0,
+    alpha: Annotated[NonNegative, "Inverse of the largest fraction of the reward that the first bets may use."] = 100.0,
     epsilon: Positive = 1e-8,
     weight_decay: NonNegative = 0.0,
 ):
@@ -228,8 +233,10 @@ def momo(
     step,
     total,
     loss,
-    learning_rate: NonNegative = 1.0,
-    beta: Decay = 0.9,
+    learning_rate: Annotated[
+        NonNegative, "Upper bound of the step size, which falls as the loss nears its lower bound."
+    ] = 1.0,
+    beta: Annotated[Decay, "Decay of the moving means of losses and gradients."] = 0.9,
     weight_decay: NonNegative = 0.0,
     lower_bound=0.0,
     bias_correction=False,
@@ -269,13 +276,15 @@ def momo_adam(
     step,
     total,
     loss,
-    learning_rate: NonNegative = 1e-2,
+    learning_rate: Annotated[
+        NonNegative, "Upper bound of the step size, which falls as the loss nears its lower bound."
+    ] = 1e-2,
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: Positive = 1e-8,
     weight_decay: NonNegative = 0.0,
     lower_bound=0.0,
-    proximal=True,
+    proximal: Annotated[bool, "Whether the weight decay divides the new parameter, and not the old one."] = True,
     adapt_lower_bound=False,
 ):
     """MoMo-Adam (Schaipp et al. 2023, arXiv:2305.07583, algorithm 2), as the authors' MomoAdam and optax.

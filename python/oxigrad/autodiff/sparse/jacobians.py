@@ -298,6 +298,14 @@ def sparse_jacobian(
 ) -> SparseDerivative:
     """A function that returns the Jacobian of ``f`` as a `scipy.sparse.csr_array`, at the cost of a few products with it.
 
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
+        mode: direction of replay: "forward", "reverse", or None for the cheaper one.
+
     Rows are the numbers of the result of ``f``, columns those of the argument (of all of them, one after the other, where ``argnums`` is a
     tuple; ``argnames`` names parameters instead). Trees are flattened leaf by leaf, in the order of `oxigrad.tree.leaves`, arrays in C
     order; leaves that are not differentiated have no column, and results that are constant have rows of zeros.
@@ -340,6 +348,13 @@ def sparse_hessian(
     pattern: Any = None,
 ) -> SparseDerivative:
     """A function that returns the Hessian of the scalar function ``f`` as a symmetric `scipy.sparse.csr_array`.
+
+    Args:
+        f: scalar function of arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
 
     Rows and columns are the numbers of the argument, as the columns of `sparse_jacobian`. The pattern is that of the operations
     of the gradient; a star coloring uses its symmetry, so that an arrow takes two products with the Hessian, and a

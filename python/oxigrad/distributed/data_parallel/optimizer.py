@@ -48,8 +48,8 @@ class DataParallel(LocalSums):
         overlap: whether gradients leave during the backward.
         local_batches: the number of batches of each worker that a step uses: the others are only added up, as by `LargeBatch`.
         shard_state: whether each worker keeps the slots of its part of the parameters alone, updates these, and receives the others (ZeRO-1).
-        communicator: see `Wrapper`.
-        timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     With ``overlap``, one backward after each `update`: call further ones within `no_sync`; ``local_batches`` needs none. A gradient that is changed
     between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other collective operation may come in between. Raises

@@ -63,6 +63,8 @@ class ElasticAverage(CollectiveWrapper):
         nesterov: EAMSGD (algorithm 2): around `SGD` with momentum, `minimize` takes the gradient at `lookahead`.
         lease: seconds without an exchange after which an asynchronous worker counts as having left; None for never.
         communicator, timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
     state of a survivor. Asynchronously, parameters that groups freeze have the same values on all workers, else `Refused`. The state

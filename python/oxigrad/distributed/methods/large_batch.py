@@ -16,8 +16,8 @@ class LargeBatch(DataParallel):
     Args:
         optimizer: the optimizer that takes the steps.
         local_batches: the number of batches of each worker that a step uses; it can change between steps.
-        communicator: see `Wrapper`.
-        timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     It is `DataParallel` whose gradients leave when all batches are added up, with ``overlap=False``. Where a worker is lost, the others take the
     step by the mean of their own gradients.

@@ -57,6 +57,8 @@ class ModelAverage(CollectiveWrapper):
         average_slots: which slots of ``optimizer`` are averaged with the parameters: False (none: each worker keeps its own), True
             (all of floating-point dtype), or a tuple of names. It excludes ``delay``.
         communicator, timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     Every gradient is used by its own worker; `report` counts all as accepted. Where a worker is lost, the others average without it.
     In an update that raises another error of communication the local step is taken, and the exchange is left to the next

@@ -23,6 +23,7 @@ class Softsync(Coordinated):
         gradients_per_step: the number of gradients of each step.
         scaled: whether gradients are divided by their staleness.
         limit: the largest staleness of a gradient that is used; None for no limit.
+        **options: arguments of `Coordinated`, by keyword.
 
     >>> from oxigrad import distributed, optim
     >>> distributed.Softsync(optim.SGD(0.1), gradients_per_step=2).gradients_per_step
@@ -60,6 +61,7 @@ class DropStale(Softsync):
     Args:
         optimizer: see `Coordinated`, also for ``options``.
         staleness: the largest staleness of a gradient that is used.
+        **options: arguments of `Coordinated`, by keyword.
 
     >>> from oxigrad import distributed, optim
     >>> distributed.DropStale(optim.SGD(0.1), staleness=2).staleness

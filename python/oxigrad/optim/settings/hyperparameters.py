@@ -14,6 +14,7 @@ from oxigrad._core import BatchLevel, ShapeError, Variable
 from oxigrad._typing import Config
 from oxigrad.ops.backends import fetched, is_array, lowest
 from oxigrad.optim.settings.attributes import Sealed, hint
+from oxigrad.optim.settings.documentation import of_rule
 from oxigrad.rules.core.ranges import Domain, scalar
 from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.schedules.base import is_traced, number_at, term
@@ -272,7 +273,7 @@ def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], modu
     common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in options.items()]
     body = {
         **declared,
-        "__doc__": rule.call.__doc__,
+        "__doc__": of_rule(rule, title, options),
         "__module__": module,
         "__signature__": inspect.Signature([*parameters, *common]),
         "_rule": rule,

@@ -2,7 +2,8 @@
 
 A rule annotates its hyperparameters with the aliases here, with ``Annotated[float, Interval("[0, 1)")]`` (``int`` for whole
 numbers, ``| None`` where None is allowed), with ``Literal["a", "b"]`` for names, or with ``bool``. Without an annotation, a
-number may be any but NaN, and a flag any of True, False, None and text.
+number may be any but NaN, and a flag any of True, False, None and text. A text within ``Annotated`` says in one sentence what the
+hyperparameter does.
 """
 
 import dataclasses
@@ -21,6 +22,9 @@ _ROUNDING = 1e-7
 
 class Interval:
     """An interval of numbers, written as in mathematics: a square bracket includes its end, a round one does not.
+
+    Args:
+        text: interval as in mathematics, such as ``[0, 1)``.
 
     NaN is in no interval, and an infinite number only where a square bracket includes it. Raises `ValueError` where the text is
     not an interval.
@@ -139,6 +143,9 @@ _FLAGS = (bool, str, type(None))
 def domain(annotation: Any, default: Any) -> Domain | None:
     """The domain that an annotation states for a hyperparameter with this default; None admits any flag."""
     optional = False
+    if typing.get_origin(annotation) is Annotated:
+        kind, *notes = typing.get_args(annotation)
+        annotation = annotation if any(isinstance(note, Interval) for note in notes) else kind
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         members = [each for each in typing.get_args(annotation) if each is not type(None)]
         optional = len(members) < len(typing.get_args(annotation))
@@ -164,6 +171,12 @@ def domains(function: Callable[..., Any], defaults: typing.Mapping[str, Any]) ->
     """
     written = getattr(function, "__annotations__", {})
     return {name: domain(_evaluated(function, written.get(name)), default) for name, default in defaults.items()}
+
+
+def sentence(function: Callable[..., Any], name: str) -> str:
+    """The sentence in the annotation of a hyperparameter; empty without one."""
+    annotation = _evaluated(function, getattr(function, "__annotations__", {}).get(name))
+    return next((note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, str)), "")
 
 
 def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:

@@ -47,6 +47,9 @@ class Slot:
         decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a hyperparameter.
             By default `oxigrad.stepping.parameters.decay` measures it.
         dtype_by: the name of a hyperparameter that names the dtype of the slot, which otherwise has that of the parameter.
+        begin: initial value: None for zeros, or what ``full``, ``copy``, ``scalar`` and ``computed`` set.
+        is_moment: set when the rule is defined: whether ``slot_dtype`` applies.
+        dtype: set when the rule is defined: fixed dtype of the slot.
 
     >>> from oxigrad import optim
     >>> def descent(xp, p, g, m=Slot.zeros(when="momentum"), *, learning_rate=0.1, momentum=0.0):
