@@ -72,7 +72,7 @@ ROOMS = {
         "signal": "backends core scipy_signatures fft ndimage",
         "spatial": "backends core linalg scipy_signatures special",
         "numpy": "backends core linalg special",
-        "integrate": "backends core numpy scipy_signatures",
+        "calculus": "backends core linalg numpy scipy_signatures",
         "protocols": "backends core linalg numpy",
         "__init__": "",
     },

@@ -37,6 +37,7 @@ MODULES = {
     "oxigrad.xp.ndimage": "Filters and interpolation, by SciPy's names",
     "oxigrad.xp.spatial.distance": "Distances, by SciPy's names",
     "oxigrad.xp.integrate": "Integrals and differential equations, by SciPy's names",
+    "oxigrad.xp.interpolate": "Interpolation, by SciPy's names",
     "oxigrad.tree": "Models as trees, and key paths",
     "oxigrad.optim": "Optimizers, chains and their options",
     "oxigrad.schedules": "Schedules of hyperparameters",
