@@ -83,9 +83,10 @@ def test_events_by_the_implicit_function_theorem(method: str) -> None:
 
 
 def test_initial_value_problems_with_variables_in_closures_and_methods_of_scipy_alone() -> None:
-    f = lambda k, **named: xp.integrate.solve_ivp(
-        lambda t, y: -k * y, (0.0, 1.0), [1.0], rtol=1e-9, atol=1e-11, **named
-    ).y[0, -1]
+    def f(k: Any, **named: Any) -> Any:
+        options = {"rtol": 1e-9, "atol": 1e-11, **named}
+        return xp.integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0], **options).y[0, -1]
+
     assert ox.grad(f)(2.0) == pytest.approx(-np.exp(-2.0), rel=1e-6)
     assert f(2.0, method="LSODA") == pytest.approx(np.exp(-2.0), rel=1e-6)
     with pytest.raises(
