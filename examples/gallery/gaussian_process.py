@@ -2,10 +2,7 @@
 
 from oxigrad import xp as np
 
-cho_factor, cho_solve = (
-    np.linalg.cho_factor,
-    np.linalg.cho_solve,
-)  # changed: from scipy.linalg import cho_factor, cho_solve
+linalg = np.linalg  # changed: from scipy import linalg
 
 X = np.linspace(0.0, 4.0, 20)
 Y = np.sin(2.0 * X) + 0.1 * np.random.default_rng(0).standard_normal(20)
@@ -19,6 +16,6 @@ def loss(params):
     amplitude, length, noise = np.exp(params)
     K = amplitude**2 * np.exp(-0.5 * (X[:, None] - X[None, :]) ** 2 / length**2)
     K[np.diag_indices(len(X))] += noise**2
-    factor = cho_factor(K, lower=True)
-    alpha = cho_solve(factor, Y)
+    factor = linalg.cho_factor(K, lower=True)
+    alpha = linalg.cho_solve(factor, Y)
     return 0.5 * Y @ alpha + np.sum(np.log(np.diag(factor[0]))) + 0.5 * len(X) * np.log(2.0 * np.pi)
