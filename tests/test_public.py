@@ -88,7 +88,7 @@ OF_LIBRARIES = {
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",
     "oxigrad.interop.autograd": "from_autograd",
-    "oxigrad.scipy": "curve_fit least_squares minimize root",
+    "oxigrad.scipy": "curve_fit fft_backend least_squares minimize names root",
 }
 # The names of the optimizers, which docs/rules.md lists: the classes, and the functions of optax.
 OPTIMIZERS: dict[str, list[str]] = {

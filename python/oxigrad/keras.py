@@ -19,7 +19,7 @@ keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install 
 _NAMES = """ADOPT ASGD Adafactor AdaBelief Adadelta Adagrad Adam AdamW Adamax AdEMAMix Adan FTRL Fromage LAMB LARS Lion MADGRAD NAdam NovoGrad
     RAdam RMSprop Rprop SGD SM3 SOAP Shampoo Signum Yogi"""
 __all__: list[str] = []
-__all__ += sorted(_NAMES.split())
+__all__.extend(sorted(_NAMES.split()))  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 # The arguments of `keras.optimizers.Optimizer`, but for those that an optimizer may have too.
