@@ -38,6 +38,7 @@ PYTHON = {
     "optax": "_core _names ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
     "autograd": "_core ops xp tree autodiff optim recording",
+    "keras": "_names optim schedules tree",
     "launch": "",
     "distributed/errors": "",
     "distributed/messages/reports/clock": "",
@@ -72,7 +73,7 @@ ROOMS = {
         "signal": "backends core scipy_signatures fft ndimage",
         "spatial": "backends core linalg scipy_signatures special",
         "numpy": "backends core linalg special",
-        "integrate": "backends core numpy scipy_signatures",
+        "calculus": "backends core linalg numpy scipy_signatures",
         "protocols": "backends core linalg numpy",
         "__init__": "",
     },
@@ -511,7 +512,7 @@ def test_layers_are_listed_after_those_that_they_import(layers: dict[str, str]) 
 # that is written by hand is added here, and what has shrunk enough is taken out.
 SOURCES = {"python/oxigrad": ".py", "rust/core/src": ".rs", "rust/core/tests": ".rs", "rust/python/src": ".rs"}
 ENTRIES, LINES = 14, 450
-FULLER = {"python/oxigrad": 25}
+FULLER = {"python/oxigrad": 26}
 LONGER = """
 rust/core/src/kernel/native/generated
 """

@@ -93,7 +93,7 @@ class _Of2(_Ufunc, Protocol):
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 """,
     "ops.fft": _TYPES,
-    "ops.integrate": _TYPES,
+    "ops.calculus.integrate": _TYPES,
     "ops.linalg": _TYPES,
     "ops.ndimage": _TYPES,
     "ops.signal": _TYPES,

@@ -279,6 +279,25 @@ def compute(name: str, args: Sequence[Any]) -> Any: ...
 def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
     """Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer."""
 
+class LeafCall:
+    """A call in the attributes of its entry."""
+
+    def function(self, *values: Any) -> tuple[Any, ...]: ...
+    def push(self, values: Any, tangents: Any) -> dict[int, Any]: ...
+    def __call__(self, g: Any, y: Any, values: Any) -> list[Any]: ...
+
+def call_leaves(
+    f: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+    pull: Callable[..., Any] | None,
+    pushes: bool,
+    whole: Callable[..., Any],
+    expand: Callable[..., Any],
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Any:
+    """Calls a function ``f`` with a rule of the user's."""
+
 def install(
     rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
     squares: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],

@@ -1,6 +1,6 @@
 """The differentiable Array API namespace: functions of the standard and of NumPy, recorded on the tape of their arguments.
 
-`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.ndimage`, `xp.signal` and
+`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`, `xp.ndimage`, `xp.signal` and
 `xp.spatial` have functions under SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its
 arguments' array library, and returns plain values. Functions that make arrays, such as `xp.zeros`, make variables that take assignments
 inside of a transform.
@@ -47,7 +47,8 @@ def __array_namespace_info__() -> _Any:
 
 
 # Namespaces that are imported when they are first asked for, since few programs have functions of several.
-_LAZY = {"integrate", "ndimage", "signal", "spatial", "special", "stats"}
+_LAZY = {name: name for name in ("ndimage", "signal", "spatial", "special", "stats")}
+_LAZY |= {"integrate": "calculus.integrate", "interpolate": "calculus.interpolate"}
 
 # NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
 _SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}
@@ -105,7 +106,7 @@ def __getattr__(name: str) -> _Any:
     if name in _unlisted:
         return _unlisted[name]
     if name in _LAZY:
-        module = globals()[name] = _importlib.import_module(f"oxigrad.ops.{name}")
+        module = globals()[name] = _importlib.import_module(f"oxigrad.ops.{_LAZY[name]}")
         return module
     if not hasattr(_np, name):
         raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted], _FUNCTIONS)

@@ -38,11 +38,13 @@ MODULES = {
     "oxigrad.xp.ndimage": "Filters and interpolation, by SciPy's names",
     "oxigrad.xp.spatial.distance": "Distances, by SciPy's names",
     "oxigrad.xp.integrate": "Integrals and differential equations, by SciPy's names",
+    "oxigrad.xp.interpolate": "Interpolation, by SciPy's names",
     "oxigrad.tree": "Models as trees, and key paths",
     "oxigrad.optim": "Optimizers, chains and their options",
     "oxigrad.schedules": "Schedules of hyperparameters",
     "oxigrad.torch": "Optimizers for PyTorch",
     "oxigrad.optax": "Transformations for optax",
+    "oxigrad.keras": "Optimizers for Keras",
     "oxigrad.interop.torch": "Functions between oxigrad and PyTorch",
     "oxigrad.interop.jax": "Functions between oxigrad and JAX",
     "oxigrad.interop.autograd": "Functions of HIPS autograd in oxigrad",
@@ -52,7 +54,14 @@ MODULES = {
     "oxigrad.testing": "Checks of derivatives and rules",
 }
 # Of these, those that import a library which is not installed with the documentation.
-READ = {"oxigrad.torch", "oxigrad.optax", "oxigrad.interop.torch", "oxigrad.interop.jax", "oxigrad.interop.autograd"}
+READ = {
+    "oxigrad.torch",
+    "oxigrad.optax",
+    "oxigrad.keras",
+    "oxigrad.interop.torch",
+    "oxigrad.interop.jax",
+    "oxigrad.interop.autograd",
+}
 
 
 def resolved(module: str) -> Any:

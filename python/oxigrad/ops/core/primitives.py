@@ -419,9 +419,6 @@ def items(results: Any, /) -> tuple[Any, ...]:
 class TupleCotangent(dict[int, Any]):
     """The cotangent (or the tangent) of an op's tuple of results, by index; results without one are absent. ``+`` adds by index."""
 
-    def __init__(self, parts: Any = ()) -> None:
-        super().__init__(parts)
-
     def __missing__(self, which: int) -> None:
         """None for a result without a cotangent."""
 

@@ -22,7 +22,7 @@ use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
 use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, Mask, NumpyArrays, known, masked};
-use crate::autodiff::replay::{scatter, traced};
+use crate::autodiff::replay::{leaf_calls, scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks;
 use crate::prelude::*;
@@ -145,6 +145,11 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             return Ok(None);
         }
         let cotangent = self.resolve(cotangent)?;
+        if op == Op::Structured(Structured::Call)
+            && let Some(pulled) = leaf_calls::pull(self.py, entry, &cotangent.object(self.py))?
+        {
+            return Ok(Some(pulled));
+        }
         let pulled = self.call(derivative, entry, 0, &cotangent)?;
         let flow = |(which, pulled): (usize, PyResult<Object<'_>>)| {
             pulled.map(

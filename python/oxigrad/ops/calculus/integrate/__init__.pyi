@@ -4,6 +4,8 @@ from typing import Any
 
 from oxigrad._typing import Array
 
+from oxigrad.ops.calculus.integrate.initial_values import solve_ivp as solve_ivp
+from oxigrad.ops.calculus.integrate.quadrature import quad as quad
 
 def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: Any = -1, initial: Any = None) -> Array:
     """The integrals from the first point to each other one by Simpson's rule, with the parabolas of `simpson`."""
@@ -16,4 +18,4 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: Any = -1) -> Array:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Array:
     """The integral along ``axis`` by the trapezoidal rule, over the points ``x`` or those ``dx`` apart."""
 
-__all__ = ['cumulative_simpson', 'cumulative_trapezoid', 'odeint', 'simpson', 'trapezoid']
+__all__ = ['cumulative_simpson', 'cumulative_trapezoid', 'odeint', 'quad', 'simpson', 'solve_ivp', 'trapezoid']
