@@ -177,10 +177,13 @@ class Recorded(RecordedFunction, Generic[P, R]):
         del shadows
         reason = reason or _escape(trace)
         changed = f"the function changes {path}" if path else change(before, inputs, captures)
-        if changed is not None or reason is not None:
-            if reason is not None or self._has_changed:
-                self._refuse_kind(inputs.key, reason or str(changed))
-            self._has_changed, self._why = True, Why("not recorded", "", reason or changed)
+        if reason is not None:
+            self._refuse_kind(inputs.key, reason)
+            return result
+        if changed is not None:
+            if self._has_changed:
+                self._refuse(changed)
+            self._has_changed, self._why = True, Why("not recorded", "", changed)
             return result
         case = Case(inputs, trace.entries, outputs, structure)
         case.first = (before, copies(values)) if is_small([*before, *values]) else None
@@ -242,7 +245,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         self, args: Any, named: Any, case: Case, call: int, path: str, result: Any, error: Exception | None
     ) -> None:
         """A replay differs from the function: at the second call it is not recordable, later its constants have changed."""
-        if case.last_audit == 1:
+        if case.first is not None or case.last_audit == 1:
             self._drop(case, f"the function does not give the same bits in two calls, at {path}")
             return
         if audits.difference(result, *self._itself(args, named)) is not None:

@@ -235,7 +235,7 @@ def _assign(original: Any, before: _Contents, now: _Contents, plain: Callable[[A
         list.__setitem__(original, slice(None), [plain(part) for part in its.values()])
     elif is_space:  # which other threads read
         for key in changed:
-            space: dict[Any, Any] = original
+            space: Any = original
             if key in its:
                 space[key] = plain(its[key])
             else:
