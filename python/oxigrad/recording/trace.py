@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, EntryId, Variable, new_batch_level, scatter_into
+from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_level, scatter_into
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
 from oxigrad.recording.traced import Traced, plain_of, traced_in, with_leaves
@@ -128,6 +128,9 @@ class Trace:
         )
         result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
         if result is NotImplemented:
+            return result
+        if is_watched():
+            self.refuse("floating-point errors raise inside of the function")
             return result
         is_argument = target.kind in _OF_ARRAYS
         if is_flat:

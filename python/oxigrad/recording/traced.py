@@ -166,6 +166,8 @@ class Traced(BatchLevel):
         attribute = getattr(self.value, name)  # which raises the error of the plain value
         if name in _OF_TYPES:
             return attribute
+        if name in ("flags", "strides"):  # of an array that is contiguous in each replay
+            return getattr(self.sample, name)
         if name in targets.ATTRIBUTES:
             return self.recorder.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
         is_array = isinstance(self.value, (np.ndarray, np.generic))

@@ -256,6 +256,8 @@ class _Operand:
 def defers(array: Any) -> bool:
     """Whether operators of its library leave operands of other classes to the operators of these, as those of Python and NumPy do."""
     kind = type(array)
+    if kind not in _defers and isinstance(array, _core.BatchLevel):
+        _defers[kind] = True
     if kind not in _defers:
         operand = _Operand()
         try:
