@@ -58,9 +58,11 @@ def _remembered(value: Any) -> _Entry:
 
 
 def _namespace_of(value: Any) -> Any:
+    if isinstance(value, _core.BatchLevel):  # one of a recording is an instance of the class of its plain value
+        return _completed(value.__array_namespace__()) if is_array(value) else None
     if isinstance(value, (np.ndarray, np.generic)):
         return np
-    if isinstance(value, _NUMBERS) or (isinstance(value, _core.BatchLevel) and not is_array(value)):
+    if isinstance(value, _NUMBERS):
         return None
     from array_api_compat import array_namespace  # for libraries whose own namespace is not the standard's
 
@@ -133,6 +135,8 @@ def standard_namespace(*values: Any) -> Any:
             array = value
     if type(array) is np.ndarray and array.dtype.kind in "biufc":
         return _standard_numpy()
+    if isinstance(array, _core.BatchLevel) and is_array(array):
+        return namespace(array)
     from array_api_compat import array_namespace
 
     try:
@@ -252,6 +256,8 @@ class _Operand:
 def defers(array: Any) -> bool:
     """Whether operators of its library leave operands of other classes to the operators of these, as those of Python and NumPy do."""
     kind = type(array)
+    if kind not in _defers and isinstance(array, _core.BatchLevel):
+        _defers[kind] = True
     if kind not in _defers:
         operand = _Operand()
         try:

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{add_to, compute};
 use crate::arrays::value::Value;
-use crate::autodiff::graph::batched::{BatchLevel, is_above};
+use crate::autodiff::graph::batched::{BatchLevel, is_above, released};
 use crate::autodiff::graph::entry::{Entry, cotangent_type};
 use crate::autodiff::graph::tape::{Attributes, CoreTape, CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
@@ -349,7 +349,12 @@ impl<'py> PythonHost<'py> {
         let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
         let Some(values) = values.collect::<Option<SmallVec<[&Value; 4]>>>() else { return Ok(None) };
-        compute(kernel, values.into_iter(), g.bind(py))
+        if let Some(result) = compute(kernel, values.iter().copied(), g.bind(py))? {
+            return Ok(Some(result));
+        }
+        let Some(plain) = released(py, values.into_iter())? else { return Ok(None) };
+        let g = released(py, [cotangent].into_iter())?.map_or_else(|| g.bind(py).clone(), |g| g[0].object(py));
+        compute(kernel, plain.iter(), &g)
     }
 
     fn call(
