@@ -11,6 +11,7 @@ pub mod meaning;
 mod native;
 mod quantized;
 mod rows;
+mod slices;
 mod sum;
 mod totals;
 

@@ -42,14 +42,7 @@ pub unsafe fn run(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> 
 /// # Safety
 /// As [`run`]; and `check` must have passed for batches of the same kernels and buffers.
 pub unsafe fn run_checked(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
-    let mut plans = Vec::with_capacity(batches.len());
-    for Batch { kernel, scalars, leaves } in batches {
-        let sets = scalar_sets(kernel, scalars)?;
-        for (number, leaf) in leaves.iter().enumerate() {
-            scalar_set(leaf, sets).map_err(|error| error.at(format_args!("leaf {number}")))?;
-        }
-        plans.push(Plan::new(kernel, scalars, sets, leaves));
-    }
+    let mut plans = plans(batches)?;
     let phases = batches.iter().map(|batch| batch.kernel.phases.len()).max().unwrap_or(0);
     for phase in 0..phases {
         enter(&mut plans, phase);
@@ -63,8 +56,24 @@ pub unsafe fn run_checked(batches: &[Batch], isa: Isa, threads: Option<&ThreadPo
     Ok(Some(plans.iter().map(Plan::results).collect()))
 }
 
+/// A plan for each batch.
+///
+/// # Errors
+/// `Shape` if the number of scalars is wrong.
+pub(super) fn plans<'a>(batches: &'a [Batch]) -> Result<Vec<Plan<'a>>> {
+    let mut plans = Vec::with_capacity(batches.len());
+    for Batch { kernel, scalars, leaves } in batches {
+        let sets = scalar_sets(kernel, scalars)?;
+        for (number, leaf) in leaves.iter().enumerate() {
+            scalar_set(leaf, sets).map_err(|error| error.at(format_args!("leaf {number}")))?;
+        }
+        plans.push(Plan::new(kernel, scalars, sets, leaves));
+    }
+    Ok(plans)
+}
+
 /// Computes the scalars of a phase in all plans, which wait for each other at each total.
-fn enter(plans: &mut [Plan], phase: usize) {
+pub(super) fn enter(plans: &mut [Plan], phase: usize) {
     let mut waiting: Vec<&mut Plan> = plans.iter_mut().filter(|plan| plan.has_phase(phase)).collect();
     loop {
         let parts: Vec<f64> = waiting.iter_mut().filter_map(|plan| plan.enter(phase)).collect();
@@ -110,7 +119,7 @@ pub unsafe fn run_one(kernel: &Kernel, scalars: &[f64], leaf: &Leaf, isa: Isa, s
 }
 
 /// One phase over all leaves.
-fn fork_join(plan: &Plan, phase: usize, isa: Isa, threads: Option<&ThreadPool>) {
+pub(super) fn fork_join(plan: &Plan, phase: usize, isa: Isa, threads: Option<&ThreadPool>) {
     let workers = threads.map_or(1, ThreadPool::current_num_threads);
     let tasks = plan.tasks(workers);
     share(tasks.count, 1, threads, |ranges| {

@@ -207,6 +207,18 @@ impl Held {
         held
     }
 
+    /// The buffer of a slice; of an array of several rows none.
+    fn slice(&self, first: usize, length: usize) -> Buffer {
+        let start = self.bytes.as_ptr().cast_mut();
+        let at = |i: usize| self.places.get(i).map_or(start, |place| start.wrapping_add(*place));
+        if let Some(codec) = codec(self.dtype) {
+            let scales = self.scales.as_ptr().wrapping_add(first / codec.block()).cast_mut().cast();
+            return Buffer::quantized(codec, start.wrapping_add(codec.bytes(first)), scales, length, true).unwrap();
+        }
+        let stride = at(1).addr().wrapping_sub(at(0).addr()).cast_signed();
+        Buffer::strided(at(first), &[length], &[stride], self.dtype, true).unwrap()
+    }
+
     fn set(&mut self, i: usize, value: f64) {
         let at = self.places[i];
         match self.dtype {
@@ -354,6 +366,35 @@ fn of_output(rounding: Rounding, output: usize) -> Rounding {
 /// Runs the program on the leaves and compares every output and result with what it means, or that nothing is written where its
 /// guard is zero; with no threads, leaf by leaf where that can be. `scalars` are two sets.
 pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f64], isa: Isa, threads: usize) {
+    let totals = nodes.iter().any(|node| matches!(node, Node::Total(..)));
+    check_run(nodes, wanted, leaves, scalars, &format!("{isa:?}, {threads} threads"), |batch, _| {
+        if threads == 0 && batch.kernel.results() == 0 && !totals {
+            let mut scratch = Scratch::default();
+            for leaf in batch.leaves {
+                // SAFETY: the arrays are alive and apart.
+                unsafe { exec::run_one(batch.kernel, batch.scalars, leaf, isa, &mut scratch) }.unwrap();
+            }
+            return Some(Vec::new());
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
+        // SAFETY: the arrays are alive and apart.
+        unsafe { exec::run(&[*batch], isa, Some(&pool)) }.unwrap().map(|mut results| results.remove(0))
+    });
+}
+
+/// The buffer of the elements of an array from one on, so many of them: see [`check_run`].
+pub type SliceOf<'a> = &'a dyn Fn(usize, usize, usize, usize) -> Buffer;
+
+/// As [`check`], of a function that runs the batch, and returns the results. It is given the buffers of slices, too, by leaf, array (inputs,
+/// then outputs), first element and length.
+pub fn check_run(
+    nodes: &[Node],
+    wanted: &Wanted,
+    leaves: &[LeafCase],
+    scalars: &[f64],
+    how: &str,
+    run: impl FnOnce(&Batch, SliceOf) -> Option<Vec<f64>>,
+) {
     let (kernel, outputs) = (Kernel::compile_wanted(nodes, wanted).unwrap(), wanted.outputs);
     let prepared: Vec<Prepared> = leaves.iter().map(prepare).collect();
     let buffers: Vec<(Vec<Buffer>, Vec<Buffer>)> = prepared
@@ -364,7 +405,7 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             (inputs, (0..outputs.len()).map(output).collect())
         })
         .collect();
-    let run: Vec<Leaf> = leaves
+    let whole: Vec<Leaf> = leaves
         .iter()
         .zip(&buffers)
         .map(|(leaf, (inputs, outputs))| Leaf {
@@ -374,24 +415,19 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             dtype: leaf.dtype,
             scalar_set: leaf.set,
             noise_key: leaf.seed,
+            first: 0,
         })
         .collect();
-    let is_by_leaf = kernel.results() == 0 && !nodes.iter().any(|node| matches!(node, Node::Total(..)));
     let before: Vec<Vec<Vec<f64>>> =
         prepared.iter().map(|leaf| (0..outputs.len()).map(|k| leaf.output(k).all()).collect()).collect();
-    let results = if threads == 0 && is_by_leaf {
-        let mut scratch = Scratch::default();
-        for leaf in &run {
-            // SAFETY: the arrays are alive and apart.
-            unsafe { exec::run_one(&kernel, &scalars[..kernel.scalar_inputs() * 2], leaf, isa, &mut scratch) }.unwrap();
+    let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &whole };
+    let results = run(&batch, &|leaf, array, first, length| {
+        let count = prepared[leaf].inputs.len();
+        match array.checked_sub(count) {
+            None => prepared[leaf].inputs[array].slice(first, length),
+            Some(k) => prepared[leaf].output(k).slice(first, length).with_rounding(of_output(leaves[leaf].rounding, k)),
         }
-        Some(Vec::new())
-    } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
-        let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &run };
-        // SAFETY: the arrays are alive and apart.
-        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap().map(|mut results| results.remove(0))
-    };
+    });
     let set_of = |leaf: &LeafCase| {
         let set = &scalars[leaf.set * kernel.scalar_inputs()..];
         (0..scalars.len() / 2).map(|k| set.get(k).copied().unwrap_or(0.0)).collect()
@@ -399,19 +435,19 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
     let all =
         evaluate(nodes, &leaves.iter().map(set_of).zip(prepared.iter().map(|leaf| &leaf.case)).collect::<Vec<_>>());
     let is_stopped = wanted.guard.is_some_and(|guard| all[0][guard as usize].at(0) == 0.0);
-    assert_eq!(results.is_none(), is_stopped, "{isa:?}, {threads} threads: stopped or not\n{kernel}");
+    assert_eq!(results.is_none(), is_stopped, "{how}: stopped or not\n{kernel}");
     let mut results = results.into_iter().flatten();
     for (number, ((leaf, prepared), values)) in leaves.iter().zip(&prepared).zip(&all).enumerate() {
         if is_stopped {
             let is_kept = |k: usize| prepared.output(k).all().iter().zip(&before[number][k]).all(|(a, b)| same(*a, *b));
-            assert!((0..outputs.len()).all(is_kept), "{isa:?}, {threads} threads, leaf {number}: written\n{kernel}");
+            assert!((0..outputs.len()).all(is_kept), "{how}, leaf {number}: written\n{kernel}");
             continue;
         }
         for (k, result) in wanted.results.iter().enumerate() {
             let (found, expected) = (results.next().unwrap(), values[*result as usize].at(0));
             assert!(
                 same(found, expected),
-                "{isa:?}, {threads} threads, leaf {number}, result {k}: {found} is not {expected}\n{leaf:?}\n{kernel}"
+                "{how}, leaf {number}, result {k}: {found} is not {expected}\n{leaf:?}\n{kernel}"
             );
         }
         for (k, output) in outputs.iter().enumerate() {
@@ -423,7 +459,7 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             for i in 0..leaf.length {
                 assert!(
                     same(found[i], expected[i]),
-                    "{isa:?}, {threads} threads, leaf {number}, output {k}, element {i}: {} is not {}\n{leaf:?}\n{kernel}",
+                    "{how}, leaf {number}, output {k}, element {i}: {} is not {}\n{leaf:?}\n{kernel}",
                     found[i],
                     expected[i]
                 );
