@@ -210,11 +210,8 @@ class DataParallel(LargeBatch):
             return super()._take(model, means, keep_root=keep_root)
         if keep_root:
             self._parameters.check_replaceable(model)
-        are_parts = self._buckets is not None and self._buckets.pieces is not None
         with self._telling_of_slots():
-            return self._shards.take(
-                self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts
-            )
+            return self._shards.take(self._parameters, model, means, self.communicator, self._seconds)
 
     def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
         """See `Wrapper._inner_state`."""

@@ -99,18 +99,16 @@ class Shards:
         means: Mapping[str, Any],
         communicator: Communicator,
         seconds: float,
-        *,
-        are_parts: bool,
     ) -> Tree:
-        """The model after a step by mean gradients, which all workers take together.
+        """The model after a step, which all workers take together, by the mean gradients of this worker's pieces, or rows of whole parameters.
 
-        With ``are_parts``, gradients are those of this worker's pieces, None for a parameter of which it has none.
+        They are None for a parameter of which it has no elements.
         """
         slices, specs = self._slices(communicator.rank), parameters.specs(model)
 
         def step(stepper: Stepper, pieces: Tree, placed: Callable[[str, np.ndarray], Any]) -> Tree:
             gradients = {
-                path: placed(path, _part(piece, means[path], specs[path], is_part=are_parts)) if path in means else None
+                path: placed(path, _part(piece, means[path], specs[path])) if path in means else None
                 for path, piece in slices.items()
             }
             return stepper.update(pieces, nested(dict(zip(parameters.paths(model), gradients.values(), strict=True))))
@@ -198,13 +196,12 @@ class Shards:
         return part_states.cut(state, self._slices(rank), self.extents) if self.extents else {**state, "slots": {}}
 
 
-def _part(piece: Piece, mean: Any, spec: GradientSpec, *, is_part: bool) -> Any:
-    """The mean gradient of a piece: itself, or in that of its parameter."""
+def _part(piece: Piece, mean: Any, spec: GradientSpec) -> Any:
+    """The mean gradient of a piece, as a step takes it."""
     if mean is None:
         return np.empty(spec.shape if piece.is_whole else 0, spec.dtype)
-    if isinstance(mean, SparseRows):
-        return mean if piece.is_whole else piece.of(as_array(mean))
-    return mean if is_part else piece.of(mean)
+    is_cut = isinstance(mean, SparseRows) and not piece.is_whole
+    return piece.of(as_array(mean)) if is_cut else mean
 
 
 def _unit(group: ParameterGroup) -> int:
