@@ -67,6 +67,10 @@ OPTIMIZERS: dict[str, tuple[Callable[[], Any], str]] = {
         "fffffff",
     ),
     "norms": (lambda: optim.Adam(0.01, record_norms=("gradient", "update")), "fffffff"),
+    "norms, called": (
+        lambda: optim.partition({"[aeg]": optim.Muon(0.1), "*": optim.Adam(0.1)}, record_norms=("gradient", "update")),
+        "fffffff",
+    ),
     "schedule-free": (lambda: optim.ScheduleFreeAdamW(0.01), "fffffff"),
     "noise": (lambda: optim.AdamLRD(0.01, dropout_rate=0.5, seed=3), "fdfffff"),
     "stochastic": (lambda: optim.Adam(0.01, rounding="stochastic", seed=5), "eefeeee"),
@@ -357,6 +361,18 @@ def test_a_closure_that_reads_perturbed_gradients_has_the_same_bits() -> None:
     expected = distributed.run(lambda comm: worker(comm, shard=False), workers=2)[0]
     for found in distributed.run(lambda comm: worker(comm, shard=True), workers=2):
         assert_same(found, expected)
+
+
+@pytest.mark.parametrize("name", ["norms", "norms, called"])
+def test_norms_are_those_of_whole_parameters(name: str) -> None:
+    def worker(comm: Any, *, shard: bool) -> Any:
+        model, opt = new_model(), DataParallel(OPTIMIZERS[name][0](), shard_state=shard)
+        for step in range(2):
+            model = opt.update(model, gradient(comm.rank, step))
+        return opt.recorded_norms, opt.global_norm("update")
+
+    expected = distributed.run(lambda comm: worker(comm, shard=False), workers=3)[0]
+    assert distributed.run(lambda comm: worker(comm, shard=True), workers=3) == [expected] * 3
 
 
 def test_a_wrapper_inside_is_refused() -> None:

@@ -11,7 +11,6 @@ pub mod meaning;
 mod native;
 mod quantized;
 mod rows;
-mod slices;
 mod sum;
 mod totals;
 

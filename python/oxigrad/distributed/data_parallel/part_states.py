@@ -65,10 +65,12 @@ def _pieces(named: Mapping[str, Any], piece: Piece, extent: Extent) -> Iterator[
     if piece.is_whole or (extent.is_called and piece.size):
         yield from named.items()
         return
-    for name, slot in named.items() if not extent.is_called else ():
+    for name, slot in named.items():
         shape = tuple(slot.shape)
         if name in extent.numbers:
-            yield name, slot
+            yield name, np.array(to_host(slot), np.float64) if extent.is_called else slot
+        elif extent.is_called:
+            continue
         elif shape != extent.shape and piece.size:
             raise StateError(f"{piece.path}: slot {name} has shape {shape}: expected {extent.shape}")
         elif isinstance(slot, Quantized):

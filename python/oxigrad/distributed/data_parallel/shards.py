@@ -19,7 +19,7 @@ from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.message import as_bytes, native
 from oxigrad.distributed.parameters import Parameters, check_unchanged, nested
-from oxigrad.ops.backends import copied_like, to_host
+from oxigrad.ops.backends import copied_like, fetched, to_host
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.rules.core.slots import Formula, Slot
 from oxigrad.stepping.arrays.quantized import CODECS
@@ -153,18 +153,30 @@ class Shards:
             stepper.slices = None
         updated = {str(structure.path(i)): np.asarray(to_host(leaf)) for i, leaf in enumerate(flat)}
         parts = [as_bytes(np.ascontiguousarray(updated[piece.path])) for piece in self.pieces[communicator.rank]]
-        messages = communicator.all_gather_v(np.concatenate([np.empty(0, np.uint8), *parts]), timeout=seconds)
-        return parameters.write(model, self._assembled(messages, values))
+        parts.append(as_bytes(np.array([float(fetched(number)) for number in self._numbers(communicator.rank)])))
+        messages = communicator.all_gather_v(np.concatenate(parts), timeout=seconds)
+        return parameters.write(model, self._assembled(messages, values, communicator.rank))
 
-    def _assembled(self, messages: list[np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The parameters in the messages of all workers, like ``values``."""
+    def _numbers(self, rank: int) -> list[Any]:
+        """The slots of one number, here, of the parameters that one worker alone steps."""
+        slots = self._optimizer._stepper.own_slots
+        whole = [piece.path for piece in self.pieces[rank] if not self.extents[piece.path].unit]
+        return [slots[path][name] for path in whole if path in slots for name in sorted(self.extents[path].numbers)]
+
+    def _assembled(
+        self, messages: list[np.ndarray], values: Mapping[str, np.ndarray], here: int
+    ) -> dict[str, np.ndarray]:
+        """The parameters in the messages of all workers, like ``values``. Sets the numbers that the worker of this rank, ``here``, has not computed."""
         parts: dict[str, list[np.ndarray]] = {path: [] for path in values}
-        for local, message in zip(self.pieces, messages, strict=True):
+        for rank, message in enumerate(messages):
             at = 0
-            for piece in local:
+            for piece in self.pieces[rank]:
                 end = at + piece.size * values[piece.path].dtype.itemsize
                 parts[piece.path].append(message[at:end])
                 at = end
+            if rank != here:
+                for number, value in zip(self._numbers(rank), message[at:].copy().view(np.float64), strict=True):
+                    number[...] = value
         return {
             path: np.concatenate(buffers).view(values[path].dtype).reshape(values[path].shape)
             for path, buffers in parts.items()

@@ -194,8 +194,8 @@ def call_rules(
 
 def _terms_of_all(terms: Sequence[Any], gather: Callable[[bytes], bytes]) -> list[Any]:
     """The terms of a total, of all workers, as arrays like those of this worker."""
-    own = [np.asarray(to_host(term)) for term in terms]
-    sent = np.array([(term.item(), term.dtype.itemsize) for term in own], np.float64)
+    on_host = [np.asarray(to_host(term)) for term in terms]
+    sent = np.array([(term.item(), term.dtype.itemsize) for term in on_host], np.float64)
     numbers = np.frombuffer(gather(sent.tobytes())).reshape(-1, 2)
     like = terms[0] if terms else np.zeros(())
     return [

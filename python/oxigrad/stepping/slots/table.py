@@ -11,6 +11,7 @@ from oxigrad.rules.core.slots import Formula
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.slots.initial import new_slots, slot_names
@@ -41,7 +42,7 @@ class SlotTable:
         """The slots of one parameter that its rule has: existing ones, and new ones where they are missing."""
         group, path = plan.groups[parameter.group], parameter.text
         if parameter.is_elsewhere:
-            return {}
+            return dict(self.by_path[path]) if path in self.by_path else _numbers(group)
         if path in self.by_path:
             self.by_path[path].check()
         existing = dict(self.by_path.get(path, {}))
@@ -70,7 +71,7 @@ class SlotTable:
     def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any], waiting: Container[str]) -> None:
         """Matches slots that were loaded in advance to the parameters of the first model; ``waiting`` ones may have none yet."""
         first = {
-            p.text: {}
+            p.text: _numbers(plan.groups[p.group])
             if p.is_elsewhere
             else new_slots(
                 plan.groups[p.group],
@@ -92,3 +93,8 @@ class SlotTable:
     def prepare(self, step: ResolvedStep, leaves: list[Any]) -> None:
         """Gives the core the memory of the parameters that it updates, and of their slots."""
         self._core.prepare(step.host_parameters(leaves, self.by_path))
+
+
+def _numbers(group: ParameterGroup) -> dict[str, Any]:
+    """The slots of a parameter that another worker steps: those of one number."""
+    return {slot.name: np.array(slot.begin, np.float64) for slot in group.rule().slots if slot.is_number}

@@ -1,4 +1,4 @@
-//! Execution of kernels over the leaves of a tree: the entry points (`run`; over `slices` of leaves), the work and its checks (`batch`, `check`)
+//! Execution of kernels over the leaves of a tree: the entry points (`run`), the work and its checks (`batch`, `check`)
 //! and division (`plan`), the interpreter (`interpreter`, `loops`, `register`) and native code (`native`), and the
 //! conversion and prefetch of memory (`transfer`, `prefetch`). `step_count` has the count and the progress of
 //! an optimizer's steps, [`array_run`] runs calls of a recording, [`xla`] kernels for JAX.
@@ -15,7 +15,6 @@ mod plan;
 mod prefetch;
 mod register;
 mod run;
-mod slices;
 mod step_count;
 mod transfer;
 pub mod xla;
@@ -23,6 +22,5 @@ pub mod xla;
 pub use batch::{Batch, CHUNK, Leaf};
 pub use check::check;
 pub use interpreter::Scratch;
-pub use run::{run, run_checked, run_one};
-pub use slices::{Measured, Partials, apply, measure};
+pub use run::{Measured, Partials, apply, measure, run, run_checked, run_one};
 pub use step_count::{MOST_STEPS, StepCount};

@@ -1,7 +1,7 @@
 //! Steps over slices of leaves: the bits are those of the meaning of the program over whole leaves.
 
-use super::meaning::{LeafCase, Shape, SliceOf, check_run, leaf_case};
-use super::random_cases;
+use super::super::random_cases;
+use super::{LeafCase, Shape, SliceOf, check_run, leaf_case};
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::error::Error;
 use oxigrad_core::exec::{self, Batch, CHUNK, Leaf, Measured, Partials};
