@@ -248,6 +248,7 @@ class DataParallel(LargeBatch):
         if self._shards is None or not self._stepper.micro:
             return super().flush(model)
         with self._lock.stepping(), self._telling_of_slots():
+            self._divide(model)
             return self._shards.flush(self._parameters, model, self.communicator, self._seconds)
 
     def minimize(
