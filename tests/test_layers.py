@@ -234,9 +234,10 @@ BINDING_ROOMS = {
         "write": "stated",
         "symbols": "cuda",
         "parameters": "stated symbols",
-        "update": "parameters symbols",
+        "slices": "parameters",
+        "update": "parameters slices symbols",
         "step": "parameters stated symbols update write",
-        "mod": "cuda held launches lock parameters stated step symbols update write",
+        "mod": "cuda held launches lock parameters slices stated step symbols update write",
     },
 }
 

@@ -576,6 +576,12 @@ class Program:
     @property
     def is_guarded(self) -> bool: ...
     @property
+    def has_sums(self) -> bool: ...
+    @property
+    def draws(self) -> bool: ...
+    @property
+    def unit(self) -> int: ...
+    @property
     def is_native(self) -> bool: ...
     @property
     def written(self) -> list[int]: ...
@@ -644,6 +650,8 @@ class HostParameter:
         stochastic: bool,
         program: int,
         scalar_set: int,
+        first: int = 0,
+        whole: int | None = None,
     ) -> Self: ...
 
 @final
@@ -687,6 +695,7 @@ class Stepper:
         observes: bool = False,
         touched: Sequence[tuple[int, Any, Sequence[Any]]] = ...,
         writes: Writes | None = None,
+        gather: Callable[[bytes], bytes] | None = None,
     ) -> _T | None: ...
     def write(self, model: _T, writes: Writes) -> _T: ...
 

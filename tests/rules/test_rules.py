@@ -298,6 +298,23 @@ def test_shipped_rules_that_record_norms_run_as_native_code(name: str) -> None:
     assert program.is_native and program.results >= 3, program
 
 
+@pytest.mark.parametrize(
+    ("make", "has_sums", "draws", "unit"),
+    [
+        (lambda: optim.SGD(0.1), False, False, 1),
+        (lambda: optim.AdamLRD(0.1), False, True, 1),
+        (lambda: optim.LAMB(0.1), True, False, 4096),
+        (lambda: optim.Adam(0.1, nonfinite="skip"), True, False, 4096),
+        (lambda: optim.Adam(0.1, record_norms="update"), True, False, 0),
+    ],
+)
+def test_programs_tell_where_leaves_may_be_cut(make: Any, has_sums: bool, draws: bool, unit: int) -> None:
+    opt = make()
+    group = optim.ParameterGroup(opt, opt, {}, None)
+    program = group.program(group.rule())
+    assert (program.has_sums, program.draws, program.unit) == (has_sums, draws, unit)
+
+
 def test_a_custom_rule_is_interpreted() -> None:
     assert not optim.define(lambda xp, p, g: p - xp.tanh(g), "Own")().program.is_native
 

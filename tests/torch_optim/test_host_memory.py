@@ -204,9 +204,12 @@ def test_gradients_of_the_device_are_given_back_in_the_backward(
 
 
 @pytest.mark.parametrize("places", [1, 2, 3])
-def test_host_memory_of_copies_is_that_of_the_ring(device: LateDevice, places: int) -> None:
+@pytest.mark.parametrize(("name", "options"), [("AdamW", {}), ("AdamLRD", {"dropout_rate": 0.5})], ids=str)
+def test_host_memory_of_copies_is_that_of_the_ring(
+    device: LateDevice, name: str, options: dict[str, Any], places: int
+) -> None:
     params = parameters(((4000,), (70, 64), *[(5,)] * 40))
-    opt = ours.AdamW(params, state_device=ours.HostMemory(piece=4096, places=places))
+    opt = getattr(ours, name)(params, state_device=ours.HostMemory(piece=4096, places=places), **options)
     train(opt, params)
     assert device.held <= places * 4096
 

@@ -151,6 +151,7 @@ class Stepper(Planner):
                 observes=observes,
                 touched=touched,
                 writes=writes,
+                gather=plan.gather,
             )
         except ArrayMemoryError:
             if not self._adapt(plan, leaves, read):
@@ -258,6 +259,9 @@ class Stepper(Planner):
             by_path = {p.text: gradients[p.index] for p in plan.parameters}
             by_path |= {path: g.values for path, g in by_path.items() if isinstance(g, SparseRows)}
             bad = [path for path, g in by_path.items() if not fetched(xp.all(xp.isfinite(g)))]
+            if plan.gather is not None:
+                names = plan.gather("".join(f"{path}\n" for path in bad).encode()).decode().splitlines()
+                bad = [path for path in by_path if path in names]
             raise NonFiniteError(
                 f"{', '.join(map(path_name, bad))}: the gradient has infinities or NaN; nothing was changed"
             )
@@ -277,15 +281,6 @@ class Stepper(Planner):
             if p.text not in self.presence.without:
                 means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, AlignedGradients(means, [], is_complete=False), keep_root=keep_root)
-
-    def pass_by(self) -> None:
-        """Counts a step that updates none of the parameters that there are slots for."""
-        self._forget()
-        count = self.counts.taken
-        if self.presence.is_counting:
-            self.presence.settle(count)
-        self.presence.enter({}, (), self._table.by_path, count)
-        self._core.count = count + 1
 
     # --- steps in parts ------------------------------------------------------------------------------------------------
 

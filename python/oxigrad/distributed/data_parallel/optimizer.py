@@ -16,7 +16,7 @@ from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGrad
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
 from oxigrad.distributed.data_parallel.local_sums import LocalSums
-from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
+from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
@@ -55,12 +55,12 @@ class DataParallel(LocalSums):
     between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other collective operation may come in between. Raises
     `Refused` on all workers, before the first step, where their parameters differ, with key path and rank.
 
-    With ``shard_state`` the bits are the same, for any number of workers. Parameters are divided by elements where their rule is elementwise (for 8-bit and 4-bit
-    slots by 4096), and by whole parameters where it sums over them or is called on arrays, as those of `LAMB` and `Muon`. `slots` are those of this worker's
-    part. `state_dict` and `save` are called by all workers, and give the state of one process, which any number of them loads; `save` writes it on rank 0. Raises
-    `TypeError`, `ValueError` or `RuleError`, before the first step, for what cannot be divided: random numbers, sums over all parameters but
-    that of `ClipByGlobalNorm` at the head of a chain, and the options ``accumulate``, ``loss_scale``, ``nonfinite``, ``sparse``, ``zero_gradients``
-    and ``rounding="stochastic"``. The part of a worker that is lost is lost: a step raises `WorkerLost`, and the training goes on from a saved state.
+    With ``shard_state`` the bits are the same, for any number of workers. Parameters are cut into slices where their rule is elementwise: anywhere, at multiples
+    of 256 elements with 8-bit and 4-bit slots, or of 4096 where the rule sums over elements. A parameter is not cut where its rule is called on arrays,
+    as that of `Muon`, where gradients are rows, or where the norm of its change is recorded. `slots` are those of this worker's slices. `state_dict`, `save` and `flush`
+    are called by all workers. The state is that of one process, which any number of workers loads; `save` writes it on rank 0. Raises
+    `TypeError`, before the first step, for an optimizer of another class than rules, chains and partitions. The slices of a worker that is lost are lost: a step raises
+    `WorkerLost`, and the training goes on from a saved state.
 
     >>> from oxigrad import distributed, optim
     >>> def worker(comm):
@@ -209,11 +209,8 @@ class DataParallel(LocalSums):
             return super()._take(model, means, keep_root=keep_root)
         if keep_root:
             self._parameters.check_replaceable(model)
-        are_parts = self._buckets is not None and self._buckets.pieces is not None
         with self._telling_of_slots():
-            return self._shards.take(
-                self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts
-            )
+            return self._shards.take(self._parameters, model, means, self.communicator, self._seconds)
 
     def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
         """See `Wrapper._inner_state`."""
@@ -245,9 +242,13 @@ class DataParallel(LocalSums):
         """See `WholeSteps._has_own_writes`: the pieces are written after the optimizer's step."""
         return self._shards is not None
 
-    @property
-    def _stepper(self) -> Any:
-        return self.optimizer._stepper if self._shards is None else PartStepper(self.optimizer._stepper)
+    def flush(self, model: Tree) -> Tree:
+        """See `Optimizer.flush`. With ``shard_state`` all workers call it."""
+        if self._shards is None or not self._stepper.micro:
+            return super().flush(model)
+        with self._lock.stepping(), self._telling_of_slots():
+            self._divide(model)
+            return self._shards.flush(self._parameters, model, self.communicator, self._seconds)
 
     def minimize(
         self,
@@ -392,7 +393,7 @@ class DataParallel(LocalSums):
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any], codes: Sequence[int], count: int) -> None:
         """Completes the buckets of the parameters in ``order`` with the sums over workers; the last one may carry the kinds and the count."""
-        pieces = None if self._shards is None else self._shards.scattered
+        pieces = None if self._shards is None else self._shards.pieces
         # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
         limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
         flags = flags_of(codes, count) if self._rides else np.zeros(0)
@@ -442,8 +443,7 @@ class DataParallel(LocalSums):
         if not self._is_agreed:
             are_arrays = not (rows[:, 2 : 2 + len(paths)] == ROWS).any()
             self._is_agreed, self._overlaps = True, bool(rows[:, 1].all()) and are_arrays
-            is_divided = self._shards is not None and self._shards.scattered is not None
-            self._rides = are_arrays and bool(paths) and not is_divided and self._group is None
+            self._rides = are_arrays and bool(paths) and self._shards is None and self._group is None
             self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
         kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
         return {path: {*of_workers} for path, of_workers in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())

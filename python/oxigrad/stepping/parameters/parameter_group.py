@@ -222,6 +222,11 @@ class ParameterGroup:
         return kernel_of(rule, self.flags, **options)
 
     @property
+    def takes_rows(self) -> bool:
+        """Whether sparse gradients update the rows alone that they have."""
+        return self._owner.sparse != "dense"
+
+    @property
     def catches_up(self) -> bool:
         """Whether the slots of rows catch up with the steps that skipped them."""
         return self._owner.sparse == "catch_up" and self.rule().elementwise
