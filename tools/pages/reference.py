@@ -18,8 +18,10 @@ import numpy as np
 
 import oxigrad
 from oxigrad.autodiff.inspection.support import Support
-from oxigrad.optim.settings.documentation import SECTIONS
+from oxigrad.optim.settings.documentation import SECTIONS, Argument
+from oxigrad.optim.settings.documentation import sections as documented
 from oxigrad.optim.table.row import TABLE
+from oxigrad.rules.core.arguments import NOTES, TORCH
 from pages import examples
 from pages.examples import Example, rubric
 from pages.tables import MIGRATION, elsewhere, support
@@ -262,9 +264,26 @@ def sections(doc: str) -> str:
     return str(GoogleDocstring(doc, Config(napoleon_custom_sections=custom)))
 
 
+def torch_options(arguments: ast.arguments) -> str:
+    """The sections of the options among the arguments of an optimizer for PyTorch, which stubs leave out."""
+    notes = {**NOTES, **TORCH}
+    defaults = zip(
+        reversed([*arguments.args, *arguments.kwonlyargs]),
+        reversed([*arguments.defaults, *arguments.kw_defaults]),
+        strict=False,
+    )
+    rows = [
+        Argument(each.arg, ast.literal_eval(default), "", notes[each.arg].sentence, section=notes[each.arg].section)
+        for each, default in defaults
+        if default is not None and each.arg in notes and notes[each.arg].section
+    ]
+    return documented(reversed(rows))
+
+
 def entry(module: str, node: ast.FunctionDef | ast.ClassDef) -> Entry:
     """An entry of a definition that was read."""
     doc = ast.get_docstring(node) or ""
+    made = None
     if isinstance(node, ast.FunctionDef):
         signature, kind = f"({ast.unparse(node.args)})", "function"
     else:
@@ -274,6 +293,8 @@ def entry(module: str, node: ast.FunctionDef | ast.ClassDef) -> Entry:
             made.args.args = made.args.args[1:]
             signature = f"({ast.unparse(made.args)})"
     text = sections(doc)
+    if module == "oxigrad.torch" and "Hyperparameters:" in doc and made is not None:
+        text += "\n\n" + sections(torch_options(made.args))
     for each in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(each, ast.FunctionDef) and not each.name.startswith("_") and (about := ast.get_docstring(each)):
             each.args.args = each.args.args[1:]

@@ -131,7 +131,9 @@ TORCH = {
     "maximize": Note("Whether to maximize the loss in place of minimizing it.", section="gradients"),
     "foreach": Note("Accepted as in PyTorch, and without effect: every step is fused.", section="flags"),
     "fused": Note("Accepted as in PyTorch, and without effect: every step is fused.", section="flags"),
-    "capturable": Note("Accepted as in PyTorch; steps under CUDA graph capture need no flag.", section="flags"),
+    "capturable": Note(
+        "Accepted as in PyTorch; steps of these classes raise an error in the capture of a CUDA graph.", section="flags"
+    ),
     "differentiable": Note("Whether autograd records the step, for gradients through the update.", section="flags"),
     "weight_decay": Note("Strength of the decay; coupled to the gradient unless the optimizer decouples it."),
     "decoupled_weight_decay": Note("Whether the weight decay is applied to the parameters, as in AdamW."),
