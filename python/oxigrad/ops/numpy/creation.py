@@ -93,7 +93,8 @@ def full_like(a: Any, fill_value: Any, dtype: Dtype = None, shape: Any = None, d
 def _like(name: str) -> Callable[..., Any]:
     """The function of NumPy that makes an array of the shape and dtype of another one, which may be a list of variables."""
 
-    @numpy_signature(getattr(np, name))
+    # Before NumPy 2.4, its empty_like has no signature.
+    @numpy_signature(np.ones_like, {"a": "prototype"} if name == "empty_like" else {})
     def like(dtype: Dtype = None, shape: Any = None, device: Any = None, **named: Any) -> Any:
         a = as_array(*named.values())  # whose name differs
         if shape is None:

@@ -3,7 +3,8 @@
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,18 @@ import numpy as np
 _WITHOUT_EFFECT = {"like", "order", "out", "overwrite_input", "subok"}
 
 
-def numpy_signature(numpys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def numpy_signature(
+    numpys: Callable[..., Any], renamed: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates a function to take the arguments of NumPy's, by position or by name.
+
+    ``renamed`` maps parameters of NumPy's function to other names.
 
     The function is given them by name, those alone that the call has, with lists of axes as tuples. So it states the
     defaults that it reads itself, and hands on the others by ``**``.
     """
-    signature = inspect.signature(numpys)
+    parameters = inspect.signature(numpys).parameters.items()
+    signature = inspect.Signature([each.replace(name=renamed.get(name, name)) for name, each in parameters])
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
