@@ -301,6 +301,6 @@ def test_copies_do_not_count_as_wrappers() -> None:
             first.join({"w": np.ones(2)})
         with Softsync(optim.SGD(1.0)) as second:
             second.join({"w": np.ones(2)})
-        return second._training
+        return second._enrolment.training
 
     assert set(distributed.run(worker, workers=2)) == {Training(2, 1)}

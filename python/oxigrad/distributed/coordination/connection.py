@@ -124,11 +124,11 @@ class Connection:
     """The connection of a worker to the coordinator of its training, until it leaves or another generation forms.
 
     Args:
-        communicator: that of the worker.
+        communicator: the communicator of the worker.
         root: the rank of the worker that serves the coordinator.
-        server: that of this process, where it serves it.
+        server: the server of this process, where it has the coordinator.
         enrolment: the training of the worker.
-        layout: that of the parameters.
+        layout: the layout of the parameters.
         codec_of: the codec of the messages of a training.
         seconds: the time that a wait takes at most.
     """
@@ -161,7 +161,7 @@ class Connection:
 
         Raises `Refused` where it does not, and `TimedOut`.
         """
-        self._incarnation = time.time_ns()  # unlike that of a process of this rank before
+        self._incarnation = time.time_ns()  # an earlier process of this rank has another one
         self.number = 0
         admitted: list[DecodedReply] = []
 
@@ -183,7 +183,7 @@ class Connection:
         self._enrolment.end(self.codec.digest)
 
     def request(self, kind: int, step: int, bufs: Sequence[np.ndarray] = (), *, is_apart: bool = False) -> None:
-        """Sends a request of a worker at a step; ``is_apart`` with `PULL` says that its replica differs from that of the coordinator."""
+        """Sends a request of a worker at a step; ``is_apart`` with `PULL` says that its replica differs from the coordinator's."""
         words = np.array([kind, self.number, self._incarnation, is_apart], np.int64)
         digest, step = (ANY, self._enrolment.training.code) if kind == JOIN else (self.codec.digest, step)
         self.link.send(Header(REQUEST, step, digest), [words, *bufs])

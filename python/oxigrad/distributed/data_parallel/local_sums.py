@@ -134,7 +134,7 @@ class LocalSums(CollectiveWrapper):
 
 
 def added(total: Any, gradient: Any) -> Any:
-    """A sum of gradients, of float32 for those of half precision, which is no array of the user's."""
+    """A sum of gradients in memory of its own; gradients of half precision are added up in float32."""
     if isinstance(gradient, SparseRows):
         rows = SparseRows(gradient.indices.copy(), _copied(gradient.values), gradient.shape)
         return rows if total is None else total + rows

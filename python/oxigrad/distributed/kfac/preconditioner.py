@@ -172,7 +172,7 @@ class Preconditioner:
         return _Decomposed(factors, damped(*factors, settings.damping, split=settings.split_damping))
 
     def _decompose(self, paths: Sequence[str], settings: Settings, *, again: bool) -> None:
-        """Inverts the factors that are placed on this worker, and takes those of the layers of its group from the others.
+        """Inverts the factors that are placed on this worker, and takes the others of its layers from the other workers.
 
         With ``again``, they are the factors of the last decomposition, where these are known.
         """
