@@ -24,7 +24,7 @@ from oxigrad.optim.table.row import TABLE
 # The public API: what `dir` of each module lists, but for optimizers. A name that is added or renamed is added or renamed here.
 API: dict[types.ModuleType, str] = {
     ox: """AliasError ArrayMemoryError DerivativeError DtypeError InternalError KeyPathError NonFiniteError RuleError
-        ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
+        ShapeError SparseRows StaleRecordingError StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
         custom_vjp debug_nans define_jvp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp implicit jacfwd jacobian jacrev jvp
         linearize load_recording optim record schedules set_num_threads sparse_hessian sparse_jacobian state
         stop_gradient support testing tree value_and_grad vjp vmap xp""",

@@ -67,14 +67,14 @@ TYPES: dict[str, Callable[[Any], Any]] = {
     "a name of a type": lambda x: x * len(type(x).__name__),
     "match": _matches,
     "singledispatch": lambda x: _dispatched(x),
-    "isscalar": lambda x: x * 2 if np.isscalar(x) else x * 3,
+    "isscalar": lambda x: (x * 2) if bool(np.isscalar(x)) else (x * 3),
     "hasattr of an index": lambda x: x * 2 if hasattr(x, "__index__") else x * 3,
     "hasattr of a length": lambda x: x * 2 if hasattr(x, "__len__") else x * 3,
     "hasattr of an iterator": lambda x: x * 2 if hasattr(x, "__iter__") else x * 3,
     "hasattr of a shape": lambda x: x * 2 if hasattr(x, "shape") else x * 3,
     "hasattr of a write": lambda x: x * 2 if hasattr(x, "__setitem__") else x * 3,
     "hasattr of addition in place": lambda x: x * 2 if hasattr(x, "__iadd__") else x * 3,
-    "callable": lambda x: x * 2 if callable(x) else x * 3,
+    "callable": lambda x: (3 - callable(x)) * x,
     "getattr with a default": lambda x: x * 2 if getattr(x, "ndim", None) is None else x * 3,
     "the same object": lambda x: x * 2 if (+x) is x else x * 3,
     "itself": lambda x: x * 2 if x is x else x * 3,
@@ -355,7 +355,7 @@ def _by_flag(model: Any, x: Any) -> Any:
 def test_attributes_beside_items_and_fields_are_part_of_a_container(make, is_argument):
     model = make()
     model.training = True
-    g = ox.record(_by_flag if is_argument else lambda x: _by_flag(model, x))
+    g: Any = ox.record(_by_flag) if is_argument else ox.record(lambda x: _by_flag(model, x))
     for at in range(8):
         model.training = at % 4 < 2
         assert equal(g(*([model] if is_argument else []), X + at), _by_flag(model, X + at))
@@ -423,3 +423,61 @@ def test_no_audit_runs_inside_of_a_derivative():
     for at in range(5):
         assert equal(ox.grad(g)(X + at), ox.grad(lambda x: xp.sum(xp.exp(x)))(X + at))
     assert g.replays == 0
+
+
+def test_floating_point_errors_that_raise_inside_of_a_function_do():
+    def f(x: Any) -> Any:
+        with np.errstate(divide="raise"):
+            return 1.0 / x
+
+    g = ox.record(f)
+    for at in range(3):
+        assert equal(g(X + at), f(X + at))
+    with pytest.raises(FloatingPointError):
+        g(np.zeros(5))
+
+
+def _sum_in_place(x: Any) -> Any:
+    total = x[0]
+    for at in range(1, 5):
+        total += x[at] * at
+    return total
+
+
+RECORDED: dict[str, Callable[[Any], Any]] = {
+    "a sum of numbers in place": _sum_in_place,
+    "zeros like it": lambda x: np.zeros_like(x) + x,
+    "a plain result": lambda x: (xp.zeros_like(x), x.shape),
+    "an array of numbers": lambda x: xp.asarray([x[0], x[1] * 2.0]) * x[2],
+    "branches": lambda x: x * 2.0 if xp.sum(x) > 10.0 else x * 3.0,
+    "a derivative": ox.grad(_sum_in_place),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_recorded(name):
+    f = RECORDED[name]
+    g = ox.record(f, audit="always")
+    for at in (0.0, 0.5, 3.0, 0.0, 3.5):
+        assert equal(g(X + at), f(X + at))
+    assert g.why is None, g
+
+
+def test_a_whole_training_step_is_recorded():
+    from oxigrad.optim import Adam
+
+    opt = Adam(0.1)
+
+    def step(model: Any, state: Any, batch: Any) -> Any:
+        value, grads = ox.value_and_grad(lambda model: xp.mean((batch @ model["w"] - 1.0) ** 2))(model)
+        return (*opt.apply(model, grads, state), value)
+
+    g, rng = ox.record(step, audit="always"), np.random.default_rng(0)
+    model: Any = {"w": np.zeros(3)}
+    state = opt.init(model)
+    for _ in range(6):
+        batch = rng.normal(size=(4, 3))
+        result = g(model, state, batch)
+        assert equal(result, step(model, state, batch)), g.why
+        model, state, _ = result
+    assert g.why is None

@@ -158,18 +158,15 @@ class Recorded(RecordedFunction, Generic[P, R]):
             raise
         del args_traced, named_traced, function
         leaves, structure = tree.flatten(result)
+        is_leaf = len(leaves) == 1 and leaves[0] is result
+        is_ours = trace.refusal is not None and not any(isinstance(leaf, Variable) for leaf in leaves)
         leaves = [leaf.value if isinstance(leaf, Variable) and constants.owns(leaf) else leaf for leaf in leaves]
         odd = next(
             (leaf for leaf in leaves if not is_input(leaf) and not isinstance(leaf, (Traced, *_CONSTANTS))), None
         )
         outputs = [] if trace.refusal else trace.outputs(leaves)
         values = [shadows.plain(leaf) for leaf in leaves]
-        is_leaf = len(leaves) == 1 and leaves[0] is result
-        result = (
-            (values[0] if is_leaf else shadows.plain(result))
-            if is_leaf or trace.refusal
-            else tree.unflatten(structure, values)
-        )
+        result = values[0] if is_leaf else shadows.plain(result) if is_ours else tree.unflatten(structure, values)
         del leaves
         path = shadows.settle()
         reason = trace.refusal or (f"the function returns a {type(odd).__name__}" if odd is not None else None)

@@ -59,7 +59,8 @@ def _remembered(value: Any) -> _Entry:
 
 def _namespace_of(value: Any) -> Any:
     if isinstance(value, _core.BatchLevel):  # one of a recording is an instance of the class of its plain value
-        return _completed(value.__array_namespace__()) if is_array(value) else None
+        batched: Any = value
+        return _completed(batched.__array_namespace__()) if is_array(value) else None
     if isinstance(value, (np.ndarray, np.generic)):
         return np
     if isinstance(value, _NUMBERS):
