@@ -4,7 +4,8 @@ Each worker steps its slices of the parameters by the mean gradient, with the bi
 over parameters are gathered before anything is written. A parameter whose rule is called on arrays is not cut.
 """
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -66,6 +67,8 @@ class Shards:
         self._waiting: set[str] = set()
         #: A state that was loaded before the parameters were known, and whether strictly.
         self.loaded: tuple[Mapping[str, Any], bool] | None = None
+        # The communicator of the last step, and the seconds that a wait takes at most; plans hold the list.
+        self._link: list[Any] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise NotSupported("shard_state=True: a copy would have a part of the slots alone: save the state, and load it")
@@ -138,14 +141,12 @@ class Shards:
             is_there = self.extents[path].is_called and array.size and isinstance(array, np.ndarray)
             return copied_like(array, leaves[path]) if is_there and not isinstance(leaves[path], np.ndarray) else array
 
-        def gather(data: bytes) -> bytes:
-            messages = communicator.all_gather_v(np.frombuffer(data, np.uint8), timeout=seconds)
-            return b"".join(message.tobytes() for message in messages)
-
         arrays = [placed(path, np.array(piece.of(values[path]))) for path, piece in slices.items()]
         pieces = nested(dict(zip(parameters.paths(model), arrays, strict=True)))
         stepper = self._optimizer._stepper
-        stepper.slices = Slices(leaves, {path: piece.start for path, piece in slices.items()}, gather)
+        self._link[:] = communicator, seconds
+        firsts = {path: piece.start for path, piece in slices.items()}
+        stepper.slices = Slices(leaves, firsts, functools.partial(_gathered, self._link))
         try:
             with self._optimizer._lock.stepping():
                 flat, structure = tree.flatten(step(stepper, pieces, placed))
@@ -206,6 +207,13 @@ class Shards:
     def part(self, state: Mapping[str, Any], rank: int) -> dict[str, Any]:
         """The part of a state of one process that this worker has; without slots while the parameters are not known."""
         return part_states.cut(state, self._slices(rank), self.extents) if self.extents else {**state, "slots": {}}
+
+
+def _gathered(link: Sequence[Any], data: bytes) -> bytes:
+    """The bytes of all workers, by rank."""
+    communicator, seconds = link
+    messages = communicator.all_gather_v(np.frombuffer(data, np.uint8), timeout=seconds)
+    return b"".join(message.tobytes() for message in messages)
 
 
 def _part(piece: Piece, mean: Any, spec: GradientSpec) -> Any:
