@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
+.PHONY: versus gradbench times versus-gpu clients generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -150,6 +150,9 @@ report: .venv/demo # Draw benches/history: docs/performance.svg
 
 standard: .venv/test .venv/wheel # Print what of the Array API standard is differentiable, and over which installed libraries
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python tools/standard.py
+
+clients: develop # Run programs of libraries that stand on autograd, with autograd and with oxigrad in its place, and print a table
+	.venv/bin/python tools/clients.py $(OPTIONS)
 
 device-report: .venv/test-all .venv/wheel # Print registers, spills and access widths of kernels for GPUs; a spill fails
 	PYTHONPATH=tests/cuda:tests/emulators:tests/tables:tools $(BIN)/python tools/device_report.py $(OPTIONS)

@@ -28,9 +28,21 @@ def lifted(module: ModuleType) -> dict[str, Any]:
 def _lifted(name: str, value: Any) -> Any:
     if isinstance(value, type) and issubclass(value, np.integer):
         return _integers(value)
+    if name == "stack":
+        return _of_iterables(value)
     if not callable(value) or isinstance(value, _CLASSES) or name in _OF_SEQUENCES:
         return value
     return converting_lists(value)
+
+
+def _of_iterables(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Function whose list may be any iterable, as that of autograd's `stack`."""
+
+    @functools.wraps(f, updated=())
+    def wrapped(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        return f(arrays if hasattr(arrays, "__len__") else [*arrays], *args, **kwargs)
+
+    return wrapped
 
 
 def _integers(kind: type) -> type:

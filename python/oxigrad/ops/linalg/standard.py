@@ -294,8 +294,14 @@ def svdvals(x: Array, /) -> Array:
 
 
 @accepts_array_likes
-def eigh(x: Array, /) -> EighResult:
-    """Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix: ``x @ v = v * w``."""
+def eigh(x: Array, /, b: Array | None = None) -> EighResult:
+    """Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix: ``x @ v = v * w``; ``x @ v = b @ v * w`` with a positive definite ``b``, as SciPy has it."""
+    if b is not None:
+        # By the Cholesky factor of b, as LAPACK solves it.
+        factor = cholesky(b)
+        inner = solve(factor, matrix_transpose(ops.conjugate(solve(factor, x))))
+        values, vectors = _results("eigh", inner, 2)
+        return EighResult(values, solve(matrix_transpose(ops.conjugate(factor)), vectors))
     return EighResult(*_results("eigh", x, 2))
 
 
