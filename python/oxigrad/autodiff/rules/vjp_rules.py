@@ -195,7 +195,7 @@ def _is_large(shape: tuple[int, ...]) -> bool:
 
 
 def is_extremum(y: Array, x: Array, axis: Axis) -> Array:
-    """Where ``x`` equals its extremum along the axes, as a plain array."""
+    """The places where ``x`` equals its extremum along the axes, as a plain array."""
     return _core.plain(x == keep_dimensions(y, tuple(x.shape), axis))
 
 
