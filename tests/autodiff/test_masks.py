@@ -136,6 +136,9 @@ BOUNDED: dict[str, Callable[[Any], Any]] = {
     "minimum": lambda x: np.minimum(1.0 / x, 5.0),
     "clip": lambda x: np.clip(xp.log(x), -3.0, -0.1),
     "bound": lambda x: xp.maximum(-3.0, xp.log(x)),
+    "largest": lambda x: xp.max(xp.stack([xp.log(x), 0.0 * x - 3.0]), axis=0),
+    "smallest": lambda x: xp.min(xp.stack([1.0 / x, 0.0 * x + 5.0]), axis=0),
+    "largest and smallest": lambda x: xp.min(xp.stack([xp.max(xp.stack([xp.log(x), x - 3.0]), axis=0), x]), axis=0),
 }
 
 

@@ -298,6 +298,26 @@ def test_a_hyperparameter_that_all_workers_change_is_theirs(case: str) -> None:
     assert changing(case, {0, 1}, 2 * agreement.ROUNDS) == ["", ""]
 
 
+@pytest.mark.parametrize(
+    "of", [optim.SGD, lambda rate: optim.chain(optim.ClipByValue(1.0), optim.SGD(rate)), optim.AdamW], ids=str
+)
+def test_functions_of_one_name_are_told_apart_by_their_values(of: Any) -> None:
+    rates = [lambda step: 0.1 / (1 + step), lambda step: 0.2 / (1 + step)]
+
+    def worker(comm: Any) -> str:
+        opt, model = distributed.DataParallel(of(rates[comm.rank])), {"w": np.ones(2)}
+        try:
+            opt.start(model)
+            for _ in range(2 * agreement.ROUNDS):
+                opt.update(model, {"w": np.ones(2)})
+        except Refused as error:
+            return f"{opt.step}: {error}"
+        return "not found"
+
+    apart = r"16: .*learning_rate of the optimizer on rank 1 is 0\.01176.*: expected 0\.00588"
+    assert all(re.search(apart, each) for each in distributed.run(worker, workers=2))
+
+
 @pytest.mark.parametrize("name", ["model_average", "elastic", "elastic_sync"])
 def test_workers_that_train_alone_may_change_their_own_rates(name: str) -> None:
     kind, arguments, _ = CASES[name]

@@ -96,7 +96,7 @@ class TestBounds:
     def test_errors(self) -> None:
         with pytest.raises(TypeError, match="expected a pair, the lowest and the greatest values"):
             ox.scipy.minimize(xp.sum, np.zeros(2), bounds=3.0)
-        with pytest.raises(ox.StructureError):
+        with pytest.raises(ox.StructureError, match=r"bounds has a side .*expected a pair"):
             ox.scipy.minimize(lambda m: xp.sum(m["a"]), {"a": np.zeros(2)}, bounds=({"b": 1.0}, None))
 
 

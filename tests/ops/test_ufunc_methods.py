@@ -49,6 +49,15 @@ def test_reductions_of_few_elements(name: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(value(nowhere, x), nowhere(x), strict=True)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_a_sum_of_infinite_logarithms_shares_its_derivative(name: str, n: int) -> None:
+    """A number added to all elements is added to the result."""
+    x, reduce = np.full(n, -np.inf), getattr(np, name).reduce
+    assert np.sum(ox.grad(reduce)(x)) == 1.0
+    assert ox.jvp(reduce, (x,), (np.ones(n),))[1] == 1.0
+
+
 @pytest.mark.parametrize("name", ["divide", "arctan2", "power", "subtract"])
 def test_functions_whose_order_matters_have_one_axis(name: str) -> None:
     with pytest.raises(ValueError, match="not reorderable"):

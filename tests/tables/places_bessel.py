@@ -75,6 +75,8 @@ _LARGE = (7.9, 8.1, 29.0, 31.0, 1e3, 1e6)
 _WAVE = (1e-9, 1.0, 4.9, 5.1, 24.5, 26.0, -3.0, 1e3)
 _POSITIVE = (1e-9, 1.0, 2.1, 24.5, 26.0, 300.0)
 _KELVIN = at(1e-6, 2e-3, 0.5, 2.0, 5.0, 30.0)
+_SMALL = _orders((0.5, 1.0, 2.3, 5.0), 1e-60, 0.99, 1.01)
+_FAR = [*_SMALL, *_orders((0.5, 2.3, 5.0), 1e3, 3e4), (1.0, 1e3), (2.3, 1e8), (5.0, 1e12)]
 _TEN = at(9.9, 10.1)
 _KELVIN_TEN = "SciPy's series below 10 and its expansion above lose digits there"
 
@@ -102,8 +104,8 @@ ROWS: dict[str, Row] = {
     "k0e": Row(lambda x: _k(0, x), at(1e-9, 1.0, *_LARGE)),
     "k1e": Row(lambda x: _k(1, x), at(1e-9, 1.0, *_LARGE)),
     "kve": Row(_k, _orders((0.0, 2.5, 6.0), 1e-9, *_LARGE), without=(0,)),
-    "struve": Row(mp.struveh, ((0.0, 1e-6), (1.0, 1e-6), (0.5, 3.0), (0.0, 30.0), (1.5, 100.0)), without=(0,)),
-    "modstruve": Row(mp.struvel, ((0.0, 1e-6), (1.0, 1e-6), (0.5, 3.0), (1.5, 30.0), (0.0, 300.0)), without=(0,)),
+    "struve": Row(mp.struveh, ((0.0, 1e-6), (1.0, 1e-6), (0.5, 3.0), (0.0, 30.0), (1.5, 100.0), *_FAR), without=(0,)),
+    "modstruve": Row(mp.struvel, ((0.0, 1e-6), (1.0, 1e-6), (0.5, 3.0), (1.5, 30.0), (0.0, 300.0), *_SMALL), without=(0,)),
     "ber": Row(lambda x: mp.ber(0, x), [(0.0,), *_KELVIN]),
     "bei": Row(lambda x: mp.bei(0, x), [(0.0,), *_KELVIN]),
     "ker": Row(lambda x: mp.ker(0, x), _KELVIN),

@@ -83,7 +83,7 @@ ROWS: dict[str, Row] = {
         lambda x, p: mp.expm1(p * mp.log(x)) / p if p else mp.log(x), ((1.0, 2.0), (1e-9, 2.0), (2.0, 1e-9), (1e9, 0.5))
     ),
     "boxcox1p": Row(lambda x, p: mp.expm1(p * mp.log1p(x)) / p, ((1e-12, 2.0), (1e-12, 1e-9), (2.0, 1e-9))),
-    "inv_boxcox": Row(lambda x, p: (1 + p * x) ** (1 / p), ((1e-9, 2.0), (-0.4999, 2.0), (2.0, 1e-9), (-3.0, 0.33))),
+    "inv_boxcox": Row(lambda x, p: (1 + p * x) ** (1 / p), ((1e-9, 2.0), (-0.4999, 2.0), (2.0, 1e-9), (-3.0, 0.33), (1e140, 0.5))),
     "digamma": Row(mp.digamma, at(1e-9, 1.0, 1e3, 1e9)),
     "gammaln": Row(mp.loggamma, at(1e-300, 1.0, 2.0, 1e3, 1e100)),
     "gamma": Row(mp.gamma, at(1e-9, 1.0, 170.0)),
@@ -111,7 +111,7 @@ ROWS: dict[str, Row] = {
         lambda delta, r: delta**2 * (mp.sqrt(1 + (r / delta) ** 2) - 1),
         ((1.0, 0.0), (1.0, 1e-9), (1e9, 1e-3), (1e-9, 3.0), (2.0, -0.5), (2.0, 1e150)),
     ),
-    "inv_boxcox1p": Row(lambda x, p: mp.expm1(mp.log1p(p * x) / p), ((1e-9, 2.0), (-0.4999, 2.0), (2.0, 1e-9), (-3.0, 0.33))),
+    "inv_boxcox1p": Row(lambda x, p: mp.expm1(mp.log1p(p * x) / p), ((1e-9, 2.0), (-0.4999, 2.0), (2.0, 1e-9), (-3.0, 0.33), (1e140, 0.5))),
     "xlogy": Row(lambda x, y: x * mp.log(y), ((1e-300, 1e-300), (1e300, 1.0), (2.0, 0.5))),
     "xlog1py": Row(lambda x, y: x * mp.log1p(y), ((1e-300, -0.5), (1e300, 1e-300), (2.0, 1e-9))),
     "logsumexp": Row(lambda x, y: x + _softplus(y - x), _PAIRS, call=_of_two("logsumexp")),

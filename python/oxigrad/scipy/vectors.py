@@ -122,7 +122,11 @@ class Vectors:
         def of_leaf(leaf: Any, side: Any) -> Any:
             return side + leaf * 0.0 if hasattr(leaf, "shape") else side * 1.0 if is_smooth(leaf) else leaf
 
-        return tree.ravel(tree.map(of_leaf, self._x0, bound))[0]
+        try:
+            return tree.ravel(tree.map(of_leaf, self._x0, bound))[0]
+        except StructureError as error:
+            expected = "a pair, the lowest and the greatest values, each a number, None or of the structure of x0"
+            raise StructureError(f"bounds has a side {bound!r}: {error}; expected {expected}") from None
 
     def constants(self, args: Any) -> Any:
         """Arguments without variables; that there were some is remembered."""

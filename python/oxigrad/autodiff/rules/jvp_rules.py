@@ -106,7 +106,8 @@ def _push_matmul(tangents: Any, args: Any, y: Array, batch: int | None) -> Array
 
 
 def _push_extremum(tangents: Any, args: Any, y: Array, batch: int | None, axis: Axis, keepdims: bool) -> Array:
-    along = tangents[0] * tie_weights(y, args[0], axis)
+    weights = tie_weights(y, args[0], axis)
+    along = weights * xp.where(weights == 0.0, 0.0, tangents[0])  # of the others it may be infinite
     return xp.sum(along, axis=axis if batch is None else shifted_axes(axis, along), keepdims=keepdims)
 
 

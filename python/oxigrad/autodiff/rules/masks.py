@@ -92,6 +92,10 @@ def _by_axes(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     return _RULES["sum"][0](g, x_shape, axis)
 
 
+def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
+    return xp.where(vjp_rules.is_extremum(y, x, axis), _by_axes(g, x_shape, axis), 0.0)
+
+
 def _matmul(which: int) -> Any:
     rule = _RULES["matmul"][which]
 
@@ -140,7 +144,8 @@ _LINEAR = (
 # with a rule of its own, gives a cotangent without a mask.
 TABLE: dict[str, tuple[Any, ...]] = {
     **{name: _RULES[name] for name in _LINEAR},
-    **dict.fromkeys(("max", "min", "vector_norm"), (_by_axes,)),
+    **dict.fromkeys(("max", "min"), (_extremum,)),
+    "vector_norm": (_by_axes,),
     "matmul": (_matmul(0), _matmul(1)),
     **dict.fromkeys(("inv", "cholesky", "sqrtm", "pinv"), (_by_matrix,)),
     "solve": (_solve_x1, _solve_x2),

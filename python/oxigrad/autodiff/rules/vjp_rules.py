@@ -194,7 +194,8 @@ def _is_large(shape: tuple[int, ...]) -> bool:
     return all(type(size) is int for size in shape) and size_of(shape) >= _core.LARGE_EXTREMUM
 
 
-def _is_extremum(y: Array, x: Array, axis: Axis) -> Array:
+def is_extremum(y: Array, x: Array, axis: Axis) -> Array:
+    """The places where ``x`` equals its extremum along the axes, as a plain array."""
     return _core.plain(x == keep_dimensions(y, tuple(x.shape), axis))
 
 
@@ -202,13 +203,13 @@ def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
     """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
     if isinstance(_core.plain(x), (int, float)):
         return 1.0
-    chosen = _core.record("astype", [_is_extremum(y, x, axis)], {"dtype": x.dtype, "copy": True})
+    chosen = _core.record("astype", [is_extremum(y, x, axis)], {"dtype": x.dtype, "copy": True})
     return chosen / primitives.sum(chosen, axis=axis, keepdims=True) if x.shape else chosen
 
 
 def _among_ties(g: Array, y: Array, x: Array, axis: Axis) -> Array:
     """``g``, of the shape of ``y`` with ``keepdims=True``, times `tie_weights`: one array of the size of ``x`` rather than four, same bits."""
-    is_chosen = _is_extremum(y, x, axis)
+    is_chosen = is_extremum(y, x, axis)
     n = xp.count_nonzero(is_chosen, axis=axis, keepdims=True)
     n = _core.record("astype", [n], {"dtype": x.dtype, "copy": True})
     return where(is_chosen, g * (1.0 / xp.maximum(n, 1.0)), g * ((n - n) / n))

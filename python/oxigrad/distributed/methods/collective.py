@@ -14,6 +14,7 @@ from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.message import Layout, as_bytes, checksum
+from oxigrad.distributed.methods.configuration import values_of_functions
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
@@ -150,7 +151,8 @@ class CollectiveWrapper(Wrapper):
     def _check_settings(self) -> None:
         """Compares hyperparameters with those of the others, once in so many rounds. Raises `Refused` on all workers where they differ."""
         if self._done % agreement.ROUNDS == 0 < self._done and self.communicator.size > 1 and self._are_replicas:
-            description = agreement.described({}, self._agreed_settings())
+            settings = [*self._agreed_settings(), values_of_functions(self.optimizer)]
+            description = agreement.described({}, settings)
             numbers = np.array([_digest(description), self._wants_agreement()], np.int64)
             rows = self.communicator.all_gather_v(numbers, timeout=self._seconds)
             self._check_same(description, [int(each[0]) for each in rows])

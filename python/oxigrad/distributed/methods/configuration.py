@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from oxigrad._typing import Config
 from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.schedules.base import number_at
 from oxigrad.stepping.state.state_dict import config_of
 
 # Options that are among the parts of an optimizer.
@@ -25,6 +26,17 @@ def settings_of(optimizer: Any) -> Any:
     return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
 
 
+def values_of_functions(optimizer: Any) -> Config:
+    """The values, at the step of an optimizer, of the user's functions among its hyperparameters: their names do not tell them apart.
+
+    >>> from oxigrad import optim
+    >>> values_of_functions(optim.SGD(lambda step: 0.1))
+    {'learning_rate': 0.1}
+    """
+    functions = {name: value for name, value in optimizer._parts() if callable(value) and plain(value) == _named(value)}
+    return {name: plain(number_at(value, optimizer.step, name)) for name, value in functions.items()}
+
+
 def with_options(config: Config) -> Config:
     """A configuration that has all options."""
     return {**{name: plain(value) for name, value in OPTIONS.items()}, **config}
@@ -43,9 +55,11 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if hasattr(value, "get_config") and (config := config_of(value)) is not None:
         return config
-    if callable(value):
-        return f"the function {getattr(value, '__qualname__', type(value).__qualname__)}"
-    return str(value)
+    return _named(value) if callable(value) else str(value)
+
+
+def _named(function: Any) -> str:
+    return f"the function {getattr(function, '__qualname__', type(function).__qualname__)}"
 
 
 class Agreed:

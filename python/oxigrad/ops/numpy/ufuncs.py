@@ -124,11 +124,15 @@ def _reduce(
         raise DerivativeError(
             f"np.{ufunc.__name__}.reduce of a variable does not take where: use np.where on its argument"
         )
-    x, initial = array(x, dtype), ufunc.identity if initial is None else initial
+    x = array(x, dtype)
     axes = sorted(standard.axes_of(axis, x.ndim), reverse=True)
+    is_empty = not math.prod(x.shape[place] for place in axes)
+    # The identity of logaddexp, minus infinity, would take half of the derivative at an element that equals it.
+    if initial is None and (is_empty or ufunc.identity != -math.inf):
+        initial = ufunc.identity
     if len(axes) > 1:
         ufunc.reduce(np.ones((1,) * x.ndim), axis=tuple(axes))  # raises where the order of elements matters
-    if not math.prod(x.shape[place] for place in axes):
+    if is_empty:
         if initial is None:
             raise ValueError(f"np.{ufunc.__name__}.reduce: found no elements, and the function has no identity")
         result = ops.sum(x, axis=tuple(axes)) + initial

@@ -48,12 +48,14 @@ def _kve_slope(y: Array, v: Any, x: Array) -> Array:
 
 
 def _struve_slope(name: str, sign: float) -> Callable[..., Array]:
-    """The derivative of a Struve function (DLMF 11.4.27, 11.4.31), which is finite at zero."""
+    """The derivative of a Struve function (DLMF 11.4.25, 11.4.29), by a form without quotient near zero (11.4.27, 11.4.31)."""
 
-    def slope(v: Any, x: Array) -> Array:
-        struve = getattr(f, name)
-        power = ops.pow(0.5 * x, v) / (math.sqrt(math.pi) * f.gamma(v + 1.5))
-        return 0.5 * (struve(v - 1.0, x) + sign * struve(v + 1.0, x) + power)
+    def slope(y: Array, v: Any, x: Array) -> Array:
+        struve, is_near = getattr(f, name), ops.abs(x) < 1.0
+        near, far = where(is_near, x, 0.5), where(is_near, 1.0, x)
+        power = ops.pow(0.5 * near, v) / (math.sqrt(math.pi) * f.gamma(v + 1.5))
+        at_near = 0.5 * (struve(v - 1.0, near) + sign * struve(v + 1.0, near) + power)
+        return where(is_near, at_near, struve(v - 1.0, far) - v * (y / far))
 
     return slope
 

@@ -283,14 +283,22 @@ def boxcox1p(x: Array, lmbda: Array, /) -> Array:
     return _boxcox(x, lmbda, lambda x: 1.0 + x, ops.log1p)
 
 
+def _inverse_exponent(x: Array, lmbda: Array) -> Array:
+    """``log1p(lmbda * x) / lmbda``, which is ``x`` where ``lmbda`` is zero."""
+    near = lambda x, lmbda: x * log1prel(lmbda * x)  # noqa: E731
+    # Without a product by ``x``, whose cotangent would overflow before that of the result.
+    far = lambda x, lmbda: ops.log1p(lmbda * x) / lmbda  # noqa: E731
+    return branch(ops.abs(lmbda * x) < 0.05, near, far, (x, 0.0, 1.0), (lmbda, 0.0, 1.0))
+
+
 def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox`."""
-    return ops.exp(x * log1prel(lmbda * x))
+    return ops.exp(_inverse_exponent(x, lmbda))
 
 
 def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox1p`."""
-    return expm1_of(x * log1prel(lmbda * x))
+    return expm1_of(_inverse_exponent(x, lmbda))
 
 
 def cosm1(x: Array, /) -> Array:

@@ -325,7 +325,8 @@ fn described<'py>(
 
 /// Whether a structured op selects elements of its argument: the others get no cotangent.
 fn is_selection(entry: &Entry<'_>) -> bool {
-    matches!(entry.origin, Origin::Op(Op::Structured(Structured::Index | Structured::TakeAlongAxis)))
+    use Structured as S;
+    matches!(entry.origin, Origin::Op(Op::Structured(S::Index | S::TakeAlongAxis | S::Max | S::Min)))
 }
 
 /// Whether derivatives of every order of an op are finite at finite arguments: only an overflow gives more than zero for zero.
