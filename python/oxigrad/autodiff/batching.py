@@ -243,7 +243,7 @@ for _pair in (_BINARY + _OTHERS).split():
         setattr(Batched, f"__r{_method}__", _operator(_name, reflected=True))
 
 
-# --- ops ---------------------------------------------------------------------------------------------------------------
+# --- ops --------------------------------------------------------------------------------------------------------------
 
 
 def batched(name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any:
@@ -265,7 +265,7 @@ def _unwrapped(args: Sequence[Any]) -> tuple[int, list[Any], list[bool]]:
     return level, [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)], flags
 
 
-# --- functions without a derivative, and the namespace -------------------------------------------------------------------
+# --- functions without a derivative, and the namespace ----------------------------------------------------------------
 
 
 def _truth_or_count(name: str) -> Callable[..., Any]:

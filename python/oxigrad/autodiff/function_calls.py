@@ -170,7 +170,7 @@ def is_on(tape: Tape, value: Any) -> bool:
     return isinstance(value, Variable) and tape.owns(value)
 
 
-# --- calls for each example of a batch ------------------------------------------------------------------------------------
+# --- calls for each example of a batch --------------------------------------------------------------------------------
 
 
 def level_of(leaves: Sequence[Any]) -> int | None:

@@ -48,7 +48,7 @@ class CompilerUnavailableError(CompileError):
     """NVRTC is not installed, or does not support the device. ``pip install oxigrad[cuda]`` installs one of a driver that does."""
 
 
-# --- NVRTC -------------------------------------------------------------------------------------------------------------
+# --- NVRTC ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _load_builtins(folder: Path, version: str) -> None:
         ctypes.CDLL(str(folder / f"libnvrtc-builtins.so.{version}"))
 
 
-# --- compiling ---------------------------------------------------------------------------------------------------------
+# --- compiling --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def _checked(returned: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-# --- the log -----------------------------------------------------------------------------------------------------------
+# --- the log ----------------------------------------------------------------------------------------------------------
 
 _FUNCTION = re.compile(r"Function properties for (\w+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")

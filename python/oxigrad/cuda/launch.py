@@ -167,7 +167,7 @@ class DeviceStep:
         }
         self._group_of, self._row_of = np.array([at[leaf.position] for leaf in leaves], np.int64).reshape(-1, 2).T
 
-    # --- tables --------------------------------------------------------------------------------------------------------
+    # --- tables -------------------------------------------------------------------------------------------------------
 
     def _place(self, programs: Programs, stream: int, *, capturing: bool) -> None:
         """Allocates the tables and the memory that entries write, and fills the tables."""
@@ -283,7 +283,7 @@ class DeviceStep:
             self._device.staging.upload_parts(parts, stream)
             self._tables = new
 
-    # --- launches ------------------------------------------------------------------------------------------------------
+    # --- launches -----------------------------------------------------------------------------------------------------
 
     def prepare(
         self,

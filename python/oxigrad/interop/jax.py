@@ -37,7 +37,7 @@ __all__ = ["from_jax", "function"]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 
-# --- functions of oxigrad in JAX ---------------------------------------------------------------------------------------
+# --- functions of oxigrad in JAX --------------------------------------------------------------------------------------
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -212,7 +212,7 @@ ad.primitive_transposes[_host_call] = _transposed
 batching.primitive_batchers[_host_call] = _batched
 
 
-# --- functions of JAX in oxigrad ---------------------------------------------------------------------------------------
+# --- functions of JAX in oxigrad --------------------------------------------------------------------------------------
 
 
 def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:

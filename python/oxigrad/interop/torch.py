@@ -36,7 +36,7 @@ __all__ = ["from_torch", "function"]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 
-# --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------
+# --- functions of oxigrad in PyTorch ----------------------------------------------------------------------------------
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,7 +170,7 @@ class _Node(torch.autograd.Function):
         return tuple(torch.stack(column) for column in zip(*rows, strict=True)), (0,) * len(rows[0])
 
 
-# --- functions of PyTorch in oxigrad -----------------------------------------------------------------------------------
+# --- functions of PyTorch in oxigrad ----------------------------------------------------------------------------------
 
 
 def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -35,21 +35,24 @@ __dir__: Callable[[], list[str]] = __all__.copy
 __getattr__ = without("oxigrad.xp.integrate", __all__)
 
 
-# --- integrals of samples ----------------------------------------------------------------------------------------------
+# --- integrals of samples ---------------------------------------------------------------------------------------------
 
 
 @scipy_signature("y, x=None, dx=1.0, axis=-1")
 def trapezoid(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
-    """The integral along ``axis`` by the trapezoidal rule, over the points ``x`` or those ``dx`` apart.
+    """The integral along ``axis`` by the trapezoidal rule, over the points ``x`` or with spacing ``dx``.
 
-    Points have shape ``(n,)`` or that of ``y``; they are differentiable too.
+    Points have shape ``(n,)`` or the shape of ``y``; they are differentiable too.
     """
     return reductions.trapezoid(y, x, dx, axis)
 
 
 @scipy_signature("y, x=None, dx=1.0, axis=-1, initial=None")
 def cumulative_trapezoid(y: Array, /, x: Any, dx: Any, axis: int, initial: float | None) -> Array:
-    """The integrals from the first point to each other one by the trapezoidal rule; ``initial``, None or 0, goes before them."""
+    """The integrals from the first point to each other point by the trapezoidal rule.
+
+    ``initial``, None or 0, is prepended.
+    """
     if initial is not None and (np.ndim(plain(initial)) or plain(initial) != 0):
         raise ValueError(f"cumulative_trapezoid: initial is {initial!r}: expected None or 0")
     y, axis = _samples("cumulative_trapezoid", y, axis)
@@ -59,10 +62,11 @@ def cumulative_trapezoid(y: Array, /, x: Any, dx: Any, axis: int, initial: float
 
 @scipy_signature("y, x=None, *, dx=1.0, axis=-1")
 def simpson(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
-    """The integral along ``axis`` by Simpson's rule, over the points ``x`` or those ``dx`` apart, which are differentiable too.
+    """The integral along ``axis`` by Simpson's rule, over the points ``x`` or with spacing ``dx``.
 
-    A parabola goes through every second point and its neighbours. The last of an odd number of intervals is integrated below
-    the parabola through the last three points (Cartwright, Math. Sci. 42, 2017). Points have shape ``(n,)`` or that of ``y``.
+    A parabola passes through every second point and its neighbours. For an odd number of intervals, the last one is
+    integrated below the parabola through the last three points (Cartwright, Math. Sci. 42, 2017). Points have shape
+    ``(n,)`` or the shape of ``y``; they are differentiable too.
     """
     y, axis = _samples("simpson", y, axis)
     spacing = reductions.spacing("simpson", y, x, dx, axis)
@@ -124,7 +128,7 @@ def _samples(name: str, y: Any, axis: int) -> tuple[Any, int]:
 
 
 def _neighbours(spacing: Any, one: slice, other: slice, axis: int) -> tuple[Any, Any]:
-    """The distances of two sets of intervals; a distance that all have is that of each."""
+    """The distances of two sets of intervals; a scalar distance holds for both."""
     if len(getattr(spacing, "shape", ())) <= axis or spacing.shape[axis] == 1:
         return spacing, spacing
     return spacing[along(axis, one)], spacing[along(axis, other)]
@@ -137,7 +141,10 @@ def _last_interval(y: Any, spacing: Any, axis: int) -> Any:
 
 
 def _below_parabola(points: Iterable[Any], spacing: tuple[Any, Any]) -> Any:
-    """The integral from the first to the second of three points of the parabola through them; ``spacing`` has their distances."""
+    """The integral of the parabola through three points, from the first point to the second.
+
+    ``spacing`` has the distances of the points.
+    """
     near, middle, far = points
     h, following = spacing
     both = h + following
@@ -169,7 +176,7 @@ def _cumulative(parts: Any, initial: Any, axis: int) -> Any:
     return ops.concat([initial, sums + initial], axis=axis)
 
 
-# --- differential equations --------------------------------------------------------------------------------------------
+# --- differential equations -------------------------------------------------------------------------------------------
 
 # Dormand and Prince (1980), the Butcher tableau: nodes, weights of the stages, and weights of the error estimate.
 _AT = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
@@ -193,14 +200,14 @@ _SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
 def odeint(
     func: Callable[..., Any], y0: Any, t: Array, args: Any, rtol: float | None, atol: float | None, tfirst: bool
 ) -> Array:
-    """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
+    """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (n,), starting from ``y0`` at the first.
 
-    The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
+    The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances of None are 1.49012e-8.
 
-    The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error of at most
-    ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants: both modes
-    differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size underflows, as at a
-    singularity.
+    The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error
+    of at most ``atol + rtol * abs(y)`` in each step. The host computes step sizes from ``y`` and treats them as
+    constants: both modes differentiate the computed solution, to any order. Raises `ArithmeticError` if the step size
+    underflows, as at a singularity.
     """
     y, size, solution = y0, math.inf, [y0]
     tolerances = tuple(1.49012e-8 if tolerance is None else tolerance for tolerance in (rtol, atol))

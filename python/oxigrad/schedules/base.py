@@ -94,7 +94,7 @@ class Schedule:
         ax.set(xlabel="step", ylabel="value")
         return ax
 
-    # --- configuration and state ---------------------------------------------------------------------------------------
+    # --- configuration and state --------------------------------------------------------------------------------------
 
     def get_config(self) -> Config:
         """The schedule as plain data (JSON), for `from_config`.
@@ -156,7 +156,7 @@ class Schedule:
         for prefix, held in self._states():
             held.update({name: values[prefix + name] for name in held})
 
-    # --- arithmetic ----------------------------------------------------------------------------------------------------
+    # --- arithmetic ---------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Term) -> "Schedule":
         return _combined(add, self, other)
@@ -262,7 +262,7 @@ def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
     return kind(tuple(part for term in terms for part in (term.terms if isinstance(term, kind) else (term,))))
 
 
-# --- conversion --------------------------------------------------------------------------------------------------------
+# --- conversion -------------------------------------------------------------------------------------------------------
 
 
 def from_config(config: Mapping[str, Any]) -> Schedule:

@@ -108,7 +108,7 @@ class clip(Schedule):
         return value if self.maximum is None else xp.minimum(value, self.maximum)
 
 
-# --- interpolation -----------------------------------------------------------------------------------------------------
+# --- interpolation ----------------------------------------------------------------------------------------------------
 
 _INTERPOLATIONS: dict[str, Callable[[float, float, float], Schedule]] = {
     "linear": linear,
@@ -175,7 +175,7 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
     return join((schedule, _between(interpolation, number_at(schedule, start), final, steps)), (start,))
 
 
-# --- common schedules --------------------------------------------------------------------------------------------------
+# --- common schedules -------------------------------------------------------------------------------------------------
 
 
 def step(initial: float, every: float, factor: float = 0.1) -> Schedule:

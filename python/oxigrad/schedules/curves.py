@@ -43,7 +43,7 @@ class constant(Schedule):
         return self.value
 
 
-# --- decay to a final value --------------------------------------------------------------------------------------------
+# --- decay to a final value -------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +152,7 @@ class rex(Schedule, positive="steps"):
         return self.initial * share + self.final * (1.0 - share)
 
 
-# --- decay without end -------------------------------------------------------------------------------------------------
+# --- decay without end ------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +201,7 @@ class inverse_power(Schedule, positive="gamma"):
         return self.initial / (1.0 + self.gamma * (step + self.offset)) ** self.power
 
 
-# --- cycles ------------------------------------------------------------------------------------------------------------
+# --- cycles -----------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)

@@ -129,7 +129,7 @@ def row(function: str, origin: str, section: str, *, order: int, **others: Any) 
     return Support(function, origin, section, order=order, modes=_MODES if order else (), **fields)
 
 
-# --- the file ----------------------------------------------------------------------------------------------------------------
+# --- the file ---------------------------------------------------------------------------------------------------------
 
 _COLUMNS = ("section", "origin", "function", "calls", "keywords", "spaces", "order", "libraries", "reason")
 

@@ -45,7 +45,7 @@ class NumPyAdapter(Adapter):
     copied_like = from_host
 
     def implementation(self, name: str) -> Callable[..., Any]:
-        """NumPy's ufunc or function; the core's kernel where there is none."""
+        """NumPy's ufunc or function, or else the core's kernel."""
         if name in _INACCURATE:
             return functools.partial(_with_all_digits, name)
         function = getattr(self, f"op_{name}", None) or getattr(np, name, None)

@@ -1,6 +1,7 @@
-"""xarray: a ``DataArray``, ``Variable`` or ``Dataset`` is a container of its data; dimensions, coordinates and attributes are not differentiated.
+"""xarray: a ``DataArray``, ``Variable`` or ``Dataset`` is a container of its data.
 
-Functions of xarray run on variables, since they call NumPy's functions on the data.
+Dimensions, coordinates and attributes are not differentiated. Functions of xarray run on variables, since they call
+NumPy's functions on the data.
 """
 
 import sys
@@ -34,7 +35,7 @@ def _data(array: Any) -> tuple[dict[str, Any], Any]:
 
 
 def _with_data(array: Any, children: list[Any]) -> Any:
-    """An array like another with other data; what is no array of its shape is returned as it is."""
+    """An array like another with other data; data of another shape, or no array, is returned unchanged."""
     (data,) = children
     shape = getattr(data, "shape", None)
     if shape is None and not array.shape and isinstance(data, (int, float, complex)):

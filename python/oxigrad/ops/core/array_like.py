@@ -23,7 +23,10 @@ def array(x: Any, dtype: Dtype = None) -> Any:
 
 
 def in_double(x: Any) -> Any:
-    """As `array`; NumPy's arrays in double precision, in which some functions of NumPy compute and return all of them."""
+    """As `array`, with NumPy's arrays in float64 or complex128.
+
+    Some functions of NumPy compute in double precision and return it for all arrays.
+    """
     x = array(x)
     return ops.astype(x, np.result_type(x.dtype, np.float64), copy=False) if namespace(beneath(x)) is np else x
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# Arguments that do not change the elements of a result, such as its layout in memory; ``out`` is assigned by the caller.
+# Arguments that do not change the elements of a result, such as its memory layout; ``out`` is assigned by the caller.
 _WITHOUT_EFFECT = {"like", "order", "out", "overwrite_input", "subok"}
 
 

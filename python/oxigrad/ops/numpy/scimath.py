@@ -1,4 +1,4 @@
-"""Functions of ``numpy.emath``, whose results are complex where those of a real function would be NaN."""
+"""Functions of ``numpy.emath``, whose results are complex where a real function would return NaN."""
 
 import math
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def arcsin(x: Any) -> Any:
 
 
 def _arcsin_beyond(x: Any) -> Any:
-    """The inverse sine of real numbers, on the upper side of the branch cut, where a complex op would have to choose a side."""
+    """The inverse sine of real numbers, on the upper side of the branch cut; a complex op would choose a side."""
     beyond = ops.abs(x) > 1.0
     size = ops.where(beyond, ops.abs(x), 1.5)
     sine = ops.asin(ops.where(beyond, 0.0, x))

@@ -69,7 +69,10 @@ def _incomplete(phi: Array, m: Array, power: float, beyond: Callable[[Array], Ar
 
 
 def _slope_near_one(phi: Array, m: Array) -> Array:
-    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** -1.5`` from 0 to ``phi``, by its series in ``(1 - m) tan(t)**2``."""
+    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** -1.5`` from 0 to ``phi``.
+
+    It is computed by its series in ``(1 - m) tan(t)**2``.
+    """
     tangent, secant = tan(phi), 1.0 / cos(phi)
     integral, odd_power = ops.asinh(tangent), tangent
     total: Any = 0.0

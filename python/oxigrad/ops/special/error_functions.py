@@ -21,7 +21,10 @@ def _normal(x: Array) -> Array:
 
 
 def _asymptotic(u: Array, sign: float) -> Array:
-    """``u + sign 3 u**2 + 15 u**3 ...``, whose factors are odd numbers: the tails of error functions for ``u = 1 / (2 x**2)``."""
+    """``u + sign 3 u**2 + 15 u**3 ...`` with double factorials of odd numbers: tails of error functions.
+
+    ``u`` is ``1 / (2 x**2)``.
+    """
     total: Any = 1.0
     for odd in range(33, 1, -2):
         total = 1.0 + sign * odd * u * total
@@ -59,7 +62,10 @@ def _wofz_slope(y: Array, z: Array) -> Array:
 
 
 def _is_far_above(z: Array) -> Array:
-    """Mask of the places where the asymptotic series of the Faddeeva function holds, and no exponential of the real axis underflows."""
+    """Mask of the domain of the asymptotic series of the Faddeeva function.
+
+    No exponential of the real axis underflows there.
+    """
     size, height = ops.abs(z), ops.imag(z)
     return ops.logical_or(ops.logical_and(size > 30.0, height >= 0.0), ops.logical_and(size > 8.0, height > 1e-9))
 
@@ -89,7 +95,10 @@ def _faddeeva_slope(z: Array) -> Array:
 
 
 def _voigt_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
-    """The derivative by the deviation, which is the deviation times the second one by ``x``: the profile solves a heat equation."""
+    """The derivative of the Voigt profile by ``sigma``.
+
+    The profile solves a heat equation: the derivative is ``sigma`` times the second derivative by ``x``.
+    """
     near = lambda c, sigma: _wofz_curve(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_2PI * sigma * sigma)  # noqa: E731
     return ops.real(_almost_cauchy(near, lambda c, sigma: 2j * sigma / (math.pi * c * c * c), x, sigma, gamma))
 

@@ -42,7 +42,7 @@ def mirrored(name: str, base: Continuous) -> Continuous:
 
 
 def symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
-    """A distribution without shape parameters that is that of the negative of its number too."""
+    """A distribution without shape parameters that is symmetric around zero."""
     return Continuous(
         name,
         "",

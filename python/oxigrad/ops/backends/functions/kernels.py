@@ -16,7 +16,9 @@ _OF_COMPLEX_NUMBERS = ("digamma", "erf", "erfc", "gamma")
 
 
 def compute(name: str, *args: Any) -> Any:
-    """The op ``name`` of NumPy arrays and numbers, broadcast; computed in float32 or float64, whichever holds the dtype.
+    """Computes the op ``name`` for NumPy arrays and numbers, broadcast, in float32 or float64.
+
+    The precision is the smaller one that holds the dtype.
 
     Raises `DtypeError` for complex arguments of an op of real numbers.
     """

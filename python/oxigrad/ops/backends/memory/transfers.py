@@ -1,4 +1,4 @@
-"""Copies between the memory of a device and that of the host, and the events of their ends."""
+"""Copies between device memory and host memory, and the events that mark their completion."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
