@@ -1,8 +1,9 @@
 """Domains of hyperparameters: declared as annotations, and checked wherever a value is set.
 
-A rule annotates its hyperparameters with the aliases here, with ``Annotated[float, Interval("[0, 1)")]`` (``int`` for whole
-numbers, ``| None`` where None is allowed), with ``Literal["a", "b"]`` for names, or with ``bool``. Without an annotation, a
-number may be any but NaN, and a flag any of True, False, None and text.
+A rule annotates its hyperparameters with the aliases here, or with ``Annotated[float, Interval("[0, 1)")]``, where
+``int`` stands for integers and ``| None`` allows None. Names are annotated with ``Literal["a", "b"]``, and flags with
+``bool``. Without an annotation, a number may have any value except NaN, and a flag may be True, False, None or a
+string.
 """
 
 import dataclasses
@@ -22,8 +23,8 @@ _ROUNDING = 1e-7
 class Interval:
     """An interval of numbers, written as in mathematics: a square bracket includes its end, a round one does not.
 
-    NaN is in no interval, and an infinite number only where a square bracket includes it. Raises `ValueError` where the text is
-    not an interval.
+    NaN is in no interval, and an infinite number only if a square bracket includes it. Raises `ValueError` for a text
+    that is not an interval.
 
     >>> 0.0 in Interval("[0, 1)"), 1.0 in Interval("[0, 1)"), math.inf in Interval("(0, inf]")
     (True, False, True)
@@ -96,9 +97,10 @@ class Domain:
         return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
     def check(self, name: str, value: Any) -> Any:
-        """The value as rules take it: a scalar of NumPy as Python's, a whole number as an int.
+        """The value as rules take it: NumPy scalars become Python numbers, and integral values become ints.
 
-        Raises `ValueError`, with ``name``, where it is outside the domain, and `TypeError` where its type is wrong.
+        Raises `ValueError`, with ``name``, for a value outside of the domain, and `TypeError` for a value of the wrong
+        type.
         """
         value = scalar(value)
         if self.choices is not None:
