@@ -1,4 +1,4 @@
-"""A device as the steps of a process use it: loaded kernels, page-locked memory, and what is to be freed."""
+"""Per-process state of a device: loaded kernels, page-locked memory, and resources to free."""
 
 import collections
 import weakref

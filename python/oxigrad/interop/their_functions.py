@@ -39,8 +39,8 @@ class Autodiff(Protocol):
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         """The outputs of a function, and the pullback to the arguments ``at`` these positions.
 
-        Cotangents are not conjugated; None for an argument that no output depends on, where the library tells. The pullback is
-        differentiable where the library differentiates the function twice.
+        Cotangents are not conjugated. An argument that no output depends on has None, if the library tells. The
+        pullback is differentiable if the library differentiates the function twice.
         """
         ...
 

@@ -93,7 +93,7 @@ def node_names(nodes: str) -> list[str]:
 
 
 def _numbers(ranges: str | None) -> Iterator[str]:
-    """The numbers of ``01-03,07``, as wide as they are written; an empty text where there are no brackets."""
+    """The numbers of ``01-03,07``, with their width kept; an empty text without brackets."""
     if ranges is None:
         yield ""
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def listening(root: int) -> list[tuple[str, str, int]]:
-    """Name, address and port of the listening TCP sockets of a process and its descendants; empty where there is no ``/proc``."""
+    """Name, address and port of the listening TCP sockets of a process and its descendants; empty without ``/proc``."""
     sockets = _sockets()
     sockets_of_job = []
     for process in sorted(descendants(root)):

@@ -32,8 +32,8 @@ __all__ = [
 class join(Schedule):
     """Schedules in sequence: at each of the ascending ``boundaries`` the next one starts, at its own step 0.
 
-    The schedules may be numbers and any functions of the step. For a number as the step only the schedule of that step is
-    called; for an array of steps all are called, each with steps within its own range.
+    The schedules may be numbers and any functions of the step. For a scalar step only the schedule of that step is
+    called. For an array of steps all are called, each with steps within its own range.
 
     >>> schedule = join((0.5, linear(1.0, 0.0, 10)), (3,))
     >>> schedule(2), schedule(3), schedule(8)
@@ -128,7 +128,7 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
 
     There is one more value than boundaries. ``interpolation`` between them is "constant", "linear" or "cosine".
 
-    optax's ``boundaries_and_scales`` has the factor of each value relative to the one before; ``values`` are the values.
+    optax's ``boundaries_and_scales`` holds factors relative to the previous value; ``values`` holds the values.
 
     >>> schedule = piecewise((0.0, 1.0, 0.5), (10, 20), "linear")
     >>> schedule(0), schedule(5), schedule(10), schedule(15), schedule(30)
@@ -162,10 +162,10 @@ def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: st
 
 
 def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, interpolation: str = "linear") -> Schedule:
-    """A schedule up to the step ``start``, then from its value there to ``final`` in ``steps`` steps, then ``final``.
+    """A schedule up to the step ``start``, then a decay to ``final`` over ``steps`` steps, then ``final``.
 
-    ``interpolation`` is "linear", "cosine", or "sqrt" (`one_minus_sqrt`). With "cosine" it is torch's ``SWALR`` from its first
-    step on (Izmailov et al. 2018).
+    The decay starts from the value of the schedule at ``start``. ``interpolation`` is "linear", "cosine", or "sqrt"
+    (`one_minus_sqrt`). With "cosine" it is torch's ``SWALR`` from its first step on (Izmailov et al. 2018).
 
     >>> schedule = cooldown(0.5, start=100, steps=10)
     >>> schedule(0), schedule(100), schedule(105), schedule(110)
@@ -189,7 +189,7 @@ def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
 
 
 def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) -> Schedule:
-    """``initial``, multiplied by ``factor`` at each of the ascending milestones; a repeated milestone counts repeatedly.
+    """``initial``, multiplied by ``factor`` at each of the ascending milestones; repeated ones count repeatedly.
 
     >>> schedule = multistep(1.0, (30, 80), factor=0.5)
     >>> schedule(29), schedule(30), schedule(80)
@@ -225,9 +225,9 @@ def rsqrt(peak: float, warmup: float) -> Schedule:
 
 
 def noam(width: float, warmup: float, scale: float = 1.0) -> Schedule:
-    """``scale * width ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)`` of the ``n = step + 1``-th step (Vaswani et al. 2017).
+    """The schedule of Vaswani et al. 2017: ``scale * width ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)``.
 
-    Its maximum, ``scale / sqrt(width * warmup)``, is at step ``warmup - 1``.
+    ``n`` is ``step + 1``. The maximum, ``scale / sqrt(width * warmup)``, is at step ``warmup - 1``.
 
     >>> schedule = noam(512, 4000)
     >>> round(schedule(0), 9), round(schedule(3999), 9), round(schedule(15999), 9)
@@ -265,14 +265,14 @@ def one_cycle(
     final: float | None = None,
     interpolation: str = "cosine",
 ) -> Schedule:
-    """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps`` (Smith and Topin 2018).
+    """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps``.
 
-    Where ``back`` is given, there are three phases: the value is ``initial`` again at that step. Defaults are those of torch
-    and optax: ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is ``initial / 10000``.
+    Smith and Topin 2018. With ``back`` there are three phases: the value is ``initial`` again at that step. Defaults are torch's and optax's:
+    ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is ``initial / 10000``.
 
     torch's ``OneCycleLR(total_steps=n)`` is ``steps=n - 1``, ``warmup=pct_start * n - 1``, and ``back=2 * warmup`` for
-    ``three_phase``. optax's is ``steps=n``, ``warmup=int(pct_start * n)``, and, where linear, ``back=int(pct_final * n)``. The
-    momentum that torch cycles in the opposite direction is ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
+    ``three_phase``. optax's is ``steps=n``, ``warmup=int(pct_start * n)``, and, if linear, ``back=int(pct_final * n)``.
+    torch cycles the momentum in the opposite direction: ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
 
     >>> schedule = one_cycle(1.0, 100, interpolation="linear")
     >>> schedule(0), schedule(30), round(schedule(65), 6), schedule(100)

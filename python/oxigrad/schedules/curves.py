@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _power(base: float, exponent: Array) -> Array:
-    """``base ** exponent`` of a positive base: infinite where it overflows, as that of arrays is; Python's numbers raise."""
+    """``base ** exponent`` for a positive base: infinite on overflow, as for arrays, where Python's numbers raise."""
     try:
         return base**exponent
     except OverflowError:
@@ -85,11 +85,12 @@ class polynomial(Schedule, positive="steps power"):
 
 @dataclasses.dataclass(frozen=True)
 class cosine(Schedule, positive="steps power"):
-    """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final`` (Loshchilov and Hutter 2017).
+    """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final``.
 
-    ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) ** power``. optax and Keras state the final value as a
-    fraction ``alpha`` of the initial one. torch's ``CosineAnnealingLR`` increases again after ``T_max`` steps, as
-    ``join((cosine(a, n, b), cosine(b, n, a)), (n,))`` does.
+    Loshchilov and Hutter 2017. The value is ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) **
+    power``. optax and Keras define the final value as a fraction ``alpha`` of the initial one. torch's
+    ``CosineAnnealingLR`` increases again after ``T_max`` steps, as ``join((cosine(a, n, b), cosine(b, n, a)), (n,))``
+    does.
 
     >>> schedule = cosine(2.0, 10, final=1.0)
     >>> schedule(0), round(schedule(5), 6), schedule(10), schedule(11)
@@ -129,7 +130,8 @@ class one_minus_sqrt(Schedule, positive="steps"):
 class rex(Schedule, positive="steps"):
     """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final``.
 
-    Chen et al. 2021 use ``beta=0.5``, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger values decay later.
+    Chen et al. 2021 use ``beta=0.5``, which is ``(1 - x) / (1/2 + (1 - x) / 2)``. A ``beta`` of 0 is linear, and larger
+    values decay later.
 
     >>> schedule = rex(1.0, 10)
     >>> schedule(0), round(schedule(5), 6), schedule(10)
@@ -179,8 +181,8 @@ class exponential(Schedule, positive="rate steps"):
 class inverse_power(Schedule, positive="gamma"):
     """``initial / (1 + gamma * (step + offset)) ** power`` (Bottou 2012).
 
-    torch's ``ASGD`` uses gamma = lambd * lr and power = alpha. For steps counted from 1, as in swift-apis' ``lr / (1 + decay *
-    step)``, set ``offset=1``.
+    torch's ``ASGD`` uses gamma = lambd * lr and power = alpha. For steps counted from 1, as in swift-apis' ``lr / (1 +
+    decay * step)``, set ``offset=1``.
 
     >>> schedule = inverse_power(0.1, gamma=0.5, power=1.0)
     >>> schedule(0), schedule(2), schedule(18)
@@ -208,9 +210,9 @@ class inverse_power(Schedule, positive="gamma"):
 class cosine_restarts(Schedule, positive="steps decay"):
     """`cosine` from ``initial`` to ``final``, restarted periodically.
 
-    SGDR: Loshchilov and Hutter 2017. The first cycle takes ``steps`` steps, each further one ``growth`` times as many (torch's
-    ``T_mult``, Keras' ``t_mul``); its height above ``final`` is multiplied by ``decay`` (Keras' ``m_mul``; its cycles end at
-    ``alpha * initial``).
+    SGDR: Loshchilov and Hutter 2017. The first cycle takes ``steps`` steps; each further one is ``growth`` times longer
+    (torch's ``T_mult``, Keras' ``t_mul``). Its height above ``final`` is multiplied by ``decay`` (Keras' ``m_mul``; its
+    cycles end at ``alpha * initial``).
 
     >>> schedule = cosine_restarts(1.0, 10, growth=2)
     >>> [round(schedule(step), 6) for step in (0, 5, 10, 20, 30)]
@@ -257,9 +259,9 @@ _CYCLES = ("triangular", "triangular2", "exp_range")
 class cyclic(Schedule):
     """Periodic: from ``low`` to ``high`` in ``up`` steps, and back in ``down`` steps (None: ``up``) (Smith 2017).
 
-    ``mode`` determines the height above ``low``, as in torch's ``CyclicLR``: constant ("triangular"), halved in each cycle
-    ("triangular2"), or multiplied by ``gamma ** step`` ("exp_range"); in place of ``scale_fn``, multiply schedules. The
-    momentum that torch cycles in the opposite direction is ``cyclic(max_momentum, base_momentum, up, down)``.
+    ``mode`` determines the height above ``low``, as in torch's ``CyclicLR``: constant ("triangular"), halved in each
+    cycle ("triangular2"), or multiplied by ``gamma ** step`` ("exp_range"). Instead of ``scale_fn``, multiply
+    schedules. torch cycles the momentum in the opposite direction: ``cyclic(max_momentum, base_momentum, up, down)``.
 
     >>> schedule = cyclic(0.0, 1.0, up=4, mode="triangular2")
     >>> [schedule(step) for step in (0, 2, 4, 8, 12, 16)]
