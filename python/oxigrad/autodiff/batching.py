@@ -1,10 +1,11 @@
 """Batched values, which `oxigrad.vmap` passes to functions: arrays with a leading axis that the function does not see.
 
-A `Batched` value has the shape of one example. An op on it is the same op on the whole array: see `oxigrad.autodiff.rules.batching_rules`.
-Functions with a rule of the user's inside of derivatives are called for each example, and the results stacked (`examples`).
+A `Batched` value has the shape of one example. An op on it is the same op on the whole array: see
+`oxigrad.autodiff.rules.batching_rules`. Inside of derivatives, functions with a user-defined rule are called for each
+example, and the results stacked (`examples`).
 
-Levels: of two nested transforms the inner one acts first. The core compares the level of a value with the serial number of tapes,
-which come from one counter, and calls `batched`.
+Levels: of two nested transforms the inner one acts first. The core compares the level of a value with the serial
+number of tapes, which come from one counter, and calls `batched`.
 """
 
 import functools
@@ -46,7 +47,10 @@ def _refuse(what: str) -> UnbatchedError:
 
 
 def _function_called() -> str:
-    """The function of oxigrad that the program called and that reads a batched value, for an error; empty for the program itself."""
+    """The function of oxigrad that the program called, for an error about a batched value.
+
+    Empty if the program itself reads the value.
+    """
     frame, name = inspect.currentframe(), ""
     while frame is not None:
         module, called = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
@@ -231,7 +235,7 @@ def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
     return method
 
 
-# The ops of operators by the names of methods, first of those that may be reflected.
+# Maps method names of operators to ops; operators that may be reflected come first.
 _BINARY = """add:add sub:subtract mul:multiply truediv:divide pow:pow mod:remainder floordiv:floor_divide matmul:matmul and:bitwise_and
     or:bitwise_or xor:bitwise_xor lshift:bitwise_left_shift rshift:bitwise_right_shift"""
 _OTHERS = """ neg:negative pos:positive abs:abs invert:bitwise_invert eq:equal ne:not_equal lt:less le:less_equal gt:greater
@@ -247,7 +251,7 @@ for _pair in (_BINARY + _OTHERS).split():
 
 
 def batched(name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any:
-    """An op on batched values: those of the highest level among ``args``."""
+    """An op on batched values of the highest level among ``args``."""
     named = named or {}
     if name == "call":
         return named["function"](*args)
@@ -431,7 +435,8 @@ def _class_of(library: Any) -> type[Batched]:
     def namespace_of(self: Batched, *, api_version: str | None = None) -> Any:
         return space
 
-    # In place on variables of mutable arrays alone. Of a batched value, which is immutable, ``x += y`` is ``x = x + y``.
+    # In-place operators are only for variables of mutable arrays. For an immutable batched value, ``x += y`` is ``x = x
+    # + y``.
     names = () if adapter_of_library(library).is_immutable else _BINARY.split()
     in_place = {f"__i{name.partition(':')[0]}__": _operator(name.partition(":")[2]) for name in names}
     return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__, **in_place})

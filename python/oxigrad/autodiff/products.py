@@ -1,4 +1,4 @@
-"""Functions of derivatives: linearization, products with matrices of derivatives, their diagonals, and further names of transforms."""
+"""Functions of derivatives: linearization, products with derivative matrices, diagonals, and aliases of transforms."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -30,8 +30,8 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums) -> Callable[P, Tree]
 def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """A function that returns the derivative of an elementwise function at each element, in the shape of the argument.
 
-    It is the gradient of the sum of all elements of the result, as in HIPS autograd: for other functions, the sum of the rows of
-    the Jacobian. The result may be a tree.
+    It is the gradient of the sum of all elements of the result, as in HIPS autograd. For functions that are not
+    elementwise, this is the sum of the rows of the Jacobian. The result may be a tree.
 
     >>> import numpy as np
     >>> elementwise_grad(np.square)(np.array([1.0, 2.0, 3.0]))
@@ -49,9 +49,10 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, A
 def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]]:
     """The value of ``f`` at the primals, and its derivative there as a linear function of the tangents.
 
-    ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of its
-    structure, shapes and dtypes, and returns a tree of the structure of the value. With ``together=True``, each tangent has a leading
-    axis, as has each array of the result: many directions in one replay, as the columns of `oxigrad.jacobian`. Raises as `jvp`.
+    ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of
+    its structure, shapes and dtypes, and returns a tree of the structure of the value. With ``together=True``, each
+    tangent and each array of the result has a leading axis: many directions in one replay, as the columns of
+    `oxigrad.jacobian`. Raises as `jvp`.
 
     >>> value, derivative = linearize(lambda x: x * x, 3.0)
     >>> value, derivative(1.0), derivative(10.0)
@@ -74,10 +75,11 @@ def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]
 def ggnvp(
     f: Callable[..., Any], loss: Callable[[Any], Any], primals: Sequence[Tree], tangents: Sequence[Tree]
 ) -> tuple[Tree, ...]:
-    """The product of the generalized Gauss-Newton matrix of ``loss(f(*primals))`` with the tangents: a tuple, a tree a primal.
+    """The product of the generalized Gauss-Newton matrix of ``loss(f(*primals))`` with the tangents.
 
-    The matrix is ``J^T H J`` with the Jacobian ``J`` of ``f`` and the Hessian ``H`` of the scalar function ``loss`` at the value
-    of ``f``; where ``loss`` is convex it has no negative eigenvalue (Schraudolph, 2002). Raises as `jvp`.
+    Returns a tuple with one tree for each primal. The matrix is ``J^T H J`` with the Jacobian ``J`` of ``f`` and the
+    Hessian ``H`` of the scalar function ``loss`` at the value of ``f``. For a convex ``loss`` it has no negative
+    eigenvalue (Schraudolph, 2002). Raises as `jvp`.
 
     >>> ggnvp(lambda x: x * x, lambda y: 0.5 * y * y, (3.0,), (1.0,))
     (36.0,)
@@ -95,9 +97,10 @@ def hessian_diag(f: Differentiable[P, T, Any], argnums: Literal[0] = 0) -> Calla
 @overload
 def hessian_diag(f: Callable[P, Any], argnums: Argnums) -> Callable[P, Tree]: ...
 def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the diagonal of the Hessian of the scalar function ``f``, in the structure of the argument.
+    """A function that returns the diagonal of the Hessian of the scalar function ``f``.
 
-    It is exact, and costs one forward replay of the gradient for each element: the whole matrix is never formed. Raises as `grad`.
+    The result has the structure of the argument. It is exact, and costs one forward replay of the gradient for each
+    element: the whole matrix is never formed. Raises as `grad`.
 
     >>> import numpy as np
     >>> hessian_diag(lambda x: x[0] ** 2 * x[1] ** 3)(np.array([1.0, 2.0]))

@@ -1,8 +1,8 @@
 """Batching rules of ops: an op on examples is the same op on the whole array, with attributes for its leading axis.
 
-`RULES` has a rule for each class of ops. Elementwise ops align dimensions, reductions and shapes count axes from the second one (by
-the table of forward mode, `jvp_rules.LINEAR`), products and decompositions take stacks of matrices. Indexing by a batched key is done
-for each example, and the results are stacked.
+`RULES` has a rule for each class of ops. Elementwise ops align dimensions. Reductions and shapes count axes from the
+second one (by the table of forward mode, `jvp_rules.LINEAR`). Products and decompositions take stacks of matrices.
+Indexing by a batched key is done for each example, and the results are stacked.
 """
 
 import functools
@@ -45,7 +45,7 @@ def _padded(value: Array, ndim: int) -> Array:
 
 
 def aligned(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """The arguments with as many dimensions of an example each."""
+    """The arguments reshaped to equal ranks of their examples."""
     ndim = max(map(_ndim, values, flags))
     return [_padded(value, ndim) if flag else value for value, flag in zip(values, flags, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Cotangents in the shape and dtype of their values: the initial cotangent of a reverse replay, unbroadcasting, casts."""
+"""Cotangents in the shape and dtype of their values: initial cotangents of a reverse replay, unbroadcasting, casts."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def _like(value: Any) -> Any:
 
 
 def require_real(value: Any, what: str) -> None:
-    """Raises `DtypeError` where ``value``, named ``what`` in the error, is complex: only a real value has a gradient."""
+    """Raises `DtypeError` for a complex ``value``, named ``what``: only a real value has a gradient."""
     if not isinstance(value, float) and is_complex(value):
         raise DtypeError(
             f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
@@ -96,9 +96,9 @@ def unbroadcast_to_number(g: Array) -> Array:
 
 
 def copy_duplicates(primals: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
-    """The gradients; of those of one primal that are the same array, all but the first are copied.
+    """The gradients, with repeated arrays among the gradients of one primal copied.
 
-    An optimizer sums the gradients of a parameter with several key paths, and counts an array that it gets twice once.
+    An optimizer sums the gradients of a parameter with several key paths, and counts a repeated array once.
     """
     result: list[Any] = []
     by_primal: dict[int, list[Any]] = {}
