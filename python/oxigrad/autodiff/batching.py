@@ -312,7 +312,7 @@ def _plain_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typical(value: Any) -> Any:
-    """Zeros of the shape and dtype of each example; anything else as it is."""
+    """Zeros of the shape and dtype of each example; anything else is unchanged."""
     if isinstance(value, (list, tuple)):
         return type(value)(map(_typical, value))
     return zeros_of(value.shape, beneath(value)) if isinstance(value, Batched) else value
@@ -369,7 +369,7 @@ _PLAIN_RULES: dict[str, Callable[..., Any]] = {
     "astype": _astype,
     "full_like": _full_like,
 }
-# Functions and constants of the array library, of which no argument is batched.
+# Functions and constants of the array library without batched arguments.
 _OF_LIBRARY = set(
     """arange empty eye ones zeros isdtype finfo iinfo can_cast result_type e inf nan newaxis pi bool int8
     int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()

@@ -30,7 +30,7 @@ class CustomVJP(Protocol):
 
 
 class _Rule(NamedTuple):
-    """The rule of a function: its forward pass, where the rule reads residuals of it, and its pullback."""
+    """The rule of a function: its forward pass, if the rule reads residuals, and its pullback."""
 
     fwd: Callable[..., tuple[Any, Any]] | None
     pull: Pullback | None
@@ -113,7 +113,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
     # The tape keeps alive all that the functions below refer to, so they must not refer to the variables.
-    saved_residuals: list[Any] = []  # none where the function was called for each example of batched values
+    saved_residuals: list[Any] = []  # empty if the function was called for each example of batched values
     count = len(args)
 
     def forward(*args: Any) -> Any:
@@ -286,7 +286,7 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
 
 
 def _check_reads(f: Callable[..., Any], reads: list[list[str]], readable: set[str]) -> None:
-    """Raises `TypeError` where a rule reads a value that there is not."""
+    """Raises `TypeError` if a rule reads an unknown value."""
     if unknown := {name for read in reads for name in read} - readable:
         special = "g, y" if "g" in readable else "t, y"
         raise TypeError(

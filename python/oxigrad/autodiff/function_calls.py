@@ -189,7 +189,7 @@ def level_of_variables(leaves: Sequence[Any]) -> int | None:
 def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
     """The results of a function for each example of the batched values of a level, stacked.
 
-    Raises `UnbatchedError` where the results differ between examples in more than their elements.
+    Raises `UnbatchedError` if the results differ between examples in more than their elements.
     """
     leaves, structure = tree.flatten((args, named))
 

@@ -160,7 +160,7 @@ def library_of(values: Sequence[Array]) -> tuple[Any, Any]:
 
 
 def _entry(block: Any, output: Any, variable: Any) -> Any:
-    """An array of one block; a number where both the output and the input are numbers."""
+    """An array of one block; a number if both the output and the input are numbers."""
     if _is_number(output) and _is_number(variable) and not isinstance(block, (float, Variable)):
         return float(block)
     return block

@@ -15,7 +15,7 @@ from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, with
 
 
 def check_callable(f: Any, name: str) -> None:
-    """Raises `TypeError` where ``f``, the argument of the transform ``name``, is not callable."""
+    """Raises `TypeError` if ``f``, the argument of the transform ``name``, is not callable."""
     if not callable(f):
         raise TypeError(f"{name}: found {f!r}, expected a function")
 
@@ -41,7 +41,7 @@ def _leaves_like(structure: tree.Structure, other: Any, what: str) -> list[Any]:
 
 
 def _matched(derivative: Any, value: Any, what: str, like: str, batch: int | None = None) -> Any:
-    """The tangent or cotangent ``derivative``, checked to match ``value``, or ``batch`` such values, in shape and dtype."""
+    """The tangent or cotangent ``derivative``, checked to match ``value``, or ``batch`` such values."""
     shape, expected = tuple(getattr(derivative, "shape", ())), tuple(getattr(value, "shape", ()))
     expected = expected if batch is None else (batch, *expected)
     if not is_smooth(derivative) and type(derivative) is not int:

@@ -36,7 +36,7 @@ class Driver:
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        #: What steps keep of each device, as long as the driver: see `oxigrad.cuda.device`.
+        #: State of each device that steps keep, with the lifetime of the driver: see `oxigrad.cuda.device`.
         self.records: dict[int, Any] = {}
         self._contexts: dict[int, Any] = {}
         self._streams: dict[int, int] = {}  # one stream for each device
@@ -124,7 +124,7 @@ class Driver:
 
     @contextlib.contextmanager
     def current(self, device: int) -> Iterator[None]:
-        """Makes the primary context of a device current on the calling thread, and the one before afterwards."""
+        """Makes the primary context of a device current on the calling thread, and restores the previous one."""
         self._checked(device, self._api.cuCtxPushCurrent(self._context(device)))
         try:
             yield

@@ -79,7 +79,7 @@ class Compiler:
 def compiler() -> Compiler:
     """The NVRTC of this process, which is loaded at the first call.
 
-    Raises `CompilerUnavailableError` where it or the package ``cuda-bindings`` is not installed.
+    Raises `CompilerUnavailableError` if it or the package ``cuda-bindings`` is not installed.
     """
     nvrtc = _bindings()
     path = _load()
@@ -158,7 +158,7 @@ def _find(load: Callable[[str], Any]) -> str:
 
 
 def _load_beside_packages() -> None:
-    """Loads libnvrtc from a folder of `sys.path`, where it was installed with ``pip install --target``, for example.
+    """Loads libnvrtc from a folder of `sys.path`, such as one of ``pip install --target``.
 
     The search of cuda.pathfinder ends with the folders of the interpreter's own environment.
     """

@@ -112,7 +112,7 @@ class Counter:
 
     @property
     def count(self) -> int:
-        """The number of steps as far as it is known, with those whose count has not arrived."""
+        """The known number of steps, plus the steps whose count has not arrived."""
         return (self._last_counted.step if self._last_counted else 0) + len(self._pending)
 
     def learn(self, device: int, *, wait: bool) -> Sequence[Counted]:

@@ -22,7 +22,7 @@ _DIGEST_BYTES = 32
 
 
 def default_folder() -> Path | None:
-    """The folder for compiled kernels in the platform's folder of caches, or None where the user has no home.
+    """The folder for compiled kernels in the platform's cache folder, or None if the user has no home.
 
     It is ``oxigrad/kernels`` in ``$XDG_CACHE_HOME`` (by default ``~/.cache``), in ``~/Library/Caches`` on macOS, and in
     ``%LOCALAPPDATA%`` on Windows.

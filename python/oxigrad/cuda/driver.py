@@ -57,7 +57,7 @@ def driver() -> Driver:
 
 
 def run(used: Driver, device: int, call: Call) -> None:
-    """Makes a call now; raises its error."""
+    """Executes a call; raises its error."""
     function, arguments = call
     if status := function(*arguments)[0]:
         used.fail(device, status)
@@ -65,7 +65,7 @@ def run(used: Driver, device: int, call: Call) -> None:
 
 @contextlib.contextmanager
 def replaced(other: Driver) -> Iterator[Driver]:
-    """Uses another driver for as long as it is entered, for tests."""
+    """A context that replaces the driver, for tests."""
     global _source  # noqa: PLW0603 - one driver a process, or a test's
     before, _source = _source, lambda: other
     try:

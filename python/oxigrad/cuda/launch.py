@@ -266,7 +266,7 @@ class DeviceStep:
         return new
 
     def _write(self, new: list[np.ndarray], stream: int, capturing: bool) -> None:
-        """Replaces the tables, of which the rows that differ are copied to the device."""
+        """Replaces the tables; only rows that differ are copied to the device."""
         parts: list[tuple[int, bytes | memoryview]] = []
         for each, fixed, table, before in zip(self._groups, self._fixed, new, self._tables, strict=True):
             rows = np.flatnonzero((table != before).any(axis=1))
@@ -383,7 +383,7 @@ class DeviceStep:
 
 
 def group(programs: Programs, leaves: Iterable[DeviceLeaf]) -> list[Group]:
-    """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` where an op has no form on a device."""
+    """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` for an op without a device form."""
     by_key: dict[tuple[Any, ...], list[DeviceLeaf]] = {}
     for leaf in leaves:
         numbers = len(leaf.numbers), leaf.stochastic, leaf.number_dtype
@@ -403,7 +403,7 @@ def text_of(
     stochastic: bool,
     number_dtype: str = "float64",
 ) -> "CudaSource":
-    """The text of a program for arrays of these dtypes. Raises `RuleError` where an op has no form on a device."""
+    """The text of a program for arrays of these dtypes. Raises `RuleError` for an op without a device form."""
     return program.cuda(dtypes, scalars=scalars, numbers=numbers, number_dtype=number_dtype, stochastic=stochastic)
 
 

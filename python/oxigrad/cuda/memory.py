@@ -1,6 +1,6 @@
 """Memory of steps on a device: tables, and page-locked memory from which they are filled.
 
-What nothing uses any more is freed without waiting for a device, by `Releases`.
+`Releases` frees unused memory without waiting for a device.
 """
 
 import collections
@@ -184,7 +184,7 @@ class Staging:
         try:
             yield buffer.pinned
         finally:
-            # Where this fails, copies may still be under way: the buffer is not used again.
+            # If this fails, copies may still be pending: the buffer is not used again.
             run(self._driver, self._device, self._driver.record(buffer.event, stream))
             self.give(buffer)
 

@@ -51,7 +51,7 @@ class Spans:
         return np.concatenate([part.reshape(-1) for part in addresses]).astype(np.int64)[self._used]
 
     def check(self, addresses: Sequence[np.ndarray]) -> None:
-        """Raises `AliasError` where an array that is written shares memory with another one."""
+        """Raises `AliasError` if a written array shares memory with another one."""
         start, self._last_check = self._starts(addresses), None
         shared = first_overlap(start, self._sizes, self._written)
         if shared is None:

@@ -84,7 +84,7 @@ def _conjugate(x: Any) -> Any:
 
 
 class ArrayCall(TreeCall):
-    """A call of a function of trees, as a function from the arrays of its arguments to those of its result.
+    """A call of a function of trees, as a function from argument arrays to result arrays.
 
     Args:
         f: the function.

@@ -21,7 +21,7 @@ class Autodiff(Protocol):
     """Another library's automatic differentiation."""
 
     def array(self, value: Any) -> Any:
-        """A plain array or number as an array of the library, in the same memory where that is possible."""
+        """A plain array or number as an array of the library, in the same memory if possible."""
         ...
 
     def is_array(self, value: Any) -> bool:
@@ -29,7 +29,7 @@ class Autodiff(Protocol):
         ...
 
     def to_host(self, array: Any) -> Any:
-        """An array of the library as a NumPy array, in the same memory where that is possible."""
+        """An array of the library as a NumPy array, in the same memory if possible."""
         return np.asarray(array)
 
     def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:

@@ -101,7 +101,7 @@ class _Call:
         self._recorded_outputs: list[tuple[Any, int]] = []
 
     def forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
-        """The outputs; records the tape where a graph of PyTorch's is recorded."""
+        """The outputs; records the tape if PyTorch records a graph."""
         detached = [x.detach() for x in tensors]
         if self._recorded:
             values, self._pull = self.function.pullback(detached, self._recorded, conjugated=True)

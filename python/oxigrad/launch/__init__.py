@@ -179,7 +179,7 @@ def _run(line: list[str], environment: dict[str, str], *, quiet: bool, local: bo
 
 
 def _wait(job: "subprocess.Popen[bytes]", signals: list[int], *, local: bool) -> int:
-    """The status of the job, which is killed where it hangs after a signal, or without processes."""
+    """The status of the job, which is killed if it hangs after a signal, or without processes."""
     steady = time.monotonic()
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):

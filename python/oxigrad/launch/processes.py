@@ -66,7 +66,7 @@ def descendants(root: int) -> set[int]:
 
 
 def stat(process: int) -> tuple[str, str]:
-    """State and parent of a process; empty where it has ended."""
+    """State and parent of a process; empty if it has ended."""
     try:
         state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
     except (OSError, ValueError):

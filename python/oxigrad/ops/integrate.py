@@ -92,8 +92,8 @@ def simpson(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
 def cumulative_simpson(y: Array, /, x: Any, dx: Any, axis: int, initial: Any) -> Array:
     """The integrals from the first point to each other one by Simpson's rule, with the parabolas of `simpson`.
 
-    ``initial``, a number or an array with one element along ``axis``, is added to them and goes before them. Raises
-    `ValueError` where points ``x`` in host memory do not increase.
+    ``initial``, a number or an array with one element along ``axis``, is added to them and prepended. Raises
+    `ValueError` if points ``x`` in host memory do not increase.
     """
     y, axis = _samples("cumulative_simpson", y, axis)
     spacing = reductions.spacing("cumulative_simpson", y, x, dx, axis)
@@ -157,7 +157,7 @@ def _below_parabola(points: Iterable[Any], spacing: tuple[Any, Any]) -> Any:
 
 
 def _ratio(x: Any, y: Any) -> Any:
-    """A ratio that is zero, with its derivatives, where the denominator is zero."""
+    """A ratio that is zero, with its derivatives, if the denominator is zero."""
     if isinstance(y, (int, float)) and y:
         return x / y
     zero = y == 0.0
@@ -259,7 +259,7 @@ def _sum(weights: tuple[float, ...], slopes: list[Any]) -> Any:
 
 
 def _largest(error: Array, y: Array, new: Array, rtol: float, atol: float) -> float:
-    """The largest ratio of the error to the tolerance; NaN where an element is NaN."""
+    """The largest ratio of the error to the tolerance, or NaN if an element is NaN."""
     error, y, new = plain(error), plain(y), plain(new)
     ratio = ops.abs(error) / (atol + rtol * ops.maximum(ops.abs(y), ops.abs(new)))
     return _number(ops.max(ratio) if getattr(ratio, "shape", ()) else ratio)

@@ -50,7 +50,7 @@ def _reduced(xp, g, square, limit):
 
 
 def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
-    """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
+    """Scales the gradient of a leaf down to the norm ``max_norm`` if its norm is larger (Keras' clipnorm)."""
     return _reduced(xp, g, xp.sum(wide_product(xp, g, g)), max_norm)
 
 
@@ -63,7 +63,7 @@ def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
 
 
 def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
-    """`clip_by_global_norm`, where ``square`` is the known square of the norm of all gradients."""
+    """`clip_by_global_norm` with the known square of the norm of all gradients, ``square``."""
     return _reduced(xp, g, square, max_norm)
 
 

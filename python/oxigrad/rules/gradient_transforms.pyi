@@ -18,13 +18,13 @@ def clip_by_value(xp: Any, p: Array, g: Array, *, limit: Limit=1.0) -> Array:
     """Clips each element of the gradient to ``[-limit, limit]`` (torch's ``clip_grad_value_``, optax's ``clip``)."""
 
 def clip_by_norm(xp: Any, p: Array, g: Array, *, max_norm: Limit=1.0) -> Array:
-    """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
+    """Scales the gradient of a leaf down to the norm ``max_norm`` if its norm is larger (Keras' clipnorm)."""
 
 def clip_by_global_norm(xp: Any, p: Array, g: Array, *, total: Array, max_global_norm: Limit=1.0) -> Array:
     """Scales all gradients down to the global norm ``max_global_norm`` (Pascanu et al. 2013)."""
 
 def clip_by_known_norm(xp: Any, p: Array, g: Array, *, square: Array=0.0, max_norm: Limit=1.0) -> Array:
-    """`clip_by_global_norm`, where ``square`` is the known square of the norm of all gradients."""
+    """`clip_by_global_norm` with the known square of the norm of all gradients, ``square``."""
 
 def maximize(xp: Any, p: Array, g: Array) -> Array:
     """Negates the gradient, so that the optimizer maximizes the loss."""

@@ -99,7 +99,7 @@ class Schedule:
     def get_config(self) -> Config:
         """The schedule as plain data (JSON), for `from_config`.
 
-        Raises `TypeError` where an operand is a function that is not a `Schedule`.
+        Raises `TypeError` for an operand that is a function but not a `Schedule`.
         """
         names = [field.name for field in dataclasses.fields(self) if field.init]
         if "schedule" in names:
@@ -268,7 +268,7 @@ def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
 def from_config(config: Mapping[str, Any]) -> Schedule:
     """The schedule of a configuration by `Schedule.get_config`.
 
-    Raises `ValueError` where its class is not defined, `TypeError` for anything but a dict.
+    Raises `ValueError` if its class is not defined, and `TypeError` for anything but a dict.
 
     >>> from oxigrad.schedules import constant
     >>> from_config(constant(0.1).get_config())(5)
@@ -370,7 +370,7 @@ def _but_nan(value: Any) -> Any:
 
 
 def positive(**values: float) -> None:
-    """Raises `ValueError`, by name, where one of the numbers is not positive and finite."""
+    """Raises `ValueError`, by name, if one of the numbers is not positive and finite."""
     for name, value in values.items():
         if not 0 < number(value) < math.inf:
             raise ValueError(f"{name} is {value}: expected a positive number")

@@ -1,4 +1,4 @@
-"""Schedules composed of others: joined, held for several steps, clipped; and common schedules made of these."""
+"""Schedules composed of others: joined, held for several steps, clipped; and common schedules built from these."""
 
 import bisect
 import dataclasses
@@ -267,8 +267,9 @@ def one_cycle(
 ) -> Schedule:
     """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps``.
 
-    Smith and Topin 2018. With ``back`` there are three phases: the value is ``initial`` again at that step. Defaults are torch's and optax's:
-    ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is ``initial / 10000``.
+    Smith and Topin 2018. With ``back`` there are three phases: the value is ``initial`` again at that step. Defaults
+    are torch's and optax's: ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is
+    ``initial / 10000``.
 
     torch's ``OneCycleLR(total_steps=n)`` is ``steps=n - 1``, ``warmup=pct_start * n - 1``, and ``back=2 * warmup`` for
     ``three_phase``. optax's is ``steps=n``, ``warmup=int(pct_start * n)``, and, if linear, ``back=int(pct_final * n)``.

@@ -112,7 +112,7 @@ def _covariance(
 
 
 def _of_one_tree(f: Callable[..., Array], p0: Tree) -> tuple[Callable[..., Array], Tree]:
-    """A function of the data and a tree of parameters, and where its fit begins."""
+    """A function of the data and a tree of parameters, and the starting point of its fit."""
     kinds = [parameter.kind for parameter in inspect.signature(f).parameters.values()]
     by_position = [kind for kind in kinds if kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
     count = len(by_position) - 1

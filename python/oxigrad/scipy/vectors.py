@@ -21,9 +21,9 @@ optimize: Any = library("scipy.optimize", "oxigrad.scipy needs SciPy: python -m 
 class Vectors:
     """The vectors of trees like ``x0``.
 
-    ``reads_variables`` tells whether a function that was called depends on variables of an enclosing transform.
+    ``reads_variables`` is whether a called function depends on variables of an enclosing transform.
 
-    Raises `StructureError` where ``x0`` has no floating-point number, and `TypeError` where one is complex.
+    Raises `StructureError` if ``x0`` has no floating-point number, and `TypeError` if one is complex.
     """
 
     start: np.ndarray

@@ -1,4 +1,4 @@
-"""A search for the operation where a NaN first appears, forward and in the reverse replay."""
+"""A search for the operation that produces the first NaN, forward and in the reverse replay."""
 
 import contextlib
 import linecache
@@ -53,7 +53,7 @@ def debug_nans() -> Iterator[None]:
 
 
 def recorded(tape: Tape, number: int, name: str, variable: Variable) -> None:
-    """Keeps the line of a new entry; raises `NonFiniteError` where its value is NaN."""
+    """Keeps the line of a new entry; raises `NonFiniteError` if its value is NaN."""
     if _search.is_running:
         return
     line = _line()
@@ -63,7 +63,7 @@ def recorded(tape: Tape, number: int, name: str, variable: Variable) -> None:
 
 
 def pulled(tape: Tape, seeds: Sequence[tuple[int, Any]], cotangents: list[Any]) -> None:
-    """Raises `NonFiniteError` where a cotangent of a replay is NaN, with the entry where it first is."""
+    """Raises `NonFiniteError` if a cotangent of a replay is NaN, with the entry of the first NaN."""
     if _search.is_running or not any(map(_has_nan, cotangents)) or any(_has_nan(seed) for _, seed in seeds):
         return
     _search.is_running = True

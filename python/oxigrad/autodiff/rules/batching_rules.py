@@ -23,7 +23,7 @@ _ELEMENTWISE = {function.__name__ for function in elementwise_functions()}
 
 
 def on_examples(name: str, values: list[Any], flags: list[bool], named: dict[str, Any], level: int) -> Any:
-    """The result of an op, with the leading axis, of arguments that have this axis where a flag is set."""
+    """The result of an op on arguments that have a leading axis if their flag is set; the result has the axis."""
     size = next(value.shape[0] for value, flag in zip(values, flags, strict=True) if flag)
     rule = RULES.get(name)
     if rule is not None:

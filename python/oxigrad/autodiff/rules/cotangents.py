@@ -52,7 +52,7 @@ def require_real(value: Any, what: str) -> None:
 
 
 def require_complex(values: Sequence[Any], name: str) -> None:
-    """Raises `DtypeError` where a value is real: the transform ``name`` was called with ``holomorphic=True``."""
+    """Raises `DtypeError` for a real value: the transform ``name`` was called with ``holomorphic=True``."""
     for value in values:
         if not is_complex(value):
             raise DtypeError(
@@ -75,7 +75,7 @@ def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
 
 
 def match_dtype(g: Array, dtype: Dtype) -> Array:
-    """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
+    """The cotangent ``g`` in the dtype of the argument; its real part if the argument is real."""
     if isinstance(g, Symbol):
         return g.program.step("fit", (g,), {"dtype": dtype})
     if g.dtype == dtype:

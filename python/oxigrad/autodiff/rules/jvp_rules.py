@@ -36,7 +36,7 @@ def shifted_reduction(t: Array, axis: Axis, keepdims: bool) -> dict[str, Any]:
 
 
 def _shifted_key(key: Any) -> Any:
-    """``key`` for an array with a leading batch dimension; None where indexing would move that dimension."""
+    """``key`` for an array with a leading batch dimension; None if indexing would move that dimension."""
     key = key if isinstance(key, tuple) else (key,)
     arrays = [i for i, part in enumerate(key) if is_array(part) or isinstance(part, list)]
     if arrays:

@@ -18,10 +18,10 @@ from oxigrad._core import BatchLevel, EntryId, new_batch_level
 
 
 class UntraceableError(Exception):
-    """Raised where a rule reads what differs between the calls that one program serves."""
+    """Raised when a rule reads a fact that differs between the calls that one program serves."""
 
 
-# Errors of functions that get a symbol, where they expect an array or a number.
+# Errors of functions that receive a symbol but expect an array or a number.
 _REFUSALS = (UntraceableError, AttributeError, IndexError, TypeError, ValueError)
 
 # An op, its operands (the number of a value, a datum, or a constant), and its attributes.
@@ -155,7 +155,7 @@ for _name, _op in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv"
 
 
 class Argument(Symbol):
-    """An array that the rule is given: the number of its dimensions and its dtype are known."""
+    """An array argument of the rule: its rank and dtype are known."""
 
     __slots__ = ("_dtype",)
 

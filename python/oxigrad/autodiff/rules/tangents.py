@@ -94,7 +94,7 @@ def stack_parts(tangents: Sequence[Array]) -> Array:
 
 
 def check_several(primals: Any, tangents: Any, name: str) -> None:
-    """Raises `TypeError` where the primals or the tangents of the transform ``name`` are no tuple or list."""
+    """Raises `TypeError` if the primals or the tangents of the transform ``name`` are neither tuple nor list."""
     for value, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(value, (tuple, list)):
             raise TypeError(

@@ -21,7 +21,7 @@ _FEW = 32
 
 
 def scipy_sparse() -> Any:
-    """The module `scipy.sparse`. Raises `ImportError` where SciPy is not installed."""
+    """The module `scipy.sparse`. Raises `ImportError` if SciPy is not installed."""
     try:
         return importlib.import_module("scipy.sparse")
     except ImportError as error:

@@ -32,7 +32,7 @@ class Program:
         self._zeros: dict[int, np.ndarray | None] = {}
 
     def shape(self, number: int) -> Shape | None:
-        """The shape of an entry's value, where the tape keeps it."""
+        """The shape of an entry's value, or None if the tape does not keep it."""
         if number not in self._shapes:
             self._shapes[number] = _shape(self._tape, number)
         return self._shapes[number]

@@ -120,7 +120,7 @@ def on_host(array: Any) -> bool:
 def fetched(value: Any) -> Any:
     """The value in host memory: arrays on a device are copied, which waits for the device.
 
-    An array of a library that knows no device "cpu" is returned as it is.
+    An array of a library without a device "cpu" is returned unchanged.
     """
     if not is_array(value) or on_host(value):
         return value
@@ -145,7 +145,7 @@ def is_matrix(value: Any) -> bool:
 
 
 _SIMPLE = (np.ndarray, _core.Variable, list, tuple, bool, int, float, complex)
-# Libraries of arrays with labels, of which the numbers are taken, in their order.
+# Libraries of labelled arrays; their numbers are used in order.
 _LABELED = {"pandas", "polars", "pyarrow"}
 
 
@@ -205,6 +205,6 @@ _EXPRESSIONS = {
 
 
 def is_basic(key: Any) -> bool:
-    """Whether a key is made of integers, slices, ``...`` and None: it names no element twice."""
+    """Whether a key consists of integers, slices, ``...`` and None, which select no element twice."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)

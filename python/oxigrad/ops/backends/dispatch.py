@@ -26,7 +26,7 @@ _entries: dict[int, _Entry] = {}
 
 
 def namespace(*values: Any) -> Any:
-    """The standard's namespace of the first value that is an array; NumPy's where none is.
+    """The standard's namespace of the first array among the values, or else NumPy's.
 
     Raises `TypeError` for an object of no array library.
 
@@ -120,7 +120,7 @@ def container_of(cls: type) -> Any:
 
 
 def standard_namespace(*values: Any) -> Any:
-    """As `namespace`, completed by `array_api_compat` where a library lacks a part of the standard.
+    """As `namespace`, completed by `array_api_compat` if a library lacks a part of the standard.
 
     Lists and tuples are searched for arrays.
     """
@@ -144,7 +144,7 @@ def standard_namespace(*values: Any) -> Any:
 
 @functools.cache
 def _standard_numpy() -> Any:
-    """The completed namespace of NumPy's arrays of numbers, which `array_api_compat` looks up for each array anew."""
+    """The completed namespace of NumPy's numeric arrays, which `array_api_compat` looks up again for each array."""
     from array_api_compat import array_namespace
 
     return _completed(array_namespace(np.empty(0)))
@@ -158,7 +158,7 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
 def dtype_in(library: Any, dtype: Any) -> Any:
     """The dtype of a library for one of NumPy's, its name, or a type of Python's; anything else unchanged.
 
-    Raises `DtypeError` where the library has no such dtype.
+    Raises `DtypeError` if the library has no such dtype.
     """
     return dtype if library is np or not isinstance(dtype, (str, type, np.dtype)) else _found_in(library, dtype)
 
@@ -226,12 +226,12 @@ def memory_of(array: Any) -> DeviceMemory | None:
 
 
 def detached(array: Any) -> Any:
-    """The array without the derivatives that its own library records, in the same memory; a variable as it is."""
+    """The array without the derivatives that its own library records, in the same memory; variables are unchanged."""
     return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).detached(array)
 
 
 def resolved(array: Any) -> Any:
-    """The array with its values in memory, where its library has views that are computed when they are read."""
+    """The array with its values in memory; some libraries have lazy views."""
     return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).resolved(array)
 
 
@@ -277,7 +277,7 @@ def refuse_masked_or_units(array: Any, what: str) -> None:
     if type(array) is np.ndarray:
         return
     meaning, kind = _core.meaning(array), type(array).__name__
-    # torch.masked.MaskedTensor, a tensor whose class alone tells it from others
+    # torch.masked.MaskedTensor, a tensor that differs from others only by its class
     if meaning is None and hasattr(type(array), "get_mask"):
         meaning = f"a {kind}, whose mask would be ignored: expected an array without a mask"
     try:
@@ -373,7 +373,7 @@ _one_by_one: list[Callable[..., Any]] = []
 
 
 def install_one_by_one(function: Callable[..., Any]) -> None:
-    """Installs what `one_by_one` calls."""
+    """Installs the function that `one_by_one` calls."""
     _one_by_one[:] = [function]
 
 

@@ -115,7 +115,7 @@ class Adapter:
         return array
 
     def resolved(self, array: Any) -> Any:
-        """The array with its values in memory, where the library has views that are computed when they are read."""
+        """The array with its values in memory, for libraries with lazy views."""
         return array
 
     def strides(self, array: Any) -> tuple[int, ...]:
@@ -220,7 +220,7 @@ class Adapter:
         return self.library.asarray(array, dtype=like.dtype, device=device_of(like), copy=True)
 
     def filled(self, number: Any, like: Any) -> Any:
-        """A number as an array of no dimensions, made on the device of ``like`` and of its dtype where it fits."""
+        """A number as a 0-d array on the device of ``like``, and of its dtype if it fits."""
         fits = is_inexact(like) and (self.is_complex(like) or not isinstance(number, complex))
         return self.library.full((), number, dtype=like.dtype if fits else None, device=device_of(like))
 

@@ -77,7 +77,7 @@ class NumPyAdapter(Adapter):
         return eigenvalues.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
 
     def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
-        """`numpy.where`; a number where no argument is an array."""
+        """`numpy.where`; a number if no argument is an array."""
         if not (is_array(x1) or is_array(x2) or is_array(condition)):
             return x1 if condition else x2
         return np.where(condition, x1, x2)

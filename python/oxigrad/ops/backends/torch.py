@@ -90,7 +90,7 @@ class TorchAdapter(Adapter):
         return array.detach() if array.requires_grad else array
 
     def resolved(self, array: Any) -> Any:
-        """The tensor with its values in memory; most tensors are returned as they are."""
+        """The tensor with its values in memory; most tensors are returned unchanged."""
         if array._is_zerotensor():
             return self.library.zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
         return array.resolve_conj().resolve_neg()
@@ -207,7 +207,7 @@ class TorchAdapter(Adapter):
         return importlib.import_module("torch.cuda")
 
     def transfers(self, array: Any) -> Transfers:
-        """By streams of the device, where it has some."""
+        """Transfers by streams of the device, if it has streams."""
         return importlib.import_module("oxigrad.ops.backends.memory.torch_transfers").device_of(array.device)
 
     def to_host(self, array: Any) -> np.ndarray:

@@ -54,7 +54,7 @@ def _data_arrays(dataset: Any) -> tuple[dict[Any, Any], Any]:
 
 
 def _with_data_arrays(dataset: Any, children: list[Any]) -> Any:
-    """A dataset like another with other data; a dict by name where a child is no array of the shape of its variable."""
+    """A dataset like another with other data; a dict by name if a child's shape differs from its variable's."""
     data = dict(zip(dataset.data_vars, children, strict=True))
     arrays = {name: _with_data(dataset.variables[name], [child]) for name, child in data.items()}
     if any(array is child for array, child in zip(arrays.values(), children, strict=True)):

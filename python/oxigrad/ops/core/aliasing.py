@@ -18,7 +18,7 @@ Named = tuple[str, Any, bool]
 
 
 def refuse_unwritable(path: str, what: str, array: Array) -> None:
-    """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements overlap."""
+    """Raises `ArrayMemoryError` if an array is read-only, and `AliasError` if its elements overlap."""
     if not _core.is_writable(array):
         raise ArrayMemoryError(f"{path_name(path)}: the {what} is read-only")
     if _core.overlaps_itself(array):

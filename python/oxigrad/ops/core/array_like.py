@@ -12,7 +12,7 @@ from oxigrad.ops.core import standard
 
 
 def array(x: Any, dtype: Dtype = None) -> Any:
-    """An array, a number, or a nested list, with variables or without, as an array; of a dtype, where one is given."""
+    """An array, a number, or a nested list, with or without variables, as an array, optionally of a dtype."""
     if isinstance(x, Variable):
         x = x if is_array(plain(x)) else ops.reshape(ops.stack([x]), ())  # of a number of Python's
     elif is_foreign(x):

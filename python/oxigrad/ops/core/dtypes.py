@@ -48,7 +48,7 @@ def _is_array(value: Any) -> bool:
 def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
     """Whether a dtype is of a kind: a dtype, a name such as ``"real floating"``, or a tuple of these.
 
-    Raises `DtypeError` where ``dtype`` is no dtype.
+    Raises `DtypeError` if ``dtype`` is not a dtype.
 
     >>> isdtype(np.float32, "real floating"), isdtype(np.dtype("int8"), ("bool", np.int8))
     (True, True)
@@ -100,7 +100,7 @@ def finfo(type: Dtype | Array, /) -> Any:
 
 
 def floating(x: Array) -> Any:
-    """``x``, in its library's floating-point dtype where it has integers or booleans.
+    """``x``, converted to its library's floating-point dtype if it has integers or booleans.
 
     >>> floating(np.array([1, 2]))
     array([1., 2.])

@@ -63,7 +63,7 @@ def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, saf
 
 
 def growth_by(f: Callable[..., Any], x: Array) -> Any:
-    """``f(x) / x`` of an exponential function. Where that overflows, its derivatives are infinite, too."""
+    """``f(x) / x`` of an exponential function. If ``f`` overflows, its derivatives are infinite, too."""
     is_infinite = ops.abs(f(without_variables(x))) == math.inf
     return branch(is_infinite, lambda x: ops.multiply(ops.sign(x), f(x)), lambda x: f(x) / x, (x, 1.0, 1.0))
 
@@ -85,7 +85,7 @@ def log_by(p: Callable[..., Any], rest: Callable[..., Any], *args: tuple[Any, An
 
 
 def expm1_of(x: Array) -> Array:
-    """``expm1(x)``, whose own derivative is rounded where that is small."""
+    """``expm1(x)``, with a derivative that is accurate even if small."""
     return branch(x > -0.7, ops.expm1, lambda x: ops.exp(x) - 1.0, (x, 0.0, -1.0))
 
 
@@ -96,7 +96,7 @@ def log1p_square(x: Array) -> Array:
 
 
 def log1mexp(h: Array, log_h: Array) -> Array:
-    """``log(1 - exp(-h))`` for positive ``h``, of which the logarithm is known where ``h`` underflows."""
+    """``log(1 - exp(-h))`` for positive ``h``, from the logarithm of ``h`` if ``h`` underflows."""
     near = lambda h, log_h: log_h + ops.log(_exprel_of_negative(h))  # noqa: E731
     return branch(h < 0.5, near, lambda h, _: ops.log1p(-ops.exp(-h)), (h, 0.0, 1.0), (log_h, 0.0, 0.0))
 

@@ -183,7 +183,7 @@ class Elementwise:
         )
 
     def __call__(self, *args: Any) -> Any:
-        """The value, recorded where an argument is a variable."""
+        """The value, recorded if an argument is a variable."""
         if len(args) != len(self.names):
             expected = ", ".join(self.names)
             raise TypeError(f"{self.name}: found {len(args)} arguments, expected {len(self.names)}: {expected}")

@@ -74,12 +74,12 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
 
 
 def masked(x: Array, mask: np.ndarray) -> Array:
-    """``x``, whose derivatives flow only where the mask holds, also behind what has infinite ones."""
+    """``x``, whose derivatives flow only through the mask, also behind infinite ones."""
     return ops.where(of_library(mask, x), x, plain(x)) if isinstance(x, Variable) else x
 
 
 def check_target(called: str, target: Array, values: Any) -> None:
-    """Raises `DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
+    """Raises `DerivativeError` if a variable would be written to a plain array; ``target`` may be a 1-tuple."""
     if isinstance(target, tuple):
         (target,) = target
     if not is_array(plain(target)):

@@ -329,7 +329,7 @@ def arrays_of(arrays: Sequence[Array], name: str) -> list[Array]:
 
 
 def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = None) -> Array:
-    """``x`` in another dtype; a plain array where that dtype is not floating-point.
+    """``x`` in another dtype; a plain array if that dtype is not floating-point.
 
     Raises `ValueError` if ``device`` is neither None nor the device of ``x``.
     """

@@ -117,7 +117,7 @@ def dot(x1: Array, x2: Array, /) -> Array:
 
 
 def _require_sizes(name: str, x1: Array, x2: Array, axis: int) -> None:
-    """Raises `ShapeError` where the last dimension of ``x1`` and ``axis`` of ``x2`` differ."""
+    """Raises `ShapeError` if the last dimension of ``x1`` and ``axis`` of ``x2`` differ."""
     shape1, shape2 = tuple(x1.shape), tuple(x2.shape)
     if shape1[-1] != shape2[axis]:
         raise ShapeError(

@@ -25,7 +25,7 @@ class MatrixShapeError(ShapeError, np.linalg.LinAlgError):
     """Raised for shapes for which NumPy raises ``LinAlgError``: a `ShapeError`, too."""
 
 
-# What array libraries raise for an axis or a shape.
+# Errors that array libraries raise for an axis or a shape.
 RAW_ERRORS = (IndexError, RuntimeError, TypeError, ValueError)
 
 Shape = tuple[int, ...]
@@ -56,7 +56,7 @@ def not_negative(name: str, shape: Shape) -> Shape:
 
 
 def broadcasting(where: Any, shape: Sequence[int]) -> Any:
-    """The mask ``where`` of a reduction; raises `ShapeError` where it does not broadcast to the shape of the array."""
+    """The mask ``where`` of a reduction; raises `ShapeError` unless it broadcasts to the shape of the array."""
     sizes = tuple(where.shape)
     if len(sizes) > len(shape) or any(m not in (1, n) for m, n in zip(reversed(sizes), reversed(shape), strict=False)):
         raise ShapeError(

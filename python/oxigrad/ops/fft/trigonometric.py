@@ -162,10 +162,10 @@ _KINDS = {"dct": _cosine, "dst": _sine}
 
 dct: Callable[..., Array] = _function(
     "dct",
-    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or zero-padding to ``n`` elements.
+    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or padding to ``n`` elements.
 
-    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". A transform that is to ``orthogonalize``, by default
-    one of norm "ortho", has an orthogonal matrix.
+    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". Padding adds zeros. With ``orthogonalize``,
+    the default for the norm "ortho", the matrix of the transform is orthogonal.
     """,
 )
 idct: Callable[..., Array] = _function("idct", "The inverse of `dct`.")

@@ -33,7 +33,7 @@ def hankel(c: Any, r: Any = None) -> Array:
 def khatri_rao(a: Any, b: Any) -> Array:
     """The Khatri-Rao product of ``a`` (m, k) and ``b`` (n, k): Kronecker products of their columns, (m n, k)."""
 def logm(A: Any, disp: _bool = True) -> Array:
-    """The principal logarithm of a regular matrix (n, n); complex where an eigenvalue is negative."""
+    """The principal logarithm of a regular matrix (n, n); complex if an eigenvalue is negative."""
 def lu(a: Any, permute_l: _bool = False, overwrite_a: _bool = False, check_finite: _bool = True, p_indices: _bool = False) -> Array:
     """The LU decomposition ``a = P @ L @ U`` of a regular square matrix, with partial pivoting; ``P`` is constant."""
 def lu_factor(a: Any, overwrite_a: _bool = False, check_finite: _bool = True) -> Array:

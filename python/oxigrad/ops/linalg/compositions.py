@@ -352,7 +352,7 @@ def _matrix_function(name: str, function: Callable[[np.ndarray], np.ndarray], a:
 @scipy_signature("A, disp=True")
 @accepts_array_likes
 def logm(x: Array, /) -> Array:
-    """The principal logarithm of a regular matrix (n, n); complex where an eigenvalue is negative.
+    """The principal logarithm of a regular matrix (n, n); complex if an eigenvalue is negative.
 
     >>> round(float(logm(np.array([[1.0, 2.0], [0.0, 1.0]]))[0, 1]), 12)
     2.0

@@ -48,7 +48,7 @@ def _multiplies_as_matrix(operand: Any) -> bool:
 
 
 def _product(x1: Any, x2: Any) -> Any:
-    """``x1 @ x2``, of which one is a constant matrix."""
+    """``x1 @ x2``, with one constant matrix."""
     matrix, x = (x1, x2) if is_matrix(x1) else (x2, x1)
     x = array(x) if is_foreign(x) or not is_array(x) else x
     if len(matrix.shape) != 2:

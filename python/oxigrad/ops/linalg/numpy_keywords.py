@@ -131,7 +131,7 @@ def _symmetric(name: str, a: Any, UPLO: str) -> Any:
 
 @shaped
 def eigh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues and eigenvectors of the symmetric matrix whose lower (or upper) triangle is given."""
+    """Eigenvalues and eigenvectors of a symmetric matrix, from its lower (or upper) triangle."""
     whole = _symmetric("eigh", a, UPLO)
     if UPLO.upper() == "L":
         return linalg.eigh(whole)
@@ -175,7 +175,7 @@ def _are_real(a: Any, eigenvalues: Any) -> bool:
 
 @shaped
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues of the symmetric matrix whose lower (or upper) triangle is given."""
+    """Eigenvalues of a symmetric matrix, from its lower (or upper) triangle."""
     return linalg.eigvalsh(_symmetric("eigvalsh", a, UPLO))
 
 

@@ -132,7 +132,7 @@ def inv(x: Array, /) -> Array:
 
 @shaped
 def solve(x1: Array, x2: Array, /) -> Array:
-    """The solution ``y`` of ``x1 @ y = x2``; ``x2`` is a vector where it has one dimension, else a stack of matrices.
+    """The solution ``y`` of ``x1 @ y = x2``; ``x2`` is a vector if it has one dimension, else a stack of matrices.
 
     >>> import numpy as np
     >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))

@@ -53,7 +53,7 @@ def _filter(
     axes: Axis = None,
     **named: Any,
 ) -> Array:
-    """The filter of SciPy with further arguments: a linear one and, where ``cval`` is not zero, a constant.
+    """The filter of SciPy with further arguments: a linear filter, plus a constant if ``cval`` is not zero.
 
     The filter is along an ``axis``, whose mode is a text, or along ``axes``, which ``radii`` and ``mode`` belong to.
     """
@@ -133,7 +133,7 @@ def _conjugate(weights: Array) -> Array:
 def along_axes(
     name: str, x: Array, weights: Array, origins: list[int], axes: Axis, what: str = "weights"
 ) -> tuple[Array, list[int]]:
-    """Weights (``what`` they are in messages) for some axes of an array, and their origins, as those for all."""
+    """Weights for some axes of an array, and their origins, extended to all axes; ``what`` names them in errors."""
     places = axes_of(axes, len(x.shape))
     if len(places) != len(weights.shape):
         raise ShapeError(

@@ -141,13 +141,13 @@ def sinc(x: Array, /) -> Array:
 
 @composite
 def fmax(x1: Array, x2: Array, /) -> Array:
-    """The larger element; where one is NaN, the other. Equal elements share the gradient evenly."""
+    """The larger element, or the other one if one is NaN. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
 
 
 @composite
 def fmin(x1: Array, x2: Array, /) -> Array:
-    """The smaller element; where one is NaN, the other. Equal elements share the gradient evenly."""
+    """The smaller element, or the other one if one is NaN. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
@@ -340,7 +340,7 @@ def hstack(arrays: Sequence[Array], /, *, dtype: Dtype = None, casting: str = "s
 
 
 def cast_joined(called: str, joined: Array, parts: Sequence[Array], dtype: Dtype, casting: str) -> Array:
-    """The arrays joined, cast to a dtype where one is given, by the rule ``casting`` of NumPy."""
+    """The arrays joined, cast to ``dtype`` (if not None) by NumPy's rule ``casting``."""
     if dtype is None:
         return joined
     for x in parts:

@@ -51,7 +51,7 @@ _OF_FIRST = {"insert"}
 
 
 def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """``function(*args, **named)``, where ``function`` is one of `ELEMENTS`."""
+    """Calls ``function(*args, **named)`` for a function of `ELEMENTS`."""
     bound = inspect.signature(function).bind(*args, **named)
     arguments, name = bound.arguments, function.__name__
     parameters, elements = ELEMENTS[name].split(), _Elements()
@@ -186,9 +186,9 @@ def apply_over_axes(func: Callable[..., Array], a: Array, axes: Any) -> Any:
 
 
 def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """The function, or the number, of the last condition that holds, of each element; zero where none holds.
+    """Evaluates for each element the function, or number, of the last condition that holds; else zero.
 
-    A function or number more than there are conditions is for the elements where none holds.
+    An additional last function or number applies to the elements without a condition that holds.
     """
     x = array(x)
     conditions = strip(condlist)

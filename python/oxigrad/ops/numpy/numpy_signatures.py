@@ -15,8 +15,8 @@ _WITHOUT_EFFECT = {"like", "order", "out", "overwrite_input", "subok"}
 def numpy_signature(numpys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates a function to take the arguments of NumPy's, by position or by name.
 
-    The function is given them by name, those alone that the call has, with lists of axes as tuples. So it states the
-    defaults that it reads itself, and hands on the others by ``**``.
+    The function receives them by name, without absent ones, and with lists of axes as tuples. It declares the defaults
+    that it reads, and passes on the other arguments by ``**``.
     """
     signature = inspect.signature(numpys)
 

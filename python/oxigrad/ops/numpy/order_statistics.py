@@ -102,7 +102,7 @@ def _as_rows(a: Any, others: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 
 def _interpolated(ordered: Array, positions: np.ndarray, present: np.ndarray, change: Any) -> Any:
-    """The values at ``positions`` in ordered rows, of which ``present`` elements are not NaN."""
+    """The values at ``positions`` in ordered rows with ``present`` elements that are not NaN."""
     missing = np.isnan(positions)
     positions = np.where(missing, 0.0, positions)
     low = np.clip(np.floor(positions).astype(int), 0, ordered.shape[-1] - 1)

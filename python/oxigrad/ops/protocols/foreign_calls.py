@@ -1,4 +1,4 @@
-"""Errors for functions of SciPy, PyTorch and JAX that are called on variables: what takes them, by name."""
+"""Errors for functions of SciPy, PyTorch and JAX called on variables, which name the alternatives."""
 
 import operator
 import sys
@@ -11,7 +11,7 @@ from oxigrad._core import DerivativeError, Variable, is_constant, plain
 
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
-# What takes the place of NumPy's functions that its protocols do not reach.
+# Replacements of NumPy's functions that its protocols do not reach.
 _LINES = (
     "np.array([v, w], like=v), or xp.asarray([v, w]), makes one array of several variables; y = np.zeros(n, like=v) takes assignments; "
     "np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); ox.stop_gradient(v) gives the plain array"

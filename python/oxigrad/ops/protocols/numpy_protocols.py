@@ -239,7 +239,7 @@ def _dispatched(xp: ModuleType, function: Any) -> Callable[..., Any]:
 
 
 def _created_in_library(function: Any, args: Sequence[Any], named: dict[str, Any], like: Any) -> Any:
-    """The array that a NumPy function makes, in the library, on the device and by default in the dtype of ``like``."""
+    """The array that a NumPy function creates, in the library, device and default dtype of ``like``."""
     array = function(*args, **named)
     is_stated = "dtype" in named or array.dtype.kind not in "fc"
     return namespace(like).asarray(
@@ -340,7 +340,7 @@ def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dic
 
 @functools.lru_cache(maxsize=1024)
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a function by name; none where it has no signature."""
+    """The parameters of a function by name; empty if it has no signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -381,7 +381,7 @@ def _bound(
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
-    """Whether an argument is what its absence means."""
+    """Whether an argument has its default value."""
     if value is None or value is np._NoValue:
         return parameter is None or parameter.default is value or parameter.default is np._NoValue
     default = None if parameter is None else parameter.default

@@ -38,7 +38,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Dtype =
 
 
 def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Array:
-    """A NumPy array of the elements of an object with ``__dlpack__``, in the same memory where that is possible."""
+    """A NumPy array of the elements of an object with ``__dlpack__``, in the same memory if possible."""
 
 
 def ones(shape: int | Shape, *, dtype: Dtype = None, device: Device = None) -> Array:
@@ -112,7 +112,7 @@ def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> 
 
 
 def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Array:
-    """Whether each element of ``x1`` is in ``x2``; whether it is not, where ``invert`` is true."""
+    """Whether each element of ``x1`` is in ``x2``; the negation if ``invert`` is true."""
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:

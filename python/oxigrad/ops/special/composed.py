@@ -259,7 +259,7 @@ def log1prel(x: Array) -> Array:
 
 
 def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
-    """The transformation by the logarithm of the base; by its power where that is not near one."""
+    """The transformation by the logarithm of the base, or by its power if that is not near one."""
     x, lmbda = array_beside(x, lmbda), array_beside(lmbda, x)
     at_zero = base(x) == 0.0
     is_infinite = ops.logical_and(at_zero, lmbda <= 0.0)

@@ -118,7 +118,7 @@ def agm(a: Array, b: Array, /) -> Array:
 
 
 def _root_at_zero(a: Array, b: Array) -> Array:
-    """Zero, with an infinite derivative by ``a`` where that is zero and ``b`` is not."""
+    """Zero, with an infinite derivative by ``a`` if ``a`` is zero and ``b`` is not."""
     is_root = ops.logical_and(a == 0.0, b != 0.0)
     return ops.where(is_root, ops.sqrt(ops.where(is_root, a + 0.0, 1.0)), 0.0)
 

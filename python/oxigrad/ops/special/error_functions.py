@@ -32,7 +32,7 @@ def _asymptotic(u: Array, sign: float) -> Array:
 
 
 def _far(x: Array, at: float, slope: Callable[[Array, Array], Array], sign: float, factor: complex, y: Array) -> Array:
-    """``slope``, and its asymptotic series where ``x`` is beyond ``at``, where its terms cancel."""
+    """``slope``, or its asymptotic series for ``x`` beyond ``at``, where the terms of ``slope`` cancel."""
     is_far = (ops.abs(x) if at < 0.0 else x) > abs(at)
     series = lambda x, _: factor * _asymptotic(0.5 * ops.square(1.0 / x), sign)  # noqa: E731
     return branch(is_far, series, slope, (x, 10.0, 0.0), (y, 0.0, 0.0))
@@ -44,7 +44,7 @@ def _erfcx_slope(y: Array, x: Array) -> Array:
 
 
 def _log_ndtr_slope(y: Array, x: Array) -> Array:
-    """The density by the probability, of which the reciprocal of `erfcx` has all digits in the lower tail."""
+    """The density by the probability; the reciprocal of `erfcx` is accurate in the lower tail."""
     lower = lambda x: ops.divide(math.sqrt(2.0 / math.pi), f.erfcx(x * -math.sqrt(0.5)))  # noqa: E731
     tail = lambda x, _: branch(x < -1e4, lambda x: -x - 1.0 / x, lower, (x, -1e4, -1.0))  # noqa: E731
     return branch(x < 0.0, tail, lambda x, y: _normal(x) * exp(-y), (x, -1.0, 0.0), (y, 0.0, 0.0))
@@ -85,7 +85,7 @@ def _wofz_curve(z: Array) -> Array:
 
 
 def _voigt_slope(x: Array, sigma: Array, gamma: Array) -> Array:
-    """The derivative by ``x + i gamma`` of the function of which a Voigt profile is the real part."""
+    """The derivative by ``x + i gamma`` of the function whose real part is the Voigt profile."""
     near = lambda c, sigma: _faddeeva_slope(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_PI * sigma * sigma)  # noqa: E731
     return _almost_cauchy(near, lambda c, _: -1j / (math.pi * c * c), x, sigma, gamma)
 
@@ -106,7 +106,7 @@ def _voigt_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
 def _almost_cauchy(
     near: Callable[..., Array], far: Callable[..., Array], x: Array, sigma: Array, gamma: Array
 ) -> Array:
-    """A function of ``x + i gamma`` and of the deviation, or its limit where that is of no account."""
+    """A function of ``x + i gamma`` and of the deviation, or its limit for a negligible deviation."""
     c = x + 1j * gamma
     return branch(sigma < 1e-9 * ops.abs(c), far, near, (c, 1.0, 1.0), (sigma, 0.0, 1.0))
 

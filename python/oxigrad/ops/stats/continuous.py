@@ -168,7 +168,7 @@ def _by_size(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[...,
 
 
 def _by_half(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a probability, of which ``high`` is given the complement where that is less than a half."""
+    """A function of a probability; ``high`` receives the complement if that is less than a half."""
     return lambda q, *s: branch(q < 0.5, lambda q: low(q, *s), lambda q: high(1.0 - q, *s), (q, 0.25, 0.75))
 
 

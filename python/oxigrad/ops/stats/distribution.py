@@ -63,12 +63,12 @@ def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def of_array_likes(*arguments: Any) -> list[Any]:
-    """The arguments, of which lists and tuples become arrays."""
+    """The arguments, with lists and tuples converted to arrays."""
     return [array_of(each, arguments) if isinstance(each, (list, tuple)) else each for each in arguments]
 
 
 def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name. Raises `TypeError` for one that is given twice, unknown or missing."""
+    """The arguments by name. Raises `TypeError` for a duplicate, unknown or missing argument."""
     expected = f"expected {', '.join(names)}"
     if len(args) > len(names):
         raise TypeError(f"{name}: found {len(args)} arguments, {expected}")
@@ -112,7 +112,7 @@ class Continuous:
     # Whether the functions are constant at the lower edge, as when all derivatives tend to zero; and at the upper edge.
     is_open: bool = False
     is_open_above: bool = False
-    # The inverse of ``upper``; by default the quantile of ``1 - q``, where that has all digits.
+    # The inverse of ``upper``; by default the quantile of ``1 - q``, if that is accurate.
     upper_quantile: Callable[..., Any] | None = None
     is_valid: Callable[..., Any] | None = None
 

@@ -97,7 +97,7 @@ chi2: Continuous = _of_gamma(
 
 
 def _root(x: Array, is_positive: Any) -> Any:
-    """The square root, without a derivative where a positive ``x`` has underflowed to zero."""
+    """The square root, without a derivative if a positive ``x`` has underflowed to zero."""
     return unless(ops.logical_and(x == 0.0, is_positive), 0.0, ops.sqrt, x, 1.0)
 
 

@@ -85,7 +85,8 @@ def quantile(
 def _root(excess: Callable[..., Any], low: Any, high: Any, x: Any) -> Any:
     """The root of an increasing function between two numbers, from ``x`` on.
 
-    Newton's steps, and a bisection where one leaves the bounds, or the step before it has not halved the function.
+    Newton's steps. A bisection replaces a step that leaves the bounds, or that follows a step which has not halved the
+    function.
     """
     before: Any = math.inf
     with np.errstate(all="ignore"):

@@ -240,7 +240,7 @@ def _share(start: Array, end: Array, a: Array, b: Array) -> Array:
 
 
 def _log_share(start: Array, end: Array, rest: Array, a: Array, b: Array) -> Array:
-    """The logarithm of `_share`, of which ``rest`` is the complement."""
+    """The logarithm of `_share`, whose complement is ``rest``."""
     far = lambda _, start, end: _log_between(start, end) - _log_between(a, b)  # noqa: E731
     edges = (start, plain(a), plain(a)), (end, plain(b), plain(b))
     return branch(plain(rest) < 0.5, lambda rest, *_: ops.log1p(-rest), far, (rest, 0.25, 0.75), *edges)

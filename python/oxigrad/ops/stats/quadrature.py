@@ -357,7 +357,7 @@ def _circle(z: Array, kappa: Array) -> Array:
 
 
 def _log_circle(z: Array, kappa: Array) -> Array:
-    """The logarithm of the distribution function; NaN where that is negative."""
+    """The logarithm of the distribution function, or NaN if that is negative."""
     inside = lambda z: branch(  # noqa: E731
         z < 0.0, lambda z: _log_circle_tail(-z, kappa), lambda z: ops.log1p(-_share_of_circle(z, kappa)), (z, -1.0, 1.0)
     )

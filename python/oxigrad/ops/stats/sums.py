@@ -183,7 +183,7 @@ hypergeom: Discrete = Discrete(
 
 
 def _log_rise(x: Any, m: Any) -> Any:
-    """``log(gamma(x + m) / gamma(x))``, by the beta function where both are large."""
+    """``log(gamma(x + m) / gamma(x))``, by the beta function if both are large."""
     few = lambda x, m: special.gammaln(x + m) - special.gammaln(x)  # noqa: E731
     many = lambda x, m: special.gammaln(m) - special.betaln(x, m)  # noqa: E731
     return branch(ops.logical_or(x < 1.0, m < 1.0), few, many, (x, 0.5, 2.0), (m, 0.5, 2.0))

@@ -20,7 +20,7 @@ class ClipByValue(Transform):
     def __init__(self, limit: Number = 1.0, *, compat: _Library = None) -> None: ...
 
 class ClipByNorm(Transform):
-    """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
+    """Scales the gradient of a leaf down to the norm ``max_norm`` if its norm is larger (Keras' clipnorm)."""
     max_norm: _Number
     def __init__(self, max_norm: Number = 1.0, *, compat: _Library = None) -> None: ...
 

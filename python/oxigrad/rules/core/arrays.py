@@ -28,13 +28,13 @@ def wide_product(xp, x, y):
 
 
 def _wide(xp, x):
-    """An array in the most precise dtype; a symbol or a number as it is."""
+    """An array in the most precise dtype; symbols and numbers are unchanged."""
     array = _array_beneath(xp, x)
     return x if array is None else xp.astype(x, widest_float(namespace(array), device_of(array)), copy=False)
 
 
 def number_like(xp, number, x):
-    """A number in the dtype of the array ``x``, to which a kernel rounds it where it meets the array."""
+    """A number in the dtype of the array ``x``, to which a kernel rounds it when it meets the array."""
     array = _array_beneath(xp, x)
     if array is None or _array_beneath(xp, number) is None:
         return number

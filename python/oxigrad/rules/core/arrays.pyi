@@ -12,7 +12,7 @@ def wide_product(xp: Any, x: Array, y: Array) -> Array:
     """The elementwise product of two arrays in float64, as kernels compute terms of a sum."""
 
 def number_like(xp: Any, number: Array, x: Array) -> Array:
-    """A number in the dtype of the array ``x``, to which a kernel rounds it where it meets the array."""
+    """A number in the dtype of the array ``x``, to which a kernel rounds it when it meets the array."""
 
 def root_mean_square(xp: Any, x: Array) -> Array:
     """The root mean square of all elements, with dimensions kept."""

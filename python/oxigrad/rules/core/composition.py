@@ -16,7 +16,7 @@ from oxigrad._typing import Array
 from oxigrad.rules.core.rule import Rule, Stages
 from oxigrad.rules.core.slots import Formula
 
-# The argument of a transform, after ``*``, in whose place it is given the gradient of the loss.
+# The argument of a transform, after ``*``, that receives the gradient of the loss.
 GRADIENT = "gradient"
 
 # Maps the names of slots and hyperparameters in one part to their names in the composed rule.
@@ -108,7 +108,7 @@ def _shared(parts: Sequence[Rule], number: int, name: str, values: Sequence[Name
 
 
 def _average(parts: Sequence[Rule], names: Sequence[Names]) -> Formula | None:
-    """The function that computes the average of the last part that has one; None where a slot holds that average."""
+    """The function that computes the average of the last part that has one; None if a slot holds that average."""
     for part, part_names in zip(reversed(parts), reversed(names), strict=True):
         if part.average is not None:
             return part.average.renamed(part_names)

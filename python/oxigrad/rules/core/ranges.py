@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-# The relative error, by rounding in float32, by which a schedule may leave a closed interval.
+# The relative tolerance, for rounding in float32, by which a schedule may leave a closed interval.
 _ROUNDING = 1e-7
 
 

@@ -11,7 +11,7 @@ from oxigrad import _core
 from oxigrad._core import DtypeError
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 
-# Ops of which SciPy's function of the same name takes complex numbers.
+# Ops whose SciPy function of the same name supports complex numbers.
 _OF_COMPLEX_NUMBERS = ("digamma", "erf", "erfc", "gamma")
 
 

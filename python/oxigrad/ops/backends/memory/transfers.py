@@ -35,7 +35,7 @@ class Copies(Protocol):
         ...
 
     def join(self) -> None:
-        """Lets work that the device is given from now on begin after the copies up."""
+        """Makes later work of the device wait for the copies to it."""
 
 
 class Transfers(Copies, Protocol):
