@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all
+.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -22,8 +22,10 @@ help: ## Show what there is
 demo: plan-demo .venv/demo .venv/wheel ## Train a classifier of handwritten digits and draw how it learned
 	$(BIN)/python examples/digits.py
 
-distributed: .venv/distributed .venv/wheel ## Train with several workers by every method on every engine, and print a table
-	$(BIN)/python examples/distributed.py --engine all --method all --seeds 3 --picture output/distributed.png $(OPTIONS)
+develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
+	. $(BIN)/activate && maturin develop --profile fast
+	mkdir -p target/wheel
+	touch target/wheel/stamp .venv/wheel
 
 test: plan-test ## Test the Rust core and the Python package, with light packages only, in a few minutes
 	$(MAKE) --jobs=3 core-tests test-environment
@@ -32,23 +34,57 @@ test: plan-test ## Test the Rust core and the Python package, with light package
 test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
 	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,xarray,cuda,mpi4py,ray,basedpyright $(OPTIONS)
 
-test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
-	sh tests/cross/aarch64.sh $(BIN)/python
+lint: lint-rust lint-python ## Check formats, lints and types
 
-cross-modules: .venv/pip ## Link the module for Windows and musl and test the core with musl, as root, in half an hour
-	sh tests/cross/modules.sh $(BIN)/python
+format: .venv/lint ## Format, and fix what can be fixed
+	cargo fmt
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
 
-soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 200 times while they train, and cut links: make soak OPTIONS='--kills 20'
-	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
+docs: .venv/docs .venv/wheel ## Build the site in output/docs, run its programs, and check links and pages; OPTIONS=--online links names of others
+	PYTHONPATH=tools $(BIN)/python -m pages.build $(OPTIONS)
+	PYTHONPATH=tools $(BIN)/python -m pages.check
 
-test-mpich: target/mpich/stamp .venv/wheel ## Test the engine of MPI by MPICH, in the place of Open MPI
-	target/mpich/bin/python -m pytest tests/distributed/test_mpi.py $(OPTIONS)
+bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
+	cargo bench --locked --package oxigrad-core --features benches
+	$(BIN)/python -m pytest benches $(OPTIONS)
+
+versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against other libraries
+	$(BIN)/python benches/versus.py $(OPTIONS)
+
+distributed: .venv/distributed .venv/wheel ## Train with several workers by every method on every engine, and print a table
+	$(BIN)/python examples/distributed.py --engine all --method all --seeds 3 --picture output/distributed.png $(OPTIONS)
+
+gpu-smoke: gpu-install ## Check in a minute that steps on the GPU here are right, with the PyTorch of PYTHON and the wheels in dist
+	PYTHONPATH=output/gpu $(PYTHON) tests/cuda/smoke.py
 
 test-gpu: gpu-install ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu -p no:benchmark --continue-on-collection-errors $(OPTIONS)
 
-gpu-smoke: gpu-install ## Check in a minute that steps on the GPU here are right, with the PyTorch of PYTHON and the wheels in dist
-	PYTHONPATH=output/gpu $(PYTHON) tests/cuda/smoke.py
+release: .venv/release ## Build a release into dist: wheel, source distribution, SBOM, checksums and notes
+	rm -rf dist
+	$(MAKE) release-wheel
+	$(MAKE) release-source
+	$(BIN)/python tools/release_files.py
+
+clean: ## Remove everything that was built or installed here
+	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache
+	find python tests tools examples benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -f python/oxigrad/*.so
+
+# --- for maintainers: CONTRIBUTING.md says what they are for ----------------------------------------------------------------
+
+test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
+	sh tests/cross/aarch64.sh $(BIN)/python
+
+cross-modules: .venv/pip # Link the module for Windows and musl and test the core with musl, as root, in half an hour
+	sh tests/cross/modules.sh $(BIN)/python
+
+soak: .venv/test-all .venv/wheel # Kill workers and coordinators 200 times while they train, and cut links: make soak OPTIONS='--kills 20'
+	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
+
+test-mpich: target/mpich/stamp .venv/wheel # Test the engine of MPI by MPICH, in the place of Open MPI
+	target/mpich/bin/python -m pytest tests/distributed/test_mpi.py $(OPTIONS)
 
 # Beside NumPy, PyTorch or CuPy, and what they need: pip chooses in dist, and asks no index.
 gpu-install:
@@ -61,14 +97,12 @@ OF_GPU := array-api-compat iniconfig packaging pluggy pygments pytest safetensor
 BY_PYTHON := hypothesis ml-dtypes
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
 
-wheels: .venv/pip ## Build the wheel, and gather in dist what else test-gpu needs, for a machine without network or Rust
+wheels: .venv/pip # Build the wheel, and gather in dist what else test-gpu needs, for a machine without network or Rust
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist --group gpu .
 	for version in $(GPU_PYTHONS); do \
 		$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $$version --dest dist $(BY_PYTHON) || exit 1; \
 	done
-
-lint: lint-rust lint-python ## Check formats, lints and types
 
 lint-rust:
 	cargo fmt --check
@@ -82,7 +116,7 @@ lint-python: .venv/lint .venv/test .venv/wheel
 	$(BIN)/python tools/type_completeness.py
 
 # Advisories come from a database on GitHub: where that cannot be fetched, or a copy be used, the last line says so.
-audit: .venv/audit target/tools/bin/cargo-deny ## Check workflows, project files, and licences, sources and known vulnerabilities of the Rust dependencies
+audit: .venv/audit target/tools/bin/cargo-deny # Check workflows, project files, and licences, sources and known vulnerabilities of the Rust dependencies
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/zizmor --offline .github
@@ -95,80 +129,74 @@ audit: .venv/audit target/tools/bin/cargo-deny ## Check workflows, project files
 		echo 'make audit: SKIPPED advisories: their database cannot be fetched; nothing is known of vulnerabilities' >&2; \
 	fi
 
-format: .venv/lint ## Format, and fix what can be fixed
-	cargo fmt
-	$(BIN)/ruff check --fix-only .
-	$(BIN)/ruff format .
-
-bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
-	cargo bench --locked --package oxigrad-core --features benches
-	$(BIN)/python -m pytest benches $(OPTIONS)
-
-bench-small: .venv/bench .venv/wheel ## Run every benchmark once, on small arrays: none may have stopped working
+bench-small: .venv/bench .venv/wheel # Run every benchmark once, on small arrays: none may have stopped working
 	cargo test --locked --package oxigrad-core --features benches --bench kernel --bench tape
 	$(BIN)/python -m pytest benches --benchmark-disable
 	$(BIN)/python benches/compare.py --small
 	$(BIN)/python benches/versus.py --small
 	$(BIN)/python benches/gradbench --small
 
-compare: .venv/wheel ## Time this checkout beside another revision: make compare BASE=main OPTIONS='--rows update'
+compare: .venv/wheel # Time this checkout beside another revision: make compare BASE=main OPTIONS='--rows update'
 	$(BIN)/python benches/compare.py $(BASE) $(OPTIONS)
 
-counts: .venv/pip ## Count the instructions of the core's hot paths, which may grow by 1 %; OPTIONS=--record accepts them
+counts: .venv/pip # Count the instructions of the core's hot paths, which may grow by 1 %; OPTIONS=--record accepts them
 	$(BIN)/python benches/counts.py $(OPTIONS)
 
-track: .venv/versus .venv/wheel ## Add this revision's times and instruction counts to benches/history, on a quiet machine
+track: .venv/versus .venv/wheel # Add this revision's times and instruction counts to benches/history, on a quiet machine
 	$(BIN)/python benches/track.py $(OPTIONS)
 
-report: .venv/demo ## Draw benches/history: docs/performance.svg
+report: .venv/demo # Draw benches/history: docs/performance.svg
 	$(BIN)/python benches/report.py $(OPTIONS)
 
-standard: .venv/test .venv/wheel ## Print what of the Array API standard is differentiable, and over which installed libraries
+standard: .venv/test .venv/wheel # Print what of the Array API standard is differentiable, and over which installed libraries
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python tools/standard.py
 
-device-report: .venv/test-all .venv/wheel ## Print registers, spills and access widths of kernels for GPUs; a spill fails
+device-report: .venv/test-all .venv/wheel # Print registers, spills and access widths of kernels for GPUs; a spill fails
 	PYTHONPATH=tests/cuda:tests/emulators:tests/tables:tools $(BIN)/python tools/device_report.py $(OPTIONS)
 
-versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against other libraries
-	$(BIN)/python benches/versus.py $(OPTIONS)
-
-gradbench: .venv/versus .venv/wheel ## Time the twelve problems of GradBench beside PyTorch, JAX and HIPS autograd
+gradbench: .venv/versus .venv/wheel # Time the twelve problems of GradBench beside PyTorch, JAX and HIPS autograd
 	$(BIN)/python benches/gradbench $(OPTIONS)
 
-times: .venv/versus .venv/wheel target/advect/stamp ## Time everything beside other libraries, an hour and more, print docs/design/times.md, and add to benches/history
+times: .venv/versus .venv/wheel target/advect/stamp # Time everything beside other libraries, an hour and more, print docs/design/times.md, and add to benches/history
 	mkdir -p output
 	$(BIN)/python benches/versus.py --json output/versus.json $(OPTIONS)
 	$(BIN)/python benches/gradbench --json output/gradbench.json $(OPTIONS)
 	$(BIN)/python benches/times_page.py output/versus.json output/gradbench.json
 	$(BIN)/python benches/track.py --only rows --measured output/versus.json
 
-versus-gpu: gpu-install ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
+versus-gpu: gpu-install # Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)
 
-generated: .venv/test .venv/wheel ## Print the rules as native code, and tables of rules and of the names of NumPy, SciPy and the standard
+generated: .venv/test .venv/wheel # Print the rules as native code, and tables of rules and of the names of NumPy, SciPy and the standard
 	$(BIN)/python tools/generated.py
 	$(BIN)/python tools/overview.py
 	$(BIN)/python tools/gpu_table.py
+	$(BIN)/python tools/figures.py
 	$(BIN)/python tools/offload_picture.py
 	$(BIN)/python tools/stubs.py # those of the libraries that are installed
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/function_table.py
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
 
-docs: .venv/docs .venv/wheel ## Build the site in output/docs, run its programs, and check links and pages; OPTIONS=--online links names of others
-	PYTHONPATH=tools $(BIN)/python -m pages.build $(OPTIONS)
-	PYTHONPATH=tools $(BIN)/python -m pages.check
-
 # Without the paths and the time of this build, so that every folder gives the same bytes.
-release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct || date +%s)
-release: export RUSTFLAGS += --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
-release: .venv/release ## Build the wheel of a release into dist: make release OPTIONS='--zig --compatibility manylinux_2_28'
+release-wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct || date +%s)
+release-wheel: export RUSTFLAGS += --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+release-wheel: .venv/release # Build the wheel of a release into dist: make release-wheel OPTIONS='--zig --compatibility manylinux_2_28'
 	$(BIN)/maturin build --release --locked --out dist $(OPTIONS)
 	$(BIN)/python tools/wheel_packing.py dist/*.whl
 
-release-source: .venv/release ## Build the source distribution of a release into dist
+test-lowest: .venv/lowest target/wheel/stamp # Test with the lowest releases of the dependencies that are declared, as uv resolves them
+	$(PYTHON) -m venv --clear target/lowest
+	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --resolution lowest-direct target/wheel/*.whl
+	$(BIN)/uv pip freeze --python target/lowest/bin/python | grep -v '^oxigrad' > target/lowest/lowest.txt
+	cat target/lowest/lowest.txt
+	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --constraint target/lowest/lowest.txt --group test
+	target/lowest/bin/python -m oxigrad doctor
+	target/lowest/bin/python -m pytest --combinations=sample tests/autodiff tests/optim tests/ops tests/rules tests/schedules tests/tree $(OPTIONS)
+
+release-source: .venv/release # Build the source distribution of a release into dist
 	$(BIN)/maturin sdist --out dist
 
-reproducible: .venv/release ## Build the source distribution and, from it, the wheel twice, in two folders, and compare their bytes
+reproducible: .venv/release # Build the source distribution and, from it, the wheel twice, in two folders, and compare their bytes
 	rm -rf target/reproducible
 	for folder in one another/deeper; do \
 		$(BIN)/maturin sdist --out target/reproducible/$$folder && \
@@ -176,20 +204,10 @@ reproducible: .venv/release ## Build the source distribution and, from it, the w
 		|| exit 1; \
 	done
 	for folder in one another/deeper; do \
-		$(MAKE) --directory target/reproducible/$$folder --old-file .venv/release BIN=$(CURDIR)/$(BIN) release || exit 1; \
+		$(MAKE) --directory target/reproducible/$$folder --old-file .venv/release BIN=$(CURDIR)/$(BIN) release-wheel || exit 1; \
 	done
 	cd target/reproducible && sha256sum one/*.tar.gz one/dist/*.whl && diff --recursive one/dist another/deeper/dist && \
 		cmp one/*.tar.gz another/deeper/*.tar.gz && echo 'equal bytes'
-
-develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
-	. $(BIN)/activate && maturin develop --profile fast
-	mkdir -p target/wheel
-	touch target/wheel/stamp .venv/wheel
-
-clean: ## Remove everything that was built or installed here
-	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache
-	find python tests tools examples benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
-	rm -f python/oxigrad/*.so
 
 # --- the environment ------------------------------------------------------------------------------------------------------
 
@@ -222,7 +240,7 @@ TIME_demo := 30 s
 TIME_test := a minute
 TIME_test-all := 10 minutes
 
-.venv/audit .venv/build .venv/demo .venv/distributed .venv/docs .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+.venv/audit .venv/build .venv/demo .venv/distributed .venv/docs .venv/lowest .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(BIN)/python -m pip install --group $(@F)
 	touch $@

@@ -4,7 +4,7 @@
     python examples/backup_workers.py --gradient-bytes 10e6 --workers 10 100 1000 10000 --backups 0.05 --steps 5
 
 With ``--gradient-bytes`` it shows where a coordinator saturates: the share of time in which it sends and receives, and the time of
-a step if its gradients were divided among several. The state machine of `SyncReplicas` is the real one (`oxigrad.distributed.decisions.replicas`); workers and network are events of
+a step. The state machine of `SyncReplicas` is the real one (`oxigrad.distributed.decisions.replicas`); workers and network are events of
 a virtual clock, so that a run takes no more time than its decisions, and gives the same numbers for the same seed. The model
 is trained for real: a softmax regression, by the gradients that were accepted. `Assumptions` states what is assumed of workers
 and network.
@@ -34,8 +34,7 @@ class Assumptions:
     independent of other gradients; with the probability ``stall`` it takes ``stall_factor`` times as long, as of a machine that
     pages or restarts a task. A message takes ``latency``; the coordinator takes ``handling`` for each message that it receives or
     sends, one after the other, and for a gradient, which it receives from each worker and returns as a mean to each, the time of
-    ``gradient_bytes`` at ``bandwidth`` bytes a second. With several ``coordinators`` each has a part of every gradient, and all
-    take the decisions of one. Messages are not lost, workers do not die, and every gradient costs the same. ``slow`` has further
+    ``gradient_bytes`` at ``bandwidth`` bytes a second. Messages are not lost, workers do not die, and every gradient costs the same. ``slow`` has further
     seconds for each gradient of some workers.
     """
 
@@ -47,13 +46,12 @@ class Assumptions:
     handling: float = 0.0001
     gradient_bytes: float = 0.0
     bandwidth: float = 1.25e9
-    coordinators: int = 1
     slow: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
     @property
     def transfer(self) -> float:
         """The time that a gradient takes at the network port of a coordinator."""
-        return self.gradient_bytes / self.coordinators / self.bandwidth
+        return self.gradient_bytes / self.bandwidth
 
     def __str__(self) -> str:
         size = (
@@ -138,8 +136,6 @@ def simulate(workers: int, replicas: int, steps: int, *, seed: int = 0, assumpti
     return Run(np.array(times), accepted, dropped, loads[-1])
 
 
-COORDINATORS = (1, 4, 16, 64)
-
 # --- training ----------------------------------------------------------------------------------------------------------
 
 CLASSES, FEATURES, BATCH = 10, 32, 4
@@ -199,14 +195,11 @@ def table(
 def saturation(
     workers: Sequence[int], share: float, steps: int, seed: int, assumptions: Assumptions
 ) -> list[list[float]]:
-    """For each number of workers: their number, the load of one coordinator, and the seconds of a step with 1, 4, 16 and 64 coordinators."""
+    """For each number of workers: their number, the load of the coordinator, and the seconds of a step."""
     rows = []
     for count in tqdm(workers, "saturation", disable=None, leave=False):
-        runs = [
-            simulate(count, count - round(share * count), steps, seed=seed, assumptions=each)
-            for each in (dataclasses.replace(assumptions, coordinators=number) for number in COORDINATORS)
-        ]
-        rows.append([count, runs[0].load, *(run.step_time for run in runs)])
+        run = simulate(count, count - round(share * count), steps, seed=seed, assumptions=assumptions)
+        rows.append([count, run.load, run.step_time])
     return rows
 
 
@@ -236,9 +229,9 @@ def show_saturation(given: argparse.Namespace, assumptions: Assumptions) -> list
     rows = saturation(given.workers, given.backups[0], given.steps, given.seed, assumptions)
     out = sys.stdout.write
     out(f"Assumed: {assumptions}.\n\n")
-    out(f"workers  coordinator busy  s/step with {', '.join(map(str, COORDINATORS))} coordinators\n")
-    for count, load, *times in rows:
-        out(f"{count:7}  {load:16.0%}  {'  '.join(f'{time:7.2f}' for time in times)}\n")
+    out("workers  coordinator busy  s/step\n")
+    for count, load, time in rows:
+        out(f"{count:7}  {load:16.0%}  {time:6.2f}\n")
     return rows
 
 

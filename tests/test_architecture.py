@@ -48,9 +48,9 @@ def test_a_path_in_the_text_exists(path: str) -> None:
 
 def test_unsafe_code_is_in_the_listed_files_only() -> None:
     core = r"core/src/(array/(buffer|sum|matmul)|exec/[\w/]+|simd/[\w/]+)\.rs"
-    binding = r"python/src/(arrays/[\w/]+|xla|autodiff/replay/fusion|stepper/(parameters/slot|update))\.rs"
+    binding = r"python/src/(arrays/[\w/]+|xla|autodiff/replay/fusion|stepper/(parameters/slot|slices|update))\.rs"
     assert "`array/{buffer,sum,matmul}`, `exec/` and `simd/`" in PAGE
-    assert "`arrays/`, `xla`, `autodiff/replay/fusion` and\n   `stepper/{parameters/slot,update}`" in PAGE
+    assert "`arrays/`, `xla`, `autodiff/replay/fusion` and\n   `stepper/{parameters/slot,slices,update}`" in PAGE
     stated = re.compile(f"(?:{core}|{binding})")
     code = re.compile(r"\bunsafe (?:\{|fn|impl|extern)")
     for path in (path for path in SOURCES if path.suffix == ".rs" and "src" in path.parts):
@@ -63,8 +63,7 @@ OF_ANY_NAME = """
 autodiff/batching: Batched _Namespace _Extension
 ops/backends/mlx: _Namespace _Linalg
 optax/displacement: _Namespace
-recording/library: _Library
-recording/traced: TracedNumber TracedArray
+recording/traced: Traced _Library
 """
 
 

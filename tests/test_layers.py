@@ -38,6 +38,7 @@ PYTHON = {
     "optax": "_core _names ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
     "autograd": "_core ops xp tree autodiff optim recording",
+    "keras": "_names optim schedules tree",
     "launch": "",
     "distributed/errors": "",
     "distributed/messages/reports/clock": "",
@@ -72,7 +73,7 @@ ROOMS = {
         "signal": "backends core scipy_signatures fft ndimage",
         "spatial": "backends core linalg scipy_signatures special",
         "numpy": "backends core linalg special",
-        "integrate": "backends core numpy scipy_signatures",
+        "calculus": "backends core linalg numpy scipy_signatures",
         "protocols": "backends core linalg numpy",
         "__init__": "",
     },
@@ -118,18 +119,18 @@ ROOMS = {
     },
     "recording": {
         "targets": "",
-        "deferred": "targets",
-        "traced": "deferred targets",
-        "library": "deferred targets traced",
-        "trace": "deferred library targets traced",
-        "reads": "traced",
-        "captures": "reads trace traced",
-        "verification": "deferred reads trace traced",
-        "program": "targets trace verification",
+        "bits": "",
+        "audits": "bits",
+        "traced": "targets",
+        "trace": "bits targets traced",
+        "captures": "bits traced",
+        "shadows": "captures traced",
+        "program": "bits targets trace traced",
         "encoding": "",
         "files": "encoding program targets trace",
-        "inputs": "captures files",
-        "function": "captures files inputs program trace traced verification",
+        "inputs": "bits captures files",
+        "cases": "files inputs program trace",
+        "function": "audits bits captures cases files inputs shadows trace traced",
         "__init__": "",
     },
     "optim": {
@@ -233,9 +234,10 @@ BINDING_ROOMS = {
         "write": "stated",
         "symbols": "cuda",
         "parameters": "stated symbols",
-        "update": "parameters symbols",
+        "slices": "parameters",
+        "update": "parameters slices symbols",
         "step": "parameters stated symbols update write",
-        "mod": "cuda held launches lock parameters stated step symbols update write",
+        "mod": "cuda held launches lock parameters slices stated step symbols update write",
     },
 }
 
@@ -511,7 +513,7 @@ def test_layers_are_listed_after_those_that_they_import(layers: dict[str, str]) 
 # that is written by hand is added here, and what has shrunk enough is taken out.
 SOURCES = {"python/oxigrad": ".py", "rust/core/src": ".rs", "rust/core/tests": ".rs", "rust/python/src": ".rs"}
 ENTRIES, LINES = 14, 450
-FULLER = {"python/oxigrad": 25}
+FULLER = {"python/oxigrad": 26}
 LONGER = """
 rust/core/src/kernel/native/generated
 """

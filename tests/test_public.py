@@ -66,9 +66,10 @@ API: dict[types.ModuleType, str] = {
         solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
         solve_triangular solveh_banded sqrtm svd svdvals tensordot tensorinv tensorsolve toeplitz trace vecdot
         vector_norm""",
-    xp.fft: """dct dctn dst dstn idct idctn idst idstn fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
+    xp.fft: """dct dctn dst dstn idct idctn idst idstn fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
-    xp.integrate: """cumulative_simpson cumulative_trapezoid odeint simpson trapezoid""",
+    xp.integrate: """cumulative_simpson cumulative_trapezoid odeint quad simpson solve_ivp trapezoid""",
+    xp.interpolate: "CubicSpline PchipInterpolator RegularGridInterpolator make_interp_spline",
     xp.ndimage: """affine_transform black_tophat convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
         fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
         gaussian_laplace grey_closing grey_dilation grey_erosion grey_opening laplace map_coordinates maximum_filter
@@ -87,7 +88,7 @@ OF_LIBRARIES = {
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",
     "oxigrad.interop.autograd": "from_autograd",
-    "oxigrad.scipy": "curve_fit least_squares minimize root",
+    "oxigrad.scipy": "curve_fit fft_backend least_squares minimize names root",
 }
 # The names of the optimizers, which docs/rules.md lists: the classes, and the functions of optax.
 OPTIMIZERS: dict[str, list[str]] = {
@@ -140,7 +141,7 @@ def test_dir_of_xp_is_the_standard_and_numpy() -> None:
     } - OF_STRICT
     numpys = {name for name in np.__all__ if not isinstance(getattr(np, name), types.ModuleType)} - {"__version__"}
     dunders = {"__array_api_version__", "__array_namespace_info__"}
-    parts = {"special", "stats", "linalg", "fft", "integrate", "ndimage", "signal", "spatial"}
+    parts = {"special", "stats", "linalg", "fft", "integrate", "interpolate", "ndimage", "signal", "spatial"}
     assert set(dir(xp)) == standard | numpys | dunders | parts
     assert set(xp.__all__) == set(dir(xp)) - dunders
 
@@ -166,6 +167,7 @@ SPACES = [
     xp.special,
     xp.stats,
     xp.integrate,
+    xp.interpolate,
     xp.ndimage,
     xp.signal,
     xp.spatial.distance,
@@ -368,7 +370,7 @@ def test_the_import_leaves_out_what_derivatives_do_not_need() -> None:
     program = """
 import sys, oxigrad as ox
 LEFT_OUT = ("oxigrad.optim", "oxigrad.stepping", "oxigrad.cuda", "oxigrad.recording", "oxigrad.autodiff.sparse", "scipy")
-LEFT_OUT += tuple(f"oxigrad.ops.{name}" for name in ("integrate", "ndimage", "numpy.forms", "signal", "spatial", "special", "stats"))
+LEFT_OUT += tuple(f"oxigrad.ops.{name}" for name in ("calculus", "ndimage", "numpy.forms", "signal", "spatial", "special", "stats"))
 loaded = [name for name in sys.modules if name.startswith(LEFT_OUT)]
 assert not loaded, loaded
 assert ox.grad(lambda x: x * x)(1.0) == 2.0 and not [name for name in sys.modules if name.startswith("oxigrad.optim")]

@@ -261,22 +261,21 @@ def test_an_adapter_is_a_file_of_the_name_of_its_library(copy: Copy) -> None:
 ENGINE = '''
     """The engine of queues: workers that are threads of this process, for tests."""
 
-    import collections
     import threading
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np
 
     from oxigrad.distributed.communicator import serving
-    from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
-    from oxigrad.distributed.messages.message import Header
+    from oxigrad.distributed.engines.base import EngineCommunicator, Place
+    from oxigrad.distributed.engines.mailbox import Mailbox
     from oxigrad.distributed.messages.reduction import reduce_in_order
 
 
     class Job:
         def __init__(self, size):
             self.size, self.barrier, self.shared = size, threading.Barrier(size), {}
-            self.mail = [collections.deque() for _ in range(size)]
+            self.mail = [Mailbox(b"a job of queues.", 0, size) for _ in range(size)]
 
 
     class QueueCommunicator(EngineCommunicator):
@@ -300,17 +299,12 @@ ENGINE = '''
                 np.copyto(buf, self._all_gather_v(buf, seconds)[root])
 
         def _post(self, dest, message):
-            self._of.mail[dest].append(Arrival.of(message, self.rank))
+            self._of.mail[dest].put(message, self.rank)
 
         def _poll(self, tag, source, wait):
-            own = self._of.mail[self.rank]
-            while not wait.is_over():
-                for arrival in list(own):
-                    if Header.unpack(arrival.header).tag == tag and source in (None, arrival.source):
-                        own.remove(arrival)
-                        return arrival
+            while (message := self._of.mail[self.rank].take(tag, source)) is None and not wait.is_over():
                 wait.pause()
-            return None
+            return message
 
         def alive(self):
             return frozenset(range(self.size))

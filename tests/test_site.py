@@ -3,6 +3,8 @@
 import importlib
 import inspect
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 pytest.importorskip("matplotlib")
 import oxigrad as ox
 from oxigrad.optim.table.row import TABLE
-from pages import collect, examples, optimizers, programs, reference, tables
+from pages import check, collect, examples, optimizers, programs, reference, tables
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -161,3 +163,54 @@ def test_a_program_that_fails_is_told(tmp_path: Path) -> None:
     found = programs.run(page, "page", tmp_path)
     assert "Expected:\n    3\nGot:\n    2" in found["failures"]
     assert found["pictures"] == [["page-0-1.svg"]] and (tmp_path / "page-0-1.svg").exists()
+
+
+def test_faults_of_accessibility_are_told() -> None:
+    page = '<html><h1>a</h1><h3>b</h3><img src="x"><a href="y"></a><a href="z"><img src="i" alt="t"></a><button></button></html>'
+    assert check.Outline(page).faults == [
+        "a picture without a text: x",
+        "a link without a name: y",
+        "a button without a name: ",
+        "no language",
+        "a heading of level 3 below one of level 1",
+    ]
+    assert not check.Outline('<html lang="en"><h1>a</h1><h2>b</h2><a href="y">c</a></html>').faults
+
+
+def test_contrasts_are_those_of_the_web_guidelines() -> None:
+    assert check.contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert check.contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+    assert not [*check.faint((Path(check.__file__).parent / "static" / "oxigrad.css").read_text())]
+    assert len([*check.faint('html[data-theme="dark"] { --pst-color-link: #333333; }')]) == 1
+
+
+def test_excerpts_are_the_first_paragraphs() -> None:
+    pytest.importorskip("sphinx")
+    from pages import build
+
+    text = (
+        "---\norphan: true\n---\n# Title\n\n```python\n>>> 1\n```\n\nOne *word* and [a link](b.md) of `code`.\n\nMore."
+    )
+    assert build.excerpt(text) == "One word and a link of code."
+    assert build.excerpt("# Title\n\n" + "word " * 60).endswith("word ...")
+    entries = {"oxigrad.tree": reference.entries("oxigrad.tree")}
+    assert ("map", "map") in build.names(entries)["reference/oxigrad.tree"]
+    assert ("AdamW", "AdamW") in build.names(entries)["gallery"]
+
+
+def test_a_search_ranks_titles_and_shows_no_page_twice() -> None:
+    if (node := shutil.which("node")) is None:
+        pytest.skip("needs node")
+    script = Path(check.__file__).parent / "static" / "search.js"
+    titles = {
+        "ClipByNorm": "/a",
+        "Gradients": "/g",
+        "Clip gradients": "/c",
+        "Clip gradients > chains": "/c",
+        "Clip": "/d",
+    }
+    results = json.dumps([{"title": title, "page": page} for title, page in titles.items()])
+    program = f"const {{ ranked }} = require({json.dumps(str(script))});"
+    program += f"console.log(JSON.stringify(ranked({results}, 'clip gradient').map((each) => each.page)))"
+    found = subprocess.run([node, "-e", program], capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(found.stdout) == ["/c", "/a", "/g", "/d"]

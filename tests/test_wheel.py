@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import absolute_links
+import oxigrad as ox
+import release_files
 from wheel_packing import pack
 
 FILES = {
@@ -73,6 +75,53 @@ def test_links_of_the_readme_are_absolute_where_it_is_shown_by_itself() -> None:
     assert "![Loss" in found and "(https://github.com/owner/name/raw/abc/docs/digits.png)" in found
     assert "(https://github.com/owner/name/blob/abc/docs/start/numpy.md)" in found
     assert absolute_links.absolute("[a](#b) [c](mailto:d)", "https://x", "y") == "[a](#b) [c](mailto:d)"
+
+
+def test_addresses_of_the_project_are_in_one_place() -> None:
+    text = absolute_links.PROJECT.read_text()
+    urls = tomllib.loads(absolute_links.addressed(text, "https://example.org/name"))["project"]["urls"]
+    assert urls["Source"] == "https://example.org/name" and len(urls) == 4
+    assert all(url.startswith("https://example.org/name") for url in urls.values())
+    root = Path(__file__).parents[1]
+    places = [*root.glob("*.md"), *root.glob("*.toml"), *root.glob("docs/**/*.md"), *root.glob("python/**/*.py")]
+    assert [file.name for file in places if absolute_links.PLACEHOLDER in file.read_text()] == ["pyproject.toml"]
+
+
+def test_the_version_stands_in_one_place() -> None:
+    root = Path(__file__).parents[1]
+    version = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert "version" not in project and "version" in project["dynamic"]
+    assert ox.__version__ == version
+    assert not re.search(r"^version:", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    assert f"## [{version}]" in (root / "CHANGELOG.md").read_text()
+
+
+def test_classifiers_name_the_versions_of_python_that_are_supported() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    named = [each.rpartition(" ")[2] for each in project["classifiers"] if re.search(r":: 3\.\d+$", each)]
+    assert f">={named[0]}" == project["requires-python"]
+
+
+def test_the_notes_of_a_release_are_the_section_of_its_version(tmp_path: Path) -> None:
+    text = "# Changelog\n\n## [0.2.0] - 2027\n\nNew.\n\n## [0.1.0] - 2026\n\nFirst.\n\n* a\n"
+    assert release_files.notes(text, "0.1.0") == "First.\n\n* a\n" and release_files.notes(text, "0.2.0") == "New.\n"
+    with pytest.raises(ValueError, match=r"0\.3\.0"):
+        release_files.notes(text, "0.3.0")
+
+
+def test_a_release_has_checksums_and_the_sbom(wheels: list[Path], tmp_path: Path) -> None:
+    folder = tmp_path / "dist"
+    folder.mkdir()
+    for at, wheel in enumerate(wheels[:1]):
+        (folder / f"oxigrad-0-{at}-any.whl").write_bytes(wheel.read_bytes())
+    (folder / "oxigrad-0.tar.gz").write_bytes(b"source")
+    files = release_files.complete(folder, "notes\n")
+    names = {file.name for file in files}
+    assert {"NOTES.md", "SHA256SUMS", "oxigrad-0.tar.gz"} <= names and any(name.endswith(".cdx.json") for name in names)
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        digest, _, name = line.partition("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
 
 def test_the_workspace_has_the_members_of_the_source_distribution_alone() -> None:

@@ -1,4 +1,4 @@
-"""Makes the relative links of README.md absolute, for pages that show it by itself, as PyPI's do: called in the checkout that a release is built from.
+"""Makes the relative links of README.md absolute, as PyPI's page needs them, and sets the addresses in pyproject.toml: for a release.
 
 python tools/absolute_links.py https://github.com/owner/name COMMIT
 """
@@ -7,7 +7,10 @@ import re
 import sys
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+ROOT = Path(__file__).resolve().parents[1]
+README, PROJECT = ROOT / "README.md", ROOT / "pyproject.toml"
+# The address in pyproject.toml until a release names its own.
+PLACEHOLDER = "https://github.com/OWNER/oxigrad"
 _LINK = re.compile(r"(!?)(\[[^\]]*\])\((?!\w+:|#)([^)]+)\)")
 
 
@@ -18,5 +21,11 @@ def absolute(text: str, repository: str, commit: str) -> str:
     )
 
 
+def addressed(text: str, repository: str) -> str:
+    """The text of pyproject.toml with the addresses of a repository."""
+    return text.replace(PLACEHOLDER, repository)
+
+
 if __name__ == "__main__":
     README.write_text(absolute(README.read_text(), *sys.argv[1:]))
+    PROJECT.write_text(addressed(PROJECT.read_text(), sys.argv[1]))

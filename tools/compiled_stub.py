@@ -46,5 +46,15 @@ def _document(lines: list[str], node: ast.FunctionDef | ast.ClassDef, value: Any
 
 def summary(value: Any) -> str:
     """The first paragraph of the docstring of a value, as a docstring within a definition."""
-    text = (inspect.getdoc(value) or "").partition("\n\n")[0]
-    return f'    """{text}"""' if "\n" not in text else '    """' + text.replace("\n", "\n    ") + '\n    """'
+    return quoted((inspect.getdoc(value) or "").partition("\n\n")[0])
+
+
+def described(value: Any) -> str:
+    """The first paragraph of the docstring of a value and what it says of hyperparameters, as a docstring within a definition."""
+    first, *others = (inspect.getdoc(value) or "").split("\n\n")
+    return quoted("\n\n".join([first, *(each for each in others if each.startswith("Hyperparameters:"))]))
+
+
+def quoted(text: str) -> str:
+    """A text as a docstring within a definition."""
+    return f'    """{text}"""' if "\n" not in text else textwrap.indent(f'"""{text}\n"""', "    ")

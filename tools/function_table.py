@@ -22,8 +22,7 @@ import standard
 from forms import Form, Section
 from oxigrad.autodiff.inspection import support
 from oxigrad.autodiff.inspection.support import Support
-
-DOCS = Path(__file__).parent.parent / "docs"
+from printed_tables import DOCS, markdown
 
 # The sections of the page of NumPy's functions, in order.
 SECTIONS: list[Section] = [*forms_numpy.SECTIONS]
@@ -216,17 +215,16 @@ def table(title: str, rows: list[Support]) -> str:
     else:
         counts = f"{len(rows)} names, {differentiable} differentiable; `ox.support(library=...)` has the orders over each library."
         heads = ["first", "second", "why not"]
-    lines = [f"| {' | '.join(['name', *heads])} |", "|---|" + "---|" * len(heads), *map(line, rows)]
-    return "\n".join([f"## {title}\n", f"{counts}\n", *lines, ""])
+    return f"## {title}\n\n{counts}\n\n{markdown(('name', *heads), map(cells, rows))}"
 
 
-def line(row: Support) -> str:
-    """A row as a line of the table."""
+def cells(row: Support) -> tuple[str, ...]:
+    """The cells of a row of the table."""
     orders = ["yes" if order <= row.order else "" for order in (1, 2)]
     keywords = ", ".join(f"`{name}`" for name in row.keywords)
     answers = ["yes" if answer else "no" for answer in row.spaces.values()]
     forms = [str(row.calls), keywords, *answers] if row.spaces else []
-    return f"| {' | '.join([f'`{row.function}`', *forms, *orders, row.reason])} |"
+    return f"`{row.function}`", *forms, *orders, row.reason
 
 
 # --- checks ------------------------------------------------------------------------------------------------------------------

@@ -7,12 +7,10 @@ checks that the named tests exist and that the page states the table.
 from __future__ import annotations
 
 import dataclasses
-import re
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-PATH = ROOT / "docs" / "gpu.md"
-BEGIN, END = "<!-- proofs, printed by tools/gpu_table.py -->\n", "<!-- end -->\n"
+from printed_tables import DOCS, PrintedTable, markdown
+
+PRINTED = PrintedTable("gpu.md", "proofs", "gpu_table")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,12 +165,12 @@ CLAIMS = [
 
 def table() -> str:
     """The table, in Markdown."""
-    lines = ["| | proved without hardware | proved on hardware |", "|---|---|---|"]
-    for claim in CLAIMS:
-        files = sorted({test.split("::")[0].rsplit("/", 1)[-1] for test in claim.tests})
-        tests = ", ".join(f"`{file}`" for file in files) or "not possible"
-        lines.append(f"| {claim.text} | {tests} | {claim.on_hardware or 'not yet'} |")
-    return "\n".join(lines) + "\n"
+    return markdown(("", "proved without hardware", "proved on hardware"), map(_row, CLAIMS))
+
+
+def _row(claim: Claim) -> tuple[str, ...]:
+    files = sorted({test.split("::")[0].rsplit("/", 1)[-1] for test in claim.tests})
+    return claim.text, ", ".join(f"`{file}`" for file in files) or "not possible", claim.on_hardware or "not yet"
 
 
 def missing() -> list[str]:
@@ -180,18 +178,11 @@ def missing() -> list[str]:
     found = []
     for test in (test for claim in CLAIMS for test in claim.tests):
         file, _, function = test.partition("::")
-        path = ROOT / "tests" / file
+        path = DOCS.parent / "tests" / file
         if not path.exists() or (function and f"def {function}(" not in path.read_text(encoding="utf-8")):
             found.append(test)
     return found
 
 
-def main() -> None:
-    """Writes the table into the page."""
-    page = PATH.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    PATH.write_text(pattern.sub(lambda _: f"{BEGIN}{table()}{END}", page), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PRINTED.print(table())

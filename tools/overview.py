@@ -1,15 +1,13 @@
 """Prints the tables of all optimizers: ``python tools/overview.py`` writes docs/rules.md, and the table of optax's names in docs/jax.md."""
 
-from pathlib import Path
-
 import numpy as np
 
 from oxigrad import optim
 from oxigrad.optim.table.row import TABLE, Alias
+from printed_tables import DOCS, PrintedTable, markdown
 
-PATH = Path(__file__).parent.parent / "docs" / "rules.md"
-JAX = PATH.with_name("jax.md")
-BEGIN, END = "<!-- aliases, printed by tools/overview.py -->\n", "<!-- end -->\n"
+PATH = DOCS / "rules.md"
+ALIASES = PrintedTable("jax.md", "aliases", "overview")
 
 HEAD = """\
 # List of optimizers
@@ -54,12 +52,12 @@ def row(made: type[optim.RuleOptimizer]) -> str:
 
 def aliases() -> str:
     """The table of the functions of `oxigrad.optax`, a line for those of each row of the table of optimizers."""
-    lines = ["| `oxigrad.optax` | the rule of `oxigrad.optim` |", "|---|---|"]
-    for row in TABLE.values():
-        if row.optax:
-            names = ", ".join(f"`{name}`" for name in row.optax)
-            lines.append(f"| {names} | {', '.join(map(composed, row.optax.values()))} |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (", ".join(f"`{name}`" for name in row.optax), ", ".join(map(composed, row.optax.values())))
+        for row in TABLE.values()
+        if row.optax
+    ]
+    return markdown(("`oxigrad.optax`", "the rule of `oxigrad.optim`"), rows)
 
 
 def composed(alias: Alias) -> str:
@@ -70,12 +68,6 @@ def composed(alias: Alias) -> str:
     return f"{parts} with `{fixed}`" if fixed else parts
 
 
-def page(text: str) -> str:
-    """The text of docs/jax.md with the present table."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + aliases() + END + rest.partition(END)[2]
-
-
 if __name__ == "__main__":
     PATH.write_text(text())
-    JAX.write_text(page(JAX.read_text()))
+    ALIASES.print(aliases())

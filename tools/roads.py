@@ -13,7 +13,6 @@ import functools
 import importlib
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -23,9 +22,9 @@ import libraries
 from oxigrad import optim, tree
 from oxigrad.optim.table.row import TABLE
 from oxigrad.stepping.parameters import rule_executors
+from printed_tables import PrintedTable, cells, markdown
 
-PATH = Path(__file__).parent.parent / "docs" / "libraries.md"
-BEGIN, END = "<!-- roads, printed by tools/roads.py -->\n", "<!-- end -->\n"
+PRINTED = PrintedTable("libraries.md", "roads", "roads")
 
 Cells = dict[str, dict[str, str]]  # by optimizer and column
 
@@ -152,37 +151,28 @@ def measure(column: Column) -> dict[str, str]:
     return found
 
 
-def table(cells: Cells) -> str:
+def table(roads: Cells) -> str:
     """The table, a row for the optimizers of a family that have the same cells."""
     made = optimizers()
     rows: dict[tuple[str, ...], list[str]] = {}
     for name in made:
-        rows.setdefault((family(made[name]), *(cells[name].get(column.title, "?") for column in COLUMNS)), []).append(
+        rows.setdefault((family(made[name]), *(roads[name].get(column.title, "?") for column in COLUMNS)), []).append(
             name
         )
-    lines = [f"| optimizers | {' | '.join(column.title for column in COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
-    lines += [f"| {', '.join(names)} | {' | '.join(found)} |" for (_, *found), names in rows.items()]
-    return "\n".join(lines) + "\n"
+    head = ("optimizers", *(column.title for column in COLUMNS))
+    return markdown(head, ((", ".join(names), *found) for (_, *found), names in rows.items()))
 
 
-def cells_of(page: str) -> Cells:
-    """The cells of the table in a page, by optimizer and column; empty ones of optimizers that are not in it."""
-    head, _, *rows = page.partition(BEGIN)[2].partition(END)[0].strip().splitlines() or ["", ""]
-    titles = _split(head)[1:]
-    found = {
-        name: dict(zip(titles, _split(row)[1:], strict=True)) for row in rows for name in _split(row)[0].split(", ")
-    }
+def stated() -> Cells:
+    """The cells of the table in the page, by optimizer and column; empty ones of optimizers that are not in it."""
+    head, _, *rows = map(cells, PRINTED.printed().splitlines() or ["", ""])
+    found = {name: dict(zip(head[1:], row[1:], strict=True)) for row in rows for name in row[0].split(", ")}
     return {name: found.get(name, {}) for name in optimizers()}
-
-
-def _split(row: str) -> list[str]:
-    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 def main() -> None:
     """Writes the table anew."""
-    page = PATH.read_text()
-    cells = cells_of(page)
+    roads = stated()
     for column in COLUMNS:
         try:
             with warnings.catch_warnings():
@@ -191,9 +181,8 @@ def main() -> None:
         except ImportError:
             continue
         for name, cell in measure(column).items():
-            cells[name][column.title] = cell
-    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-    PATH.write_text(before + BEGIN + table(cells) + END + after)
+            roads[name][column.title] = cell
+    PRINTED.print(table(roads))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import compiled_stub
-from compiled_stub import summary
+from compiled_stub import described, summary
 from oxigrad.optim.settings.hyperparameters import Part
 
 PACKAGE = Path(__file__).parent.parent / "python" / "oxigrad"
@@ -93,7 +93,7 @@ class _Of2(_Ufunc, Protocol):
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 """,
     "ops.fft": _TYPES,
-    "ops.integrate": _TYPES,
+    "ops.calculus.integrate": _TYPES,
     "ops.linalg": _TYPES,
     "ops.ndimage": _TYPES,
     "ops.signal": _TYPES,
@@ -161,11 +161,12 @@ def stub(name: str) -> str:
 
 def _pruned(head: str, body: str) -> str:
     """The head without the names that it imports and nothing reads."""
+    code = re.sub(r'"""(?:[^"]|"(?!""))*"""', "", head + body)
     lines = []
     for line in head.splitlines(keepends=True):
         start, found, names = line.rstrip().partition(" import ")
         if start.startswith("from ") and found:
-            used = [each for each in names.split(", ") if len(re.findall(rf"\b{each.split()[-1]}\b", head + body)) > 1]
+            used = [each for each in names.split(", ") if len(re.findall(rf"\b{each.split()[-1]}\b", code)) > 1]
             lines.append(f"{start} import {', '.join(used)}\n" if used else "")
         else:
             lines.append(line)
@@ -178,7 +179,7 @@ def _classes(module: ModuleType, names: list[str]) -> Iterator[str]:
         theirs = getattr(kind, "theirs", None)
         base = f"torch.optim.{theirs.__name__}" if theirs else "torch.optim.Optimizer"
         yield f"class {name}(_Stepping, {base}):"
-        yield summary(kind)
+        yield described(kind)
         annotations = {"params": _PARAMS, "seed": "int"}
         yield f"    def __init__(self, {_arguments(kind, _by_default('float | Tensor', annotations))}) -> None: ...\n"
 
@@ -187,7 +188,7 @@ def _functions(module: ModuleType, names: list[str]) -> Iterator[str]:
     for name in sorted(names):
         function = getattr(module, name)
         yield f"def {name}({_arguments(function, _by_default('Any', {}))}) -> Transformation:"
-        yield f"{summary(function)}\n"
+        yield f"{described(function)}\n"
 
 
 def _optimizers(module: ModuleType) -> Iterator[str]:
@@ -199,7 +200,7 @@ def _optimizers(module: ModuleType) -> Iterator[str]:
             continue
         types = {each: _domain(declared) for each, declared in kind._declared.items()}
         yield f"class {name}({kind.__bases__[0].__name__}):"
-        yield summary(kind)
+        yield described(kind)
         yield from (f"    {each}: {text}" for each, text in types.items())
         given = {each: _GIVEN.get(text, text) for each, text in types.items()}
         yield f"    def __init__(self, {_arguments(kind, functools.partial(_argument, given))}) -> None: ...\n"

@@ -43,6 +43,7 @@ if _stdlib_typing.TYPE_CHECKING:
     from oxigrad import scipy as scipy
     from oxigrad.autodiff.inspection.support import support
     from oxigrad.autodiff.sparse.jacobians import sparse_hessian, sparse_jacobian
+    from oxigrad.recording.audits import StaleRecordingError
     from oxigrad.recording.files import load_recording
     from oxigrad.recording.function import record
     from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -59,6 +60,7 @@ __all__ = [
     "RuleError",
     "ShapeError",
     "SparseRows",
+    "StaleRecordingError",
     "StateError",
     "StructureError",
     "Tape",
@@ -115,6 +117,7 @@ _LAZY = {
     "SparseRows": "oxigrad.stepping.arrays.sparse_rows",
     "cuda": "oxigrad.cuda",
     "optim": "oxigrad.optim",
+    "StaleRecordingError": "oxigrad.recording.audits",
     "load_recording": "oxigrad.recording.files",
     "record": "oxigrad.recording.function",
     "rules": "oxigrad.rules",

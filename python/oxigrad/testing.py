@@ -13,6 +13,7 @@ from oxigrad import optim, tree, xp
 from oxigrad._core import is_inexact
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, namespace
+from oxigrad.stepping.parameters.decay import decay_factors
 
 __all__ = ["check_grads", "check_rule"]
 __dir__: Callable[[], list[str]] = __all__.copy
@@ -237,6 +238,7 @@ def check_rule(
     * Every executor (kernels over contiguous, strided and read-only arrays, and the rule on arrays) gives the results of
       float64 arrays, in float64, float32, float16 and, where ml_dtypes is installed, bfloat16. ``tolerances`` are by dtype,
       relative to the largest element of an array.
+    * For an elementwise rule, a step with a zero gradient multiplies each slot by the decay that it declares.
 
     ``shapes`` are those of the parameters, ``steps`` the number of updates with random gradients. Raises `RuleError` or
     `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the parameter or slot, the dtype and the
@@ -259,6 +261,7 @@ def check_rule(
     defined = optim.define(rule, name, elementwise=elementwise)
     if defined._rule.elementwise:
         kinds["a kernel over"] = defined
+        _check_decays(defined(**hyperparameters)._hyperparameters)
     dtypes = ["float64", "float32", "float16"] + ["bfloat16"] * (importlib.util.find_spec("ml_dtypes") is not None)
     for dtype in dtypes[:2]:
         for size in _SIZES:
@@ -276,6 +279,17 @@ def check_rule(
         for (kind, make), (memory, placed) in ((k, m) for k in kinds.items() for m in _MEMORY.items()):
             outputs = _run(make(**hyperparameters), inputs, dtype, placed)
             _compare(f"{name}: {kind} {memory} of {dtype}", outputs, expected, limits[dtype])
+
+
+def _check_decays(hyperparameters: Any) -> None:
+    values = hyperparameters.values
+    rule = hyperparameters.rule.without([slot for slot, asks in hyperparameters.rule.optional if not values[asks]])
+    factors = decay_factors(rule, {name: value for name, value in values.items() if not callable(value)})
+    for slot in rule.slots:
+        if slot.decay is not None and factors.get(slot.name, slot.decay) is None:
+            raise AssertionError(
+                f"{rule.name}: a step with a zero gradient does not multiply the slot {slot.name} by its decay {slot.decay}"
+            )
 
 
 def _inputs(

@@ -49,6 +49,9 @@ T = TypeVar("T")
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of `tree`, depth first, and its structure, which is the tree without them.
 
+    Args:
+        tree: tree: any nesting of containers, with arrays or other leaves.
+
     Dicts are taken in insertion order, so two dicts with the same keys in another order have other structures.
 
     Raises `StructureError` where a container contains itself, or a dict key is neither a str nor an int.
@@ -61,6 +64,10 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """A tree of `structure` with `leaves`, in new containers.
+
+    Args:
+        structure: structure of the tree, as returned by `flatten`.
+        leaves: leaves of the new tree, depth first.
 
     Instances are made without calling `__init__` or `__post_init__`, frozen or not, and keep attributes that are
     not fields.
@@ -77,6 +84,9 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 def leaves(tree: Any) -> list[Any]:
     """The leaves of `tree`, depth first; `None` is not a leaf.
 
+    Args:
+        tree: tree: any nesting of containers, with arrays or other leaves.
+
     >>> leaves((1, {"a": 2, "b": None}))
     [1, 2]
     """
@@ -85,6 +95,11 @@ def leaves(tree: Any) -> list[Any]:
 
 def map(f: Callable[..., Any], tree: T, *rest: Any) -> T:
     """A new tree of the results of `f`, called with each leaf of `tree` and the corresponding leaves of `rest`.
+
+    Args:
+        f: function of one leaf of each tree.
+        tree: tree: any nesting of containers, with arrays or other leaves.
+        *rest: further trees of the same structure.
 
     The trees must have the same structure, except for the order of dict keys; the result has the order of `tree`.
 
@@ -100,6 +115,7 @@ def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bo
     """The key paths of all subtrees of `tree` except the root, parents before children.
 
     Args:
+        tree: tree: any nesting of containers, with arrays or other leaves.
         to: keep paths to instances of this type, to arrays of this dtype, or to subtrees for which this predicate is true; a
             tuple keeps what any of its items keeps. `None` keeps all, containers included.
         recursive: whether to descend below the children of the root.
@@ -125,6 +141,10 @@ def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bo
 def path(text: str, tree: Any) -> KeyPath:
     """Parses a key path of `tree`, which tells an index `0` from a dict key and a field `a` from a key.
 
+    Args:
+        text: key path as it is printed, such as ``layers.0.weight``.
+        tree: tree in which the path is looked up.
+
     A dict key with characters other than letters, digits, `_` and `-`, or a str key that looks like a number, is written in
     double quotes.
 
@@ -140,6 +160,9 @@ def path(text: str, tree: Any) -> KeyPath:
 def parameters(tree: Any) -> dict[KeyPath, Any]:
     """The trainable leaves of `tree` by key path: floating-point and complex arrays, except below fields with `trainable=False`.
 
+    Args:
+        tree: tree: any nesting of containers, with arrays or other leaves.
+
     The same array at two paths is one parameter, listed at its first path. Python numbers are not parameters.
 
     >>> import numpy as np
@@ -152,6 +175,9 @@ def parameters(tree: Any) -> dict[KeyPath, Any]:
 
 def zeros_like(tree: T) -> T:
     """A new tree with zeros of the same shape, dtype and device for every parameter, and the other leaves unchanged.
+
+    Args:
+        tree: tree: any nesting of containers, with arrays or other leaves.
 
     An array at two paths becomes one array of zeros at both.
 
@@ -170,6 +196,9 @@ def zeros_like(tree: T) -> T:
 
 def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The numbers of `tree` as one vector, and the function that makes such a tree from a vector.
+
+    Args:
+        tree: tree with at least one floating-point number or array.
 
     The vector has the elements of arrays of floating-point or complex dtype, and Python floats, depth first, in the dtype to which
     they promote. ``unravel(vector)`` takes a vector of the same length and gives each array its shape and dtype back, and each
@@ -223,6 +252,11 @@ def _flat(leaf: Any, arrays: list[Any], dtype: Any) -> Any:
 def field(*, trainable: bool = True, metadata: Mapping[Any, Any] | None = None, **options: Any) -> Any:
     """`dataclasses.field` that is marked as trainable or not, with everything below it.
 
+    Args:
+        trainable: whether the field and everything below it is trained.
+        metadata: mapping of your own, as in `dataclasses.field`.
+        **options: further arguments of `dataclasses.field`, such as ``default``.
+
     `options` and `metadata` are those of `dataclasses.field`.
 
     >>> from dataclasses import dataclass
@@ -257,9 +291,12 @@ def register(
     writable in place, and a subclass has to be registered by itself.
 
     Args:
+        cls: class to register; None makes a decorator.
         fields: the attributes that are children.
         not_trainable: those of `fields` that are not trained.
         writable: whether instances accept assignment to the fields.
+        flatten: function of an instance that returns its children and anything else.
+        unflatten: function ``(anything_else, children)`` that returns an instance.
 
     A second registration of a class replaces the first.
 

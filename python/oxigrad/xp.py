@@ -1,6 +1,6 @@
 """The differentiable Array API namespace: functions of the standard and of NumPy, recorded on the tape of their arguments.
 
-`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.ndimage`, `xp.signal` and
+`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`, `xp.ndimage`, `xp.signal` and
 `xp.spatial` have functions under SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its
 arguments' array library, and returns plain values. Functions that make arrays, such as `xp.zeros`, make variables that take assignments
 inside of a transform.
@@ -23,16 +23,15 @@ from oxigrad._core import elementwise_functions as _elementwise_functions
 from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.ops import fft as fft
 from oxigrad.ops import linalg as linalg
+from oxigrad.ops.core import dtypes as _dtypes
 from oxigrad.ops.core import indexed_update as _indexed_update
 from oxigrad.ops.core import primitives as _primitives
-from oxigrad.ops.core.dtypes import *
-from oxigrad.ops.core.primitives import *
-from oxigrad.ops.core.products import *
-from oxigrad.ops.core.sets import *
-from oxigrad.ops.core.standard import *
-from oxigrad.ops.numpy.extras import *
+from oxigrad.ops.core import products as _products
+from oxigrad.ops.core import sets as _sets
+from oxigrad.ops.core import standard as _standard
+from oxigrad.ops.numpy import extras as _extras
+from oxigrad.ops.numpy import padding as _padding
 from oxigrad.ops.numpy.moves import Concatenator as _Concatenator
-from oxigrad.ops.numpy.padding import *
 from oxigrad.ops.protocols import passthrough as _passthrough
 from oxigrad.ops.protocols.other_libraries import FUNCTIONS as _FUNCTIONS
 
@@ -48,10 +47,15 @@ def __array_namespace_info__() -> _Any:
 
 
 # Namespaces that are imported when they are first asked for, since few programs have functions of several.
-_LAZY = {"integrate", "ndimage", "signal", "spatial", "special", "stats"}
+_LAZY = {name: name for name in ("ndimage", "signal", "spatial", "special", "stats")}
+_LAZY |= {"integrate": "calculus.integrate", "interpolate": "calculus.interpolate"}
 
 # NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
 _SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}
+
+# By a loop, since editors that complete names take all names of a module for imported by a star. They read the stub.
+for _module in (_dtypes, _primitives, _products, _sets, _standard, _extras, _padding):
+    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
 
 r_, c_ = _Concatenator("r_"), _Concatenator("c_")
 
@@ -102,7 +106,7 @@ def __getattr__(name: str) -> _Any:
     if name in _unlisted:
         return _unlisted[name]
     if name in _LAZY:
-        module = globals()[name] = _importlib.import_module(f"oxigrad.ops.{name}")
+        module = globals()[name] = _importlib.import_module(f"oxigrad.ops.{_LAZY[name]}")
         return module
     if not hasattr(_np, name):
         raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted], _FUNCTIONS)

@@ -9,8 +9,11 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import xp
+from oxigrad.autograd.extend import defvjp, primitive
 from oxigrad.testing import check_grads
+from python_frames import frames
 
+SLOPE = 2.0 / math.sqrt(math.pi)
 A, W = np.array([[0.3, 0.4, 0.5], [1.0, 2.0, 3.0]]), np.array([2.0, 3.0, 0.5])
 
 
@@ -55,6 +58,72 @@ def test_any_code_and_keywords_that_are_not_differentiated() -> None:
     assert ox.jvp(square, (3.0,), (1.0,)) == (9.0, 6.0)
     assert square(3.0, scale=2.0) == 18.0
     assert ox.grad(lambda x: square(x, scale=5.0))(3.0) == 6.0
+
+
+@pytest.mark.parametrize("x", [0.5, np.float64(0.5), np.array([0.5, 0.7])])
+def test_calls_on_numbers_and_arrays_run_the_functions_of_the_user_alone(x: Any) -> None:
+    names = np.vectorize(math.erf) if isinstance(x, np.ndarray) else math.erf
+    with_residuals = ox.custom_vjp(names)
+    with_residuals.defvjp(lambda x: (names(x), np.exp(-x * x)), lambda density, g: g * SLOPE * density)
+    of_primitive = primitive(names)
+    defvjp(of_primitive, lambda y, x: lambda g: g * SLOPE * np.exp(-x * x))
+    for f in (
+        ox.custom_vjp(names, lambda g, y, x: g * SLOPE * np.exp(-x * x)),
+        ox.define_vjp(lambda g, x: g * SLOPE * np.exp(-x * x))(lambda x: names(x)),
+        with_residuals,
+        of_primitive,
+    ):
+        value, pullback = ox.vjp(lambda x, f=f: f(f(x)), x)
+        inner = names(x)
+        np.testing.assert_allclose(value, names(inner), rtol=1e-15)
+        expected = SLOPE**2 * np.exp(-x * x) * np.exp(-inner * inner)
+        np.testing.assert_allclose(pullback(np.ones_like(x)[()])[0], expected, rtol=1e-14)
+        assert type(pullback(np.ones_like(x)[()])[0]) is type(x)
+        run = frames(lambda f=f: ox.vjp(lambda x: f(f(x)), x)[1](np.ones_like(x)[()]))
+        general = {
+            name for name in run if ".RuledCall" in name or name.endswith((".call_by_rule", ".flatten", ".outputs"))
+        }
+        assert not general
+
+
+def test_a_function_of_several_kinds_of_arguments() -> None:
+    calls = []
+
+    @ox.custom_vjp
+    def scaled(x: Any, power: Any, name: Any = None, *, by: float = 1.0) -> Any:
+        calls.append((type(x), type(power), name, by))
+        return x**power * by
+
+    scaled.defvjp(
+        lambda x, power, name=None, *, by=1.0: (scaled(x, power, name, by=by), (x, power, by)),
+        lambda saved, g: (g * saved[1] * saved[0] ** (saved[1] - 1) * saved[2], None, None)[: 3 if name_given else 2],
+    )
+    name_given = True
+    assert ox.grad(lambda x: scaled(x, 3, "cube", by=2.0))(2.0) == 24.0
+    assert ox.grad(ox.grad(lambda x: scaled(x, 3, "cube", by=2.0)))(2.0) == 24.0
+    assert ox.jvp(lambda x: scaled(x, 3, "cube"), (2.0,), (1.0,)) == (8.0, 12.0)
+    name_given = False
+    np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(scaled(x, 2)))(W), 2.0 * W)
+    np.testing.assert_array_equal(ox.vmap(ox.grad(lambda x: scaled(x, 2)))(W), 2.0 * W)
+    assert calls[0] == (float, int, "cube", 2.0)
+
+
+def test_results_of_any_kind_follow_the_call_on_leaves() -> None:
+    count = []
+
+    def f(x: Any) -> Any:
+        count.append(1)
+        return {"double": 2.0 * x, "name": "f"}
+
+    rule = lambda g, y, x: g["double"] * 2.0  # noqa: E731
+    assert ox.grad(lambda x: ox.custom_vjp(f, rule)(x)["double"])(3.0) == 2.0
+    assert len(count) == 1
+    assert ox.grad(lambda x: x * ox.custom_vjp(lambda x: 7, lambda g, y, x: g)(x))(3.0) == 7.0
+    wrong = ox.custom_vjp(lambda x: x)
+    wrong.defvjp(lambda x: x, lambda residuals, g: g)
+    with pytest.raises(TypeError, match=r"fwd: found a result of type float, expected a pair \(value, residuals\)"):
+        ox.grad(wrong)(1.0)
+    assert ox.grad(ox.custom_vjp(lambda x: np.sum(x), lambda g, y, x: g * np.ones_like(x)))(W).tolist() == [1.0] * 3
 
 
 def test_wrong_rules_are_refused() -> None:

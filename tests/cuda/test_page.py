@@ -15,7 +15,7 @@ from oxigrad import xp
 
 def snippet(title: str) -> str:
     """The program after a line of the page."""
-    page = gpu_table.PATH.read_text(encoding="utf-8")
+    page = gpu_table.PRINTED.path.read_text(encoding="utf-8")
     found = re.search(rf"^{title}.*?```\n(.*?)```", page, re.MULTILINE | re.DOTALL)
     assert found is not None, title
     return found[1]
@@ -39,9 +39,7 @@ def test_the_program_for_pytorch_runs_over_tensors(library: Callable[[str], Modu
 
 
 def test_the_page_states_the_table() -> None:
-    page = gpu_table.PATH.read_text(encoding="utf-8")
-    expected = f"{gpu_table.BEGIN}{gpu_table.table()}{gpu_table.END}"
-    assert expected in page, "python tools/gpu_table.py prints the page anew"
+    assert gpu_table.PRINTED.printed() == gpu_table.table(), "python tools/gpu_table.py prints the page anew"
 
 
 def test_every_named_test_exists() -> None:

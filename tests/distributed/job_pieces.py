@@ -1,8 +1,7 @@
-"""The work of workers in tests of large messages, which are sent in pieces while they are copied."""
+"""The work of workers in tests of large messages, which MPI transfers in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,29 +9,20 @@ from job_faults import die
 
 from oxigrad.distributed import Header, WorkerLost
 
-TAG, GO_ON = 6, 9
+TAG = 6
 
 
 def sent(rank: int) -> list[np.ndarray]:
     """Buffers of several pieces, of which some have parts of two buffers."""
     rng = np.random.default_rng(rank)
-    return [rng.standard_normal(5), rng.standard_normal(600_001).astype("f4"), rng.standard_normal(200_000)]
+    return [rng.standard_normal(5), rng.standard_normal(601).astype("f4"), rng.standard_normal(200)]
 
 
-def _after_a_piece(act: Callable[[], Any]) -> None:
-    """Makes this worker call a function once, when it has sent one piece of a message."""
+def _in_pieces() -> None:
+    """Makes pieces of a thousand bytes."""
     from oxigrad.distributed.engines.mpi import transport
 
-    copied, calls = transport.copied, []
-
-    def hooked(*arguments: Any) -> int:
-        calls.append(None)
-        if len(calls) == 2:
-            transport.copied = copied
-            act()
-        return copied(*arguments)
-
-    transport.copied = hooked
+    transport.PIECE = 1000
 
 
 def _received(comm: Any, timeout: float | None = None) -> int | None:
@@ -44,57 +34,42 @@ def _received(comm: Any, timeout: float | None = None) -> int | None:
     return head.rank
 
 
-def pause_between_pieces(comm: Any) -> list[Any]:
-    """Rank 1 pauses between two pieces until rank 0 has received a message of rank 2; returns whose messages rank 0 receives."""
-    word = np.zeros(1)
-
-    def pause() -> None:
-        comm.send(2, Header(GO_ON), [word])
-        assert comm.recv_any([word], tag=GO_ON, source=0) is not None
-
-    if comm.rank == 0:
-        found = [_received(comm)]
-        comm.send(1, Header(GO_ON), [word])
-        return [*found, _received(comm), dict(comm.refused)]
+def send_in_pieces(comm: Any) -> list[Any]:
+    """Rank 0 receives messages of all workers, and one for which it has no memory; returns whose they are, and what it refuses."""
+    _in_pieces()
+    comm.all_reduce([np.zeros(1)])
     if comm.rank == 1:
-        _after_a_piece(pause)
-    else:
-        assert comm.recv_any([word], tag=GO_ON, source=1) is not None
-    comm.send(0, Header(TAG), sent(comm.rank))
-    return []
-
-
-def fail_between_pieces(comm: Any) -> list[Any]:
-    """Rank 1 fails between two pieces, sends a damaged message and one for which there is no memory, and goes on.
-
-    Returns whose messages rank 0 receives, and what it refuses.
-    """
-    from oxigrad.distributed.engines.mpi import transport
-
-    if comm.rank == 0:
-        return [_received(comm), _received(comm, 0.2), dict(comm.refused)]
-    _after_a_piece(lambda: 1 / 0)
-    try:
-        comm.send(0, Header(TAG), sent(1))
-    except ZeroDivisionError:
         comm.send(0, Header(TAG), [*sent(1), np.zeros(1)])
-        copied = transport.copied
-        transport.copied = lambda *arguments: copied(*arguments) ^ 1
-        comm.send(0, Header(TAG), sent(1))
-        transport.copied = copied
-        comm.send(0, Header(TAG), sent(1))
-    return []
+        comm.send(0, Header(TAG), [np.zeros(1000 - 56, np.uint8)])  # as long as a piece
+    for _ in range(5):
+        comm.send(0, Header(TAG), sent(comm.rank))
+    if comm.rank:
+        return []
+    return [sorted(_received(comm) or 0 for _ in range(5 * comm.size)), dict(comm.refused)]
 
 
 def die_between_pieces(comm: Any) -> list[Any]:
     """Rank 1 dies between two pieces; returns whose messages the others receive, and what they refuse."""
+    _in_pieces()
+    comm.all_reduce([np.zeros(1)])
     if comm.rank == 1:
-        _after_a_piece(lambda: die(comm))
-        comm.send(0, Header(TAG), sent(1))
+        first = comm._messages.Isend
+        message = np.frombuffer(_whole(comm), np.uint8)[:1000].copy()
+        first([message, 1000], 0).Wait()
+        comm.recv_any([np.empty(1)], tag=9)
+        die(comm)
     if comm.rank == 0:
+        assert comm.recv_any([np.empty(1)], tag=TAG, source=1, timeout=0.1) is None
+        comm.send(1, Header(9), [np.zeros(1)])
         try:
             comm.recv_any(lambda head: sent(0), tag=TAG, source=1, timeout=60)
         except WorkerLost as error:
-            return [sorted(error.ranks), _received(comm), dict(comm.refused)]
+            return [sorted(error.ranks), _received(comm)]
     comm.send(0, Header(TAG), sent(comm.rank))
     return []
+
+
+def _whole(comm: Any) -> bytes:
+    """The bytes of a message of rank 1."""
+    header = Header(TAG).sealed(sent(1), job=comm.job, rank=1)
+    return header.pack() + b"".join(buffer.tobytes() for buffer in sent(1))

@@ -58,7 +58,6 @@ def replicas(comm: Any, victim: int) -> Any:
 
 SURVIVING = {
     "sync_replicas": lambda opt, comm: distributed.SyncReplicas(opt, 2, 3, communicator=comm),
-    "sync_divided": lambda opt, comm: distributed.SyncReplicas(opt, 2, 3, communicator=comm, coordinators=2),
     "softsync": lambda opt, comm: distributed.Softsync(opt, 1, scaled=False, communicator=comm),
     "drop_stale": lambda opt, comm: distributed.DropStale(opt, 3, communicator=comm),
 }

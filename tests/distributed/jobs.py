@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from job_divided import train_divided
 from job_faults import DEADLINE, FAULTS, die, reform_beside_a_stopped
 from job_joins import join_collective, join_coordinated
 from job_messages import (
     REFUSED,
-    TOLD,
     disagree,
     divide_otherwise,
     exchange,
@@ -57,7 +55,7 @@ from job_methods import (
     reported,
     trained,
 )
-from job_pieces import die_between_pieces, fail_between_pieces, pause_between_pieces
+from job_pieces import die_between_pieces, send_in_pieces
 from job_soak import train_by, train_shards
 from job_trainings import (
     FULL_DISK,
@@ -97,7 +95,6 @@ __all__ = [
     "REFUSED",
     "STRAGGLED",
     "SURVIVING",
-    "TOLD",
     "FailsAtStart",
     "ask_with_another_tree",
     "check_fenced",
@@ -112,7 +109,6 @@ __all__ = [
     "exchange",
     "exit_alone",
     "fail_alone",
-    "fail_between_pieces",
     "fail_while_forming",
     "fence",
     "finish_first",
@@ -135,7 +131,6 @@ __all__ = [
     "other_version",
     "outlive",
     "overtaken_and_folds",
-    "pause_between_pieces",
     "pulled",
     "receive_from_hostile",
     "reform_beside_a_stopped",
@@ -147,13 +142,13 @@ __all__ = [
     "run_out",
     "save_on_a_full_disk",
     "send_by_threads",
+    "send_in_pieces",
     "stopped_coordinator",
     "straggle",
     "survive",
     "torch_faults",
     "train",
     "train_by",
-    "train_divided",
     "train_shards",
     "trained",
     "undisturbed",

@@ -173,7 +173,8 @@ def test_a_keeper_of_the_centre_that_hangs_is_excluded() -> None:
         model = opt.start({"w": np.ones(2)})
         if comm.rank == 0:
             assert joined.wait(jobs.DEADLINE)  # else its request to join is not answered
-            tick, opt._server.tick = opt._server.tick, lambda now: goes_on.wait(jobs.DEADLINE) and tick(now)
+            centre = opt._server.coordinator
+            tick, centre.tick = centre.tick, lambda now: goes_on.wait(jobs.DEADLINE) and tick(now)
             hangs.set()
             goes_on.wait(jobs.DEADLINE)
             model = opt.update(model, {"w": np.ones(2)})  # the first one does not exchange

@@ -49,6 +49,7 @@ class World:
         self.make, self.decisions = make, make()
         self.events: list[Any] = []
         self.answers: list[Any] = []
+        self.settled: list[Any] = []
         self.agents: dict[int, Agent] = {}
         self.dead: dict[int, Agent] = {}
         self.network: list[Any] = []
@@ -69,13 +70,16 @@ class World:
             self.check(action)
             if not isinstance(action, Step):
                 self.network.append(action)
+        self.settled += [(push.worker, push.number) for push, _ in self.decisions.settled()]
 
     def check(self, action: Any) -> None:
         if isinstance(action, Step):
             before = max(self.in_step.values(), default=0)
             assert action.step == before + 1
             assert len(action.gradients) == len(action.weights) > 0
-            assert [*action.gradients] == sorted(action.gradients)
+            added, rest = action.gradients[: len(self.settled)], action.gradients[len(self.settled) :]
+            assert [*added] == self.settled and [*rest] == sorted(rest)
+            self.settled.clear()
             for gradient in action.gradients:
                 assert gradient not in self.in_step and gradient not in self.told
                 self.in_step[gradient] = action.step
@@ -182,7 +186,7 @@ class World:
 
     def replay(self) -> None:
         again: Decisions = self.make()
-        assert [again.handle(event) for event in self.events] == self.answers
+        assert [(again.handle(event), again.settled())[0] for event in self.events] == self.answers
 
 
 MACHINES = {

@@ -65,12 +65,8 @@ def test_a_worker_that_leaves_is_not_waited_for(mpi: Any) -> None:
     assert jobs.results(run.stdout) == [[0, 2, 1, SUM, STEPS], [1, 2, 1, SUM, STEPS]]
 
 
-def test_no_malformed_message_is_received_from_a_thread(caplog: pytest.LogCaptureFixture) -> None:
-    assert distributed.run(jobs.receive_from_hostile, workers=2)[0] == REFUSED
-    warnings = [record.getMessage() for record in caplog.records if record.name == "oxigrad.distributed"]
-    assert len(warnings) == len(REFUSED)  # one for each reason
-    (job,) = (text for text in warnings if "'job'" in text)
-    assert job.startswith(f"a message is refused: a message is of the job {b'of another job  '.hex()}: expected ")
+def test_no_malformed_message_is_received_from_a_thread() -> None:
+    assert distributed.run(jobs.receive_from_hostile, workers=2) == [{}, REFUSED]
 
 
 def test_a_request_of_another_tree_is_answered_by_its_refusal() -> None:

@@ -19,11 +19,10 @@ from oxigrad.distributed.engines.threads import ThreadJob
 MAKE: dict[str, Any] = {
     "sync_replicas": lambda: distributed.SyncReplicas(optim.SGD(1.0), 1, 4),
     "of_two": lambda: distributed.SyncReplicas(optim.SGD(1.0), 2, 4),
-    "divided": lambda: distributed.SyncReplicas(optim.SGD(1.0), 1, 4, coordinators=2),
     "softsync": lambda: distributed.Softsync(optim.SGD(1.0), 2, scaled=False),
     "drop_stale": lambda: distributed.DropStale(optim.SGD(1.0), 1 << 20),
 }
-ONE_EACH = {"drop_stale", "sync_replicas", "divided"}
+ONE_EACH = {"drop_stale", "sync_replicas"}
 
 
 def trained(comm: Any, make: Any, seed: int, how: str, folder: Path) -> tuple[int, list[float], int, int]:
@@ -147,18 +146,3 @@ def test_a_slow_worker_that_sends_is_waited_for() -> None:
         return opt.step
 
     assert distributed.run(worker, workers=2)[0] == 9
-
-
-def test_a_worker_that_adds_up_a_part_waits_for_others_that_train_slowly() -> None:
-    """The coordinator answers it for longer than the time-out."""
-
-    def worker(comm: Any) -> Any:
-        opt = distributed.SyncReplicas(optim.SGD(1.0), 1, communicator=comm, timeout=1.0, lease=1.0, coordinators=2)
-        model = opt.start({"w": np.ones(4)})
-        for _ in range(6 if comm.rank == 2 else 0):
-            time.sleep(0.5)
-            model = opt.update(model, {"w": np.ones(4)})
-        opt.leave(model)
-        return opt.step
-
-    assert distributed.run(worker, workers=3, timeout=60.0)[2] == 6

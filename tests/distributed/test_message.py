@@ -1,7 +1,6 @@
-"""Messages: no damaged, foreign, repeated or truncated one is used."""
+"""Messages: no foreign or truncated one is used."""
 
 import dataclasses
-import random
 from typing import Any
 
 import numpy as np
@@ -12,31 +11,31 @@ from hypothesis import strategies as st
 from oxigrad import SparseRows, distributed
 from oxigrad._core import crc32c
 from oxigrad.distributed import Header, Layout, Refused
+from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.messages.gradients import GradientCodec
 from oxigrad.distributed.messages.message import (
     HEADER_BYTES,
-    Guard,
     as_bytes,
     checksum,
-    copied,
-    in_pieces,
     scatter,
-    size_of,
 )
 
 JOB = bytes(range(16))
 PAYLOAD = [np.arange(4.0), np.arange(3, dtype=np.float32)]
-SENT = Header(tag=3, step=1 << 40, digest=b"12345678").sealed(PAYLOAD, job=JOB, generation=2, rank=1, sequence=9)
+SENT = Header(tag=3, step=1 << 40, digest=b"12345678").sealed(PAYLOAD, job=JOB, generation=2, rank=1)
 
 
-def received(header: bytes, payload: list[np.ndarray] = PAYLOAD, guard: Guard | None = None) -> Header:
-    found = Header.unpack(header)
-    (guard or Guard(JOB, 2, 3)).check(found, payload)
-    return found
+def received(header: bytes, payload: list[np.ndarray] = PAYLOAD) -> Header:
+    """The header of a message that a worker of the job has received."""
+    mail, data = Mailbox(JOB, 2, 3), header + b"".join(buffer.tobytes() for buffer in payload)
+    mail.put(np.frombuffer(data, np.uint8))
+    taken = mail.take(3, None)
+    assert taken is not None and taken.payload.tobytes() == data[HEADER_BYTES:]
+    return taken.header
 
 
-def test_a_header_is_64_bytes_and_comes_back() -> None:
-    assert len(SENT.pack()) == HEADER_BYTES == 64
+def test_a_header_is_56_bytes_and_comes_back() -> None:
+    assert len(SENT.pack()) == HEADER_BYTES == 56
     assert received(SENT.pack()) == SENT
     assert SENT.pack()[:8] == b"OXGD\x01\x00\x03\x00"
 
@@ -53,37 +52,6 @@ def test_the_checksum_is_that_of_castagnoli() -> None:
         crc32c(np.zeros(8, np.uint8)[::2])
 
 
-@pytest.mark.parametrize("step", [1, 5, 32, 33, 44, 1000])
-def test_pieces_have_the_bytes_and_the_checksum_of_the_whole(step: int) -> None:
-    data, crc, at = np.zeros(44, np.uint8), 0, 0
-    for piece in in_pieces([PAYLOAD[0], np.empty(0), PAYLOAD[1]], step):
-        assert size_of(piece) == min(step, 44 - at)
-        crc = copied(piece, data[at : at + size_of(piece)], crc)
-        at += size_of(piece)
-    assert data.tobytes() == b"".join(buffer.tobytes() for buffer in PAYLOAD)
-    assert crc == crc32c(data)
-    Guard(JOB, 2, 3).check(SENT, PAYLOAD, crc)
-    with pytest.raises(Refused, match="damaged"):
-        Guard(JOB, 2, 3).check(SENT, PAYLOAD, crc ^ 1)
-
-
-@pytest.mark.parametrize("bit", range(8 * HEADER_BYTES))
-def test_any_flipped_bit_of_a_header_is_refused(bit: int) -> None:
-    data = bytearray(SENT.pack())
-    data[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(Refused):
-        received(bytes(data))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_any_flipped_bit_of_a_payload_is_refused(seed: int) -> None:
-    rng, copies = random.Random(seed), [buffer.copy() for buffer in PAYLOAD]
-    data = as_bytes(rng.choice(copies))
-    data[rng.randrange(data.size)] ^= 1 << rng.randrange(8)
-    with pytest.raises(Refused, match="damaged"):
-        received(SENT.pack(), copies)
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -93,11 +61,6 @@ def test_any_flipped_bit_of_a_payload_is_refused(seed: int) -> None:
         ({"rank": 3}, "rank"),
         ({"payload_bytes": 43}, "length"),
         ({"payload_bytes": 1 << 60}, "length"),
-        ({"checksum": 0}, "checksum"),
-        ({"step": 0}, "checksum"),
-        ({"digest": bytes(8)}, "checksum"),
-        ({"tag": 4}, "checksum"),
-        ({"sequence": 10}, "checksum"),
     ],
 )
 def test_a_field_with_another_value_is_refused(change: Any, reason: str) -> None:
@@ -113,29 +76,6 @@ def test_another_protocol_is_refused(at: int, value: bytes, reason: str) -> None
     with pytest.raises(Refused) as caught:
         received(bytes(data))
     assert caught.value.reason == reason
-
-
-def test_a_repeated_or_overtaken_message_is_refused() -> None:
-    guard = Guard(JOB, 2, 3)
-
-    def sent(sequence: int, tag: int = 3) -> bytes:
-        return Header(tag=tag).sealed(PAYLOAD, job=JOB, generation=2, rank=1, sequence=sequence).pack()
-
-    received(sent(5), guard=guard), received(sent(7), guard=guard)
-    for sequence in (7, 6, 5, 0):
-        with pytest.raises(Refused) as caught:
-            received(sent(sequence), guard=guard)
-        assert caught.value.reason == "sequence"
-    received(sent(6, tag=4), guard=guard)  # tags are received independently
-    guard.forget(1)
-    received(sent(0), guard=guard)  # a worker that was restarted
-
-
-def test_a_damaged_message_does_not_use_up_its_number() -> None:
-    guard = Guard(JOB, 2, 3)
-    with pytest.raises(Refused):
-        received(SENT.pack(), [PAYLOAD[0] + 1, PAYLOAD[1]], guard)
-    received(SENT.pack(), guard=guard)
 
 
 @given(st.binary(max_size=200))
@@ -210,27 +150,31 @@ def test_messages_of_every_malformed_kind_do_not_reach_a_worker() -> None:
     def worker(comm: Any) -> Any:
         if comm.rank:
             good = [np.full(2, 7.0)]
-            sealed = Header(tag=1).sealed(good, job=comm.job, generation=0, rank=1, sequence=0)
+            sealed = Header(tag=1).sealed(good, job=comm.job, generation=0, rank=1)
             headers = (
                 dataclasses.replace(sealed, job=bytes(16)),
                 dataclasses.replace(sealed, generation=4),
-                dataclasses.replace(sealed, step=9),
-                sealed,
+                dataclasses.replace(sealed, rank=0),
+                dataclasses.replace(sealed, payload_bytes=8),
                 sealed,
             )
             whole = [header.pack() + good[0].tobytes() for header in headers]
-            # The first has another tag, and the second is shorter than a header.
+            told: list[str] = []
+            # The first is no message, and the second is shorter than a header.
             for message in (bytes(8), sealed.pack()[:-1], *whole):
-                comm._post(0, np.frombuffer(message, np.uint8))
+                try:
+                    comm._post(0, np.frombuffer(message, np.uint8))
+                except Refused as error:
+                    told.append(error.reason)
             comm.send(0, Header(tag=2), [])
-            return None
+            return told
         found = np.zeros(2)
         assert comm.recv_any([], tag=2) is not None
         steps = []
         while comm.recv_any([found], tag=1, timeout=0.0) is not None:
             steps.append(found.tolist())
-        return steps, dict(comm.refused)
+        return steps
 
-    steps, refused = distributed.run(worker, workers=2)[0]
+    steps, told = distributed.run(worker, workers=2)
     assert steps == [[7.0, 7.0]]
-    assert refused == {"length": 1, "job": 1, "generation": 1, "checksum": 1, "sequence": 1}
+    assert told == ["length", "length", "job", "generation", "rank", "length"]

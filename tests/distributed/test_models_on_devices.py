@@ -15,7 +15,7 @@ from oxigrad import distributed
 from oxigrad.cuda import driver
 
 # Their updates are computed in host memory: by coordinators, or by the owners of parts of the state.
-ON_HOST = {"sync_replicas", "sync_divided", "softsync", "drop_stale", "shard_state"}
+ON_HOST = {"sync_replicas", "softsync", "drop_stale", "shard_state"}
 
 
 @pytest.mark.skipif(executor.COMPILER is None, reason="g++ is missing")

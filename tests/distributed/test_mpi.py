@@ -139,22 +139,16 @@ def test_messages_of_several_threads_arrive_in_order() -> None:
     assert [400, {}] in jobs.results(run.stdout)
 
 
-def test_other_messages_are_received_while_a_sender_pauses_between_pieces() -> None:
-    run = jobs.launched(3, "pause_between_pieces")
+def test_a_message_in_pieces_comes_whole() -> None:
+    run = jobs.launched(3, "send_in_pieces")
     assert run.returncode == 0, run.stderr
-    assert [2, 1, {}] in jobs.results(run.stdout)
-
-
-def test_a_message_that_is_not_completed_is_refused() -> None:
-    run = jobs.launched(2, "fail_between_pieces")
-    assert run.returncode == 0, run.stderr
-    assert [1, None, {"length": 2, "checksum": 1}] in jobs.results(run.stdout)
+    assert [[0] * 5 + [1] * 5 + [2] * 5, {"length": 2}] in jobs.results(run.stdout)
 
 
 @needs_open_mpi
 def test_a_sender_that_dies_between_pieces() -> None:
     run = jobs.launched(3, "die_between_pieces")
-    assert [[1], 2, {"lost": 1}] in jobs.results(run.stdout)
+    assert [[1], 2] in jobs.results(run.stdout), run.stderr
 
 
 def test_the_command_of_each_mpi(tmp_path: Path) -> None:
@@ -240,7 +234,6 @@ class Lost:
         self.code = code
     def Recv(self, into):
         raise MPI.Exception(self.code)
-    Irecv = Recv
 
 with distributed.DataParallel(optim.SGD(1.0)) as opt:
     model = opt.start({"w": np.zeros(1)})
@@ -251,12 +244,6 @@ with distributed.DataParallel(optim.SGD(1.0)) as opt:
         if comm.rank == 0 and opt.step == 2:
             membership = comm._membership
             assert [membership.receive(Lost(code), []) for code in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)] == [False] * 2
-            try:
-                comm._transfer(Lost(MPI.ERR_PROC_FAILED), np.empty(1, np.uint8), 1.0)
-            except distributed.Refused as error:
-                assert error.reason == "lost"
-            else:
-                raise AssertionError
         if comm.rank == 2 and opt.step == 4:
             os._exit(int(sys.argv[1]))
         model = opt.update(model, {"w": np.ones(1)})

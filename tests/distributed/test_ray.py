@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import os
 import signal
@@ -72,15 +71,13 @@ def check_slots(results: list[Any], size: int) -> None:
         assert digest == jobs.undisturbed(steps)
 
 
-@pytest.mark.parametrize("method", ["sync_replicas", "sync_divided"])
-def test_the_actor_is_restarted_and_slots_are_kept(engine: ModuleType, method: str) -> None:
-    results = engine.RayJob(lambda comm: jobs.survive(comm, method, "coordinator"), 3).wait(jobs.DEADLINE)
+def test_the_actor_is_restarted_and_slots_are_kept(engine: ModuleType) -> None:
+    results = engine.RayJob(lambda comm: jobs.survive(comm, "sync_replicas", "coordinator"), 3).wait(jobs.DEADLINE)
     check_slots(results, 3)
 
 
-@pytest.mark.parametrize("method", ["sync_replicas", "sync_divided"])
-def test_a_new_worker_replaces_the_one_that_decides(engine: ModuleType, method: str) -> None:
-    job = engine.RayJob(lambda comm: jobs.survive(comm, method, "kill", 3), 3, restarts=1)
+def test_a_new_worker_replaces_the_one_that_decides(engine: ModuleType) -> None:
+    job = engine.RayJob(lambda comm: jobs.survive(comm, "sync_replicas", "kill", 3), 3, restarts=1)
     first, *results = job.wait(jobs.DEADLINE)
     assert first is None
     check_slots(results, 3)
@@ -105,8 +102,7 @@ def test_an_error_of_a_worker_is_raised(engine: ModuleType) -> None:
 
 def test_no_malformed_message_is_received(engine: ModuleType) -> None:
     found, told = distributed.run(jobs.receive_from_hostile, "ray", 2)
-    assert told == jobs.TOLD
-    assert found == {reason: count for reason, count in jobs.REFUSED.items() if reason not in told}
+    assert (found, told) == ({}, jobs.REFUSED)
     assert distributed.run(jobs.ask_with_another_tree, "ray", 2) == jobs.ASKED
 
 
@@ -185,11 +181,3 @@ def test_gradients_of_minimize_leave_during_the_replay(engine: ModuleType) -> No
 
 def test_reports_and_time_lines_are_gathered(engine: ModuleType) -> None:
     assert distributed.run(jobs.reported, "ray", 2) == distributed.run(jobs.reported, workers=2)
-
-
-@pytest.mark.parametrize("coordinators", [2, 4])
-def test_several_coordinators_give_the_bits_of_one(engine: ModuleType, coordinators: int) -> None:
-    found = distributed.run(
-        functools.partial(jobs.train_divided, coordinators=coordinators), "ray", timeout=jobs.DEADLINE
-    )
-    assert found == distributed.run(lambda comm: jobs.train_divided(comm, 1))

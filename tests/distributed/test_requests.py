@@ -7,8 +7,9 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim
-from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST, Coordinator
+from oxigrad.distributed.coordination.coordinator import Coordinator
 from oxigrad.distributed.coordination.replica import Replica
+from oxigrad.distributed.coordination.service import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header, as_bytes

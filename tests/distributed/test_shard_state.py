@@ -67,7 +67,44 @@ OPTIMIZERS: dict[str, tuple[Callable[[], Any], str]] = {
         "fffffff",
     ),
     "norms": (lambda: optim.Adam(0.01, record_norms=("gradient", "update")), "fffffff"),
+    "norms, called": (
+        lambda: optim.partition({"[aeg]": optim.Muon(0.1), "*": optim.Adam(0.1)}, record_norms=("gradient", "update")),
+        "fffffff",
+    ),
     "schedule-free": (lambda: optim.ScheduleFreeAdamW(0.01), "fffffff"),
+    "noise": (lambda: optim.AdamLRD(0.01, dropout_rate=0.5, seed=3), "fdfffff"),
+    "stochastic": (lambda: optim.Adam(0.01, rounding="stochastic", seed=5), "eefeeee"),
+    "accumulate": (lambda: optim.Adam(0.01, accumulate=3), "fffffff"),
+    "loss scale": (lambda: optim.Adam(0.01, loss_scale=optim.LossScale(8.0, interval=2)), "fffffff"),
+    "zero gradients": (lambda: optim.Adam(0.01, zero_gradients=True), "fffffff"),
+    "lazy": (lambda: optim.Adam(0.01, sparse="lazy"), "fffffff"),
+    "catch up": (lambda: optim.Adam(0.01, sparse="catch_up"), "fffffff"),
+    "late clip": (
+        lambda: optim.chain(optim.ClipByValue(1.0), optim.ClipByGlobalNorm(1.0), optim.LAMB(0.1)),
+        "ffdffff",
+    ),
+    "dog": (lambda: optim.DoG(1.0), "fffffff"),
+    "prodigy": (lambda: optim.Prodigy(), "fffffff"),
+    "clip before called": (
+        lambda: optim.chain(
+            optim.ClipByGlobalNorm(0.5), optim.partition({"[aeg]": optim.Muon(0.1), "*": optim.Adam(0.1)})
+        ),
+        "fffffff",
+    ),
+    "clip before called in half": (
+        lambda: optim.chain(
+            optim.ClipByGlobalNorm(0.5), optim.partition({"[aeg]": optim.Muon(0.1), "*": optim.Adam(0.1)}), master=True
+        ),
+        "eefeede",
+    ),
+    "clip, 8 bit": (
+        lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.Adam(0.01), slot_dtype="8bit"),
+        "fffffff",
+    ),
+    "norms, clipped": (
+        lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.Adam(0.01), record_norms=("gradient", "update")),
+        "fffffff",
+    ),
 }
 
 
@@ -267,31 +304,80 @@ def test_pieces_are_disjoint_and_complete(sizes: list[int], units: list[int], wo
     assert max(sum(piece.stop - piece.start for piece in own) for own in parts) <= sum(sizes) / workers + 2 * most
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "noise": (lambda: optim.AdamLRD(0.1), ox.RuleError, "w: shard_state=True does not support rules that draw random"),
-    "total": (lambda: optim.Prodigy(), ox.RuleError, "w: shard_state=True supports sums over all parameters of ClipBy"),
-    "late clip": (
-        lambda: optim.chain(optim.ClipByValue(1.0), optim.ClipByGlobalNorm(1.0), optim.SGD(0.1)),
-        ox.RuleError,
-        "w: shard_state=True supports sums over all parameters of ClipByGlobalNorm as the first part",
-    ),
-    "rounding": (lambda: optim.SGD(0.1, rounding="stochastic"), ValueError, "rounding='stochastic'"),
-    "accumulate": (lambda: optim.SGD(0.1, accumulate=2), ValueError, "cannot be combined with accumulate"),
-    "nonfinite": (lambda: optim.SGD(0.1, nonfinite="skip"), ValueError, "cannot be combined with nonfinite"),
-    "sparse": (lambda: optim.SGD(0.1, sparse="lazy"), ValueError, "cannot be combined with sparse"),
-    "sam": (lambda: optim.SAM(optim.SGD(0.1)), TypeError, "expected an optimizer of rules"),
-}
+@pytest.mark.parametrize("policy", ["skip", "raise"])
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_a_gradient_that_is_not_finite_ends_the_step_of_all_workers(policy: str, name: str) -> None:
+    """The first and the last parameter of one worker have one such number; nothing changes on any worker."""
+    make = OPTIMIZERS[name][0]
+
+    def worker(comm: Any, *, shard: bool) -> Any:
+        inner = make()
+        inner.nonfinite = policy
+        model, opt, errors = new_model(), DataParallel(inner, shard_state=shard), []
+        for step in range(3):
+            grads = gradient(comm.rank, step)
+            if step == 1 and comm.rank == 1:
+                grads["f"][-1], grads["a"][0, 0] = np.inf, np.nan
+            before = copy.deepcopy(model)
+            try:
+                model = opt.update(model, grads)
+            except ox.NonFiniteError as error:
+                errors.append(str(error).split("\n")[0])
+            if step == 1:
+                assert all(model[path].tobytes() == array.tobytes() for path, array in before.items())
+        return model, opt.state_dict(), errors
+
+    end, state, errors = distributed.run(lambda comm: worker(comm, shard=False), workers=3)[0]
+    assert (state["skipped"], len(errors)) == ((1, 0) if policy == "skip" else (0, 1))
+    for *found, told in distributed.run(lambda comm: worker(comm, shard=True), workers=3):
+        assert_same((found[0], found[1]), (end, state))
+        assert told == errors and all(each.startswith("a, f: the gradient has infinities or NaN") for each in told)
 
 
-@pytest.mark.parametrize(("make", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_divided_is_refused_before_the_first_step(make: Any, error: Any, message: str) -> None:
-    def worker(comm: Any) -> None:
-        model = {"w": np.ones(4)}
-        with pytest.raises(error, match=message):
-            DataParallel(make(), shard_state=True).update(model, {"w": np.ones(4)})
-        np.testing.assert_array_equal(model["w"], 1.0)
+def test_accumulated_gradients_are_flushed_by_all_workers() -> None:
+    def worker(comm: Any, *, shard: bool) -> tuple[Model, Any]:
+        model, opt = new_model(), DataParallel(optim.Adam(0.01, accumulate=3), shard_state=shard)
+        for step in range(5):
+            model = opt.update(model, gradient(comm.rank, step))
+        assert (opt.step, opt.state_dict()["micro"]) == (1, 2)
+        model = opt.flush(opt.flush(model))
+        return model, opt.state_dict()
 
-    distributed.run(worker, workers=2)
+    expected = distributed.run(lambda comm: worker(comm, shard=False), workers=2)[0]
+    assert (expected[1]["step"], expected[1]["micro"]) == (2, 0)
+    for found in distributed.run(lambda comm: worker(comm, shard=True), workers=2):
+        assert_same(found, expected)
+
+
+def test_a_closure_that_reads_perturbed_gradients_has_the_same_bits() -> None:
+    def worker(comm: Any, *, shard: bool) -> tuple[Model, Any]:
+        model = {"w": np.linspace(-1, 1, 50), "v": np.ones((3, 4))}
+        opt = DataParallel(optim.SAM(optim.Adam(0.1)), shard_state=shard)
+        for step in range(3):
+            factor = comm.rank + step + 1.0
+            opt.minimize(lambda m, factor=factor: ox.xp.sum(m["w"] ** 2) * factor + ox.xp.sum(m["v"] ** 4), model)
+        return model, opt.state_dict()
+
+    expected = distributed.run(lambda comm: worker(comm, shard=False), workers=2)[0]
+    for found in distributed.run(lambda comm: worker(comm, shard=True), workers=2):
+        assert_same(found, expected)
+
+
+@pytest.mark.parametrize("name", ["norms", "norms, called"])
+def test_norms_are_those_of_whole_parameters(name: str) -> None:
+    def worker(comm: Any, *, shard: bool) -> Any:
+        model, opt = new_model(), DataParallel(OPTIMIZERS[name][0](), shard_state=shard)
+        for step in range(2):
+            model = opt.update(model, gradient(comm.rank, step))
+        return opt.recorded_norms, opt.global_norm("update")
+
+    expected = distributed.run(lambda comm: worker(comm, shard=False), workers=3)[0]
+    assert distributed.run(lambda comm: worker(comm, shard=True), workers=3) == [expected] * 3
+
+
+def test_a_wrapper_inside_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected an optimizer that is not a wrapper"):
+        DataParallel(distributed.ModelAverage(optim.SGD(0.1), interval=2), shard_state=True)
 
 
 def test_the_loss_of_a_worker_ends_the_training() -> None:

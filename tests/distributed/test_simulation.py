@@ -51,15 +51,13 @@ def test_thousands_of_workers(workers: int) -> None:
 
 
 def test_a_coordinator_saturates_by_the_bytes_of_gradients() -> None:
-    """With n workers a step takes 2 n transfers at least; parts of gradients at several coordinators take as much less."""
+    """With n workers a step takes 2 n transfers at least."""
     wide = dataclasses.replace(EXACT, gradient_bytes=1e6, bandwidth=1e9)
     few, many = (simulate(workers, workers, 5, assumptions=wide) for workers in (2, 100))
     assert few.step_time == pytest.approx(0.01 + 3 * 0.001, rel=0.1) and few.load < 0.5
     np.testing.assert_allclose(np.diff(many.times), 2 * 100 * 0.001)
     assert 0.9 < many.load <= 1
-    divided = simulate(100, 100, 5, assumptions=dataclasses.replace(wide, coordinators=100))
-    assert divided.step_time < 0.02
-    assert (divided.accepted, divided.dropped) == (many.accepted, many.dropped)
+    assert (many.accepted, many.dropped) == (500, 0)
 
 
 def test_more_gradients_a_step_learn_better() -> None:
@@ -83,5 +81,5 @@ def test_the_program_shows_where_a_coordinator_saturates(capsys: pytest.CaptureF
     rows = main(["--workers", "1", "50", "--backups", "0", "--steps", "3", "--gradient-bytes", "1e8"])
     assert [row[0] for row in rows] == [1, 50]
     assert rows[0][1] < 0.5 < rows[1][1] <= 1
-    assert rows[1][2:] == sorted(rows[1][2:], reverse=True)
+    assert rows[0][2] < rows[1][2]
     assert "1e+08 bytes a gradient at 1.25e+09 bytes/s" in capsys.readouterr().out

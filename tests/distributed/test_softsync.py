@@ -1,6 +1,8 @@
 """Softsync and DropStale: asynchronous workers, with staleness made by order rather than by time."""
 
 import contextlib
+import itertools
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,10 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim
 from oxigrad.distributed import DropStale, Softsync
-from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST, Coordinator
+from oxigrad.distributed.coordination.coordinator import Coordinator
 from oxigrad.distributed.coordination.replica import Replica
+from oxigrad.distributed.coordination.service import ANY, JOIN, PUSH, REPLY_WORDS, REQUEST
+from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header, as_bytes
@@ -19,7 +23,7 @@ from oxigrad.distributed.messages.message import Header, as_bytes
 class Driver:
     """Gives a coordinator requests in a chosen order."""
 
-    def __init__(self, decisions: Staleness, opt: Any = None) -> None:
+    def __init__(self, decisions: Staleness | Replicas, opt: Any = None) -> None:
         replica = Replica(opt or optim.SGD(1.0), ox.tree.parameters({"w": np.zeros(2)}))
         self.coordinator = Coordinator(replica, decisions)
         self.numbers = 0
@@ -92,25 +96,61 @@ def test_too_stale_gradients_are_dropped_whole_and_told() -> None:
     assert driver.coordinator.reports[1].stale == {2: 1, 1: 1}
 
 
+@pytest.mark.parametrize(("limit", "is_used"), [(0, False), (2, False), (3, True), (None, True)])
+def test_a_gradient_beyond_the_limit_is_dropped(limit: int | None, *, is_used: bool) -> None:
+    """A worker keeps a gradient back while the other takes three steps by gradients of ones."""
+    goes_on = threading.Event()
+
+    def worker(comm: Any) -> Any:
+        opt = Softsync(optim.SGD(1.0), gradients_per_step=1, scaled=False, limit=limit)
+        with opt:
+            own = opt.join({"w": np.zeros(1)})
+            comm.all_reduce([np.zeros(1)])
+            if comm.rank:
+                goes_on.wait(30.0)
+            for _ in range(1 if comm.rank else 3):
+                own = opt.update(own, {"w": np.ones(1)})
+            goes_on.set()
+            return [each.accepted for each in opt.verdicts], opt.step
+
+    assert distributed.run(worker, workers=2, timeout=30.0)[1] == ([is_used], 3 + is_used)
+
+
+VALUES = [0.1, 1e16, -1e16]
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_gradients_are_added_as_soon_as_their_turn_has_come(order: tuple[int, ...]) -> None:
+    """The sum is that in the order of ranks, whichever came first; only gradients that overtook others are kept apart."""
+    driver = Driver(Replicas(3, expected=3))
+    arrived: set[int] = set()
+    for rank in order:
+        driver.push(rank, 0, VALUES[rank])
+        arrived.add(rank)
+        first = next(rank for rank in range(4) if rank not in arrived)
+        kept = {rank for (rank, _), _ in driver.coordinator._held}
+        assert kept == ({rank for rank in arrived if rank > first} if len(arrived) < 3 else set())
+    assert driver.w == -(((VALUES[0] + VALUES[1]) + VALUES[2]) / 3)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, distributed.TimedOut])
-@pytest.mark.parametrize("coordinators", [1, 2])
-def test_a_late_answer_is_not_taken_for_that_of_the_next_step(error: type[BaseException], coordinators: int) -> None:
+def test_a_late_answer_is_not_taken_for_that_of_the_next_step(error: type[BaseException]) -> None:
     """The wait for an answer ends early; the gradient is in a step all the same, and later steps go on from there."""
 
     def worker(comm: Any) -> Any:
-        opt, model = DropStale(optim.SGD(1.0), staleness=0, coordinators=coordinators), {"w": np.zeros(2)}
+        opt, model = DropStale(optim.SGD(1.0), staleness=0), {"w": np.zeros(2)}
         told = []
         with opt:
             opt.start(model)
             if comm.rank:
                 for number in range(1, 6):
-                    receive = opt._link.receive
+                    receive = opt._connection.link.receive
                     if number == 2:
-                        opt._link.receive = lambda *_: (_ for _ in ()).throw(error("the wait"))
+                        opt._connection.link.receive = lambda *_: (_ for _ in ()).throw(error("the wait"))
                     with contextlib.suppress(error):
                         opt.update(model, {"w": np.ones(2)})
                         told.append((number, opt.step, float(model["w"][0]), opt.verdicts[-1].accepted))
-                    opt._link.receive = receive
+                    opt._connection.link.receive = receive
         return told
 
     # The third gradient is of the parameters before the second step.

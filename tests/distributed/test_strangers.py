@@ -37,9 +37,10 @@ CALLS: dict[str, tuple[Callable[[Hub], Coroutine[Any, Any, Outcome]], str]] = {
     "has a negative rank in an operation": (lambda hub: hub.collect((-1, 2, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
     "is of another size in an operation": (lambda hub: hub.collect((0, 1, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
     "takes a message": (lambda hub: hub.take((2, 2, 0), 7, None, 0.1), "rank"),
-    "sends as a rank too many": (lambda hub: hub.post(0, 0, message(2)), "rank"),
-    "sends with another job": (lambda hub: hub.post(0, 0, message(1, b"2" * 16)), "job"),
-    "sends with another generation": (lambda hub: hub.post(0, 0, message(1, generation=1)), "generation"),
+    "sends as a rank too many": (lambda hub: hub.post((2, 2, 0), 0, message(2)), "rank"),
+    "sends as another rank": (lambda hub: hub.post((1, 2, 0), 0, message(0)), "rank"),
+    "sends with another job": (lambda hub: hub.post((1, 2, 0), 0, message(1, b"2" * 16)), "job"),
+    "sends with another generation": (lambda hub: hub.post((1, 2, 0), 0, message(1, generation=1)), "generation"),
 }
 
 

@@ -382,8 +382,8 @@ def test_a_message_that_is_not_of_a_worker_of_the_job_is_refused_where_it_is_pos
         found = []
         for given in ({}, {"job": b"2" * 16}, {"generation": 5}, {"rank": 1}):
             head = Header(5).sealed([], **{"job": b"1" * 16, **given})
-            found.append(await hub.post(0, 0, np.frombuffer(head.pack(), np.uint8)))
-        found.append(await hub.post(0, 0, np.frombuffer(b"XXXX" + head.pack()[4:], np.uint8)))
+            found.append(await hub.post((0, 1, 0), 0, np.frombuffer(head.pack(), np.uint8)))
+        found.append(await hub.post((0, 1, 0), 0, np.frombuffer(b"XXXX" + head.pack()[4:], np.uint8)))
         return [answer.value[0] if answer.kind == "refused" else answer.kind for answer in found]
 
     assert asyncio.run(post()) == ["done", "job", "generation", "rank", "magic"]

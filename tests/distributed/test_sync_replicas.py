@@ -7,14 +7,16 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import jobs
 import numpy as np
 import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim
 from oxigrad.distributed import SyncReplicas
+from oxigrad.distributed.coordination import coordinator as coordination
 from oxigrad.distributed.engines.threads import ThreadJob
-from oxigrad.distributed.messages.gradients import mean_of
+from oxigrad.distributed.messages.gradients import RunningMean
 
 DEADLINE = 60.0
 GOLDEN = {
@@ -116,9 +118,16 @@ def test_the_mean_of_rows_by_replicas_is_that_of_dense_gradients() -> None:
         ox.SparseRows(np.sort(rng.choice(20, 6, replace=False)), rng.normal(size=(6, 3)), (20, 3)) for _ in range(5)
     ]
     weights = [1.0, 0.5, 1.0, 0.25, 1.0]
-    found = mean_of([{"t": each} for each in rows], weights)["t"]
-    dense = mean_of([{"t": each.todense()} for each in rows], weights)["t"]
-    mixed = mean_of([{"t": each.todense() if at == 2 else each} for at, each in enumerate(rows)], weights)["t"]
+
+    def mean_of_all(gradients: list[Any]) -> Any:
+        running = RunningMean()
+        for gradient, weight in zip(gradients, weights, strict=True):
+            running.add({"t": gradient}, weight)
+        return running.result()["t"]
+
+    found = mean_of_all(rows)
+    dense = mean_of_all([each.todense() for each in rows])
+    mixed = mean_of_all([each.todense() if at == 2 else each for at, each in enumerate(rows)])
     np.testing.assert_allclose(found.todense(), dense, rtol=1e-14)
     np.testing.assert_array_equal(mixed, dense)
 
@@ -399,3 +408,30 @@ def test_bad_gradients_raise_here_and_change_nothing() -> None:
             opt.update(own, wrong)
     opt.update(own, {"w": np.ones(2)})
     assert own["w"].tolist() == [-1.0, -1.0] and opt.step == 1
+
+
+def test_a_worker_that_missed_steps_gets_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the last step is kept: a slow worker takes the parameters and the slots of the others."""
+    monkeypatch.setattr(coordination, "_LOG_BYTES", 0)
+    goes_on = threading.Event()
+
+    def worker(comm: Any) -> str:
+        own = {"w": np.ones((40, 2))}
+        with SyncReplicas(optim.Adam(0.1), 2, 3, communicator=comm) as opt:
+            own = opt.join(own)
+            comm.all_reduce([np.zeros(1)])
+            if comm.rank == 2:
+                goes_on.wait(jobs.DEADLINE)
+            while opt.step < 10:
+                own = opt.update(own, {"w": np.full((40, 2), 1.0 + opt.step)})
+            goes_on.set()
+            return jobs.digest({**opt.state_dict()["slots"], "model": own})
+
+    def alone(steps: int) -> str:
+        own, opt = {"w": np.ones((40, 2))}, optim.Adam(0.1)
+        for step in range(steps):
+            own = opt.update(own, {"w": np.full((40, 2), 1.0 + step)})
+        return jobs.digest({**opt.state_dict()["slots"], "model": own})
+
+    results = distributed.run(worker, workers=3, timeout=jobs.DEADLINE)
+    assert set(results) <= {alone(steps) for steps in (10, 11, 12)}

@@ -14,7 +14,6 @@ from typing import Any
 import jobs
 import numpy as np
 import pytest
-from job_divided import train_divided
 
 from oxigrad import distributed
 
@@ -137,10 +136,6 @@ def test_workers_are_the_processes_of_the_group() -> None:
 def test_a_program_runs_several_works() -> None:
     """The second group took the places of the first one from torchrun's store, and a group of the program had only one run."""
     assert found(2, "run_again") == [[3.0] * 5] * 2
-
-
-def test_three_coordinators_give_the_bits_of_one() -> None:
-    assert found(4, "train_divided", "3") == distributed.run(lambda comm: train_divided(comm, 1), workers=4)
 
 
 def test_every_method_gives_the_bits_that_it_gives_on_threads() -> None:

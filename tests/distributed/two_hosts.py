@@ -58,7 +58,6 @@ exec ip netns exec {namespace} unshare --uts sh -c "hostname other; $*"
 METHODS: dict[str, Any] = {
     "large_batch": lambda: distributed.LargeBatch(optim.Adam(0.1)),
     "shard_state": lambda: distributed.DataParallel(optim.Adam(0.1), shard_state=True),
-    "sync_divided": lambda: distributed.SyncReplicas(optim.Adam(0.1), 2, coordinators=2),
 }
 
 

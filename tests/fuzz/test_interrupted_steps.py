@@ -54,6 +54,8 @@ def test_an_interrupt_leaves_a_whole_step(way: Callable[[], Way], warm: int, req
 
 
 @pytest.mark.thorough
+# Python drops an interrupt in a finalizer, and says so.
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <finalize:pytest.PytestUnraisableExceptionWarning")
 @WAYS
 @pytest.mark.parametrize("warm", [0, 2], ids=["first", "steady"])
 def test_an_interrupt_at_any_point_leaves_a_whole_step(way: Callable[[], Way], warm: int) -> None:

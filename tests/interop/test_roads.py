@@ -9,20 +9,18 @@ import pytest
 
 import roads
 
-PAGE = roads.PATH.read_text()
-
 
 @pytest.mark.parametrize("column", roads.COLUMNS, ids=lambda column: column.title)
 def test_the_page_states_the_road_of_each_optimizer(column: roads.Column) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ndonnx warns that it would rather have a runtime
         pytest.importorskip(column.module)
-    stated = {name: cells[column.title] for name, cells in roads.cells_of(PAGE).items()}
+    stated = {name: cells[column.title] for name, cells in roads.stated().items()}
     assert stated == roads.measure(column), "python tools/roads.py prints the page anew"
 
 
 def test_the_table_is_as_it_is_printed() -> None:
-    assert f"{roads.BEGIN}{roads.table(roads.cells_of(PAGE))}{roads.END}" in PAGE
+    assert roads.table(roads.stated()) == roads.PRINTED.printed()
 
 
 def test_a_road_that_is_not_that_of_the_page_is_found() -> None:
@@ -37,7 +35,7 @@ def test_the_examples_of_the_page() -> None:
         warnings.simplefilter("ignore")
         for module in ("array_api_strict", "dask.array", "mlx.core", "ndonnx", "onnx.reference"):
             pytest.importorskip(module)
-        _, *rest = PAGE.split("```python\n")
+        _, *rest = roads.PRINTED.path.read_text().split("```python\n")
         blocks = "\n".join(block.partition("```")[0] for block in rest)
         examples = doctest.DocTestParser().get_doctest(blocks, {}, "libraries.md", None, None)
         report: list[str] = []

@@ -14,7 +14,7 @@ from oxigrad.ops.backends import on_host
 from oxigrad.testing import check_grads
 
 scipy = pytest.importorskip("scipy")
-from cases_signal import FIR, LINEAR, A, B, H, X  # noqa: E402
+from cases_signal import FIR, LINEAR, SOS, A, B, H, X  # noqa: E402
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -128,9 +128,33 @@ def test_signals_of_every_library(name: str, arrays: Any) -> None:
     np.testing.assert_allclose(host(ox.grad(f)(x)), ox.grad(f)(X), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("axis", [0, -1])
+def test_filters_by_their_coefficients(axis: int) -> None:
+    x, a = X[:2, :12], 2.0 * A
+    value, _ = ox.vjp(lambda b, a: xp.signal.lfilter(b, a, x, axis), B, a)
+    np.testing.assert_allclose(value, scipy.signal.lfilter(B, a, x, axis), rtol=1e-13)
+    check_grads(lambda b, a, x: xp.signal.lfilter(b, a, x, axis), (B, a, x), order=2)
+    check_grads(lambda a: xp.signal.lfilter([1.0, 0.5], a, x, axis), (a,), order=3)
+    each = ox.vmap(ox.grad(lambda b: xp.sum(xp.signal.lfilter(b, a, x, axis) ** 2)))(np.stack([B, 2.0 * B]))
+    np.testing.assert_allclose(each[1], 2.0 * each[0], rtol=1e-12)
+
+
+def test_sections_by_their_coefficients() -> None:
+    x, ones = X[:2, :12], np.ones((2, 1))
+    value, _ = ox.vjp(lambda sos: xp.signal.sosfilt(sos, x), SOS)
+    np.testing.assert_allclose(value, scipy.signal.sosfilt(SOS, x), rtol=1e-10, atol=1e-14)
+
+    def f(b: Any, a: Any, x: Any) -> Any:  # SciPy's sections begin with a[0] = 1
+        return xp.signal.sosfilt(xp.concat([b, ones, a], axis=1), x)
+
+    check_grads(f, (SOS[:, :3], SOS[:, 4:], x), order=2)
+
+
 def test_refusals() -> None:
-    with pytest.raises(ox.DerivativeError, match="^lfilter is not differentiable with respect to b"):
-        ox.grad(lambda b: xp.sum(xp.signal.lfilter(b, A, X)))(B)
+    with pytest.raises(ox.DerivativeError, match="^filtfilt is not differentiable with respect to b"):
+        ox.grad(lambda b: xp.sum(xp.signal.filtfilt(b, A, X)))(B)
+    with pytest.raises(ox.ShapeError, match=r"^sosfilt: found sos of shape \(6,\), expected \(n, 6\)"):
+        ox.grad(lambda sos: xp.sum(xp.signal.sosfilt(sos, X)))(SOS[0])
     with pytest.raises(ox.ShapeError, match="^convolve: found 2 and 1 dimensions, expected the same number"):
         xp.signal.convolve(X, FIR)
     with pytest.raises(ox.ShapeError, match=r"^filtfilt: found 5 elements along the axis, expected more than padlen"):

@@ -87,3 +87,14 @@ def test_axes_and_sizes(name: str) -> None:
     ours, theirs = getattr(xp.fft, name), getattr(scipy.fft, name)
     for sizes in ((-1, 3), (2, -1), -1):
         np.testing.assert_allclose(ours(x, s=sizes), theirs(x, s=sizes), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("name", ["hfft2", "hfftn", "ihfft2", "ihfftn"])
+def test_hermitian_transforms_along_several_axes(name: str, norm: str | None) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((3, 4, 5)) + (0.0 if name.startswith("i") else 1j * rng.standard_normal((3, 4, 5)))
+    ours, theirs = getattr(xp.fft, name), getattr(scipy.fft, name)
+    np.testing.assert_allclose(ours(x, norm=norm), theirs(x, norm=norm), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(ours(x, (4, 7), (0, 1), norm), theirs(x, (4, 7), (0, 1), norm), rtol=1e-11, atol=1e-12)
+    check_grads(lambda x: ours(x, norm=norm), (x[0],), order=2)

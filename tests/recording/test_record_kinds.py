@@ -13,7 +13,7 @@ from test_record import X, agrees
 
 import oxigrad as ox
 from oxigrad import _core
-from oxigrad.recording.trace import is_same
+from oxigrad.recording.bits import is_same
 
 
 class Text(str):

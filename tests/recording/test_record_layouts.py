@@ -201,13 +201,13 @@ REFUSAL = "the function depends on the order in memory of an array that is not c
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_replays_of_arrays_in_other_layouts_have_the_bits_of_the_function(seed, transform):
     g = recorded_with_its_bits(seed, TRANSFORMS[transform], LAYOUTS)
-    assert set(g._refused.values()) <= {REFUSAL}, g
+    assert all(reason.startswith(REFUSAL) for reason in g._refused.values()), g
 
 
 @pytest.mark.parametrize("seed", range(SEEDS, 2 * SEEDS))
 def test_replays_of_arrays_in_the_other_byte_order_have_the_bits_of_the_function(seed):
     g = recorded_with_its_bits(seed, TRANSFORMS["the function"], {**LAYOUTS, **OF_OTHER_BYTES})
-    assert set(g._refused.values()) <= {REFUSAL}, g
+    assert all(reason.startswith(REFUSAL) for reason in g._refused.values()), g
 
 
 # --- what the search has found ------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_an_order_in_memory_that_each_replay_has_is_recorded():
         assert agrees(g, f, x)
     assert g.why is None
     assert agrees(g, f, x.T)
-    assert str(g.why).endswith(REFUSAL)
+    assert REFUSAL in str(g.why)
 
 
 NUMBERS = [0.3, np.float64(0.3), np.float32(0.3), np.array(0.3), np.array(0.3, np.float32)]

@@ -12,7 +12,7 @@ from test_record_runs import at_random, run_of
 
 import oxigrad as ox
 from oxigrad import xp
-from oxigrad.recording import verification
+from oxigrad.recording import bits as verification
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan])
 LIMIT = 0.5

@@ -135,8 +135,7 @@ def test_the_memory_of_strided_arrays_is_bounded(tmp_path):
 
 def test_integers_that_are_constants_are_compared_by_value_and_class(tmp_path):
     def f(n: Any, x: Any) -> Any:
-        if type(n) is not int:
-            raise TypeError("found no integer")
+        json.dumps(n)  # which takes no traced integers
         return xp.sin(x) * n
 
     g = ox.record(f)

@@ -10,6 +10,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import rules
+from oxigrad.rules.core.slots import Slot
 from oxigrad.testing import check_rule
 
 OWN = {
@@ -100,6 +101,11 @@ def cancels(xp: Any, p: Any, g: Any) -> Any:
     return p - ((g + 1e6) - 1e6)
 
 
+def decays_twice(xp: Any, p: Any, g: Any, m: Any = Slot.zeros(decay="beta"), *, beta: float = 0.9) -> Any:
+    m = beta * beta * m + g
+    return p - 0.1 * m, m
+
+
 BROKEN: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {
     in_place: ("in_place: it changes slot m in place: expected a new array", {"elementwise": False}),
     wrong_shape: (r"wrong_shape: it returned the slot m with shape \(\): expected \(5,\)", {"elementwise": False}),
@@ -116,6 +122,7 @@ BROKEN: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {
         {},
     ),
     Constant(): ("varying: ", {}),
+    decays_twice: ("decays_twice: a step with a zero gradient does not multiply the slot m by its decay beta", {}),
 }
 
 

@@ -267,7 +267,7 @@ def test_native_code_is_printed_from_the_rules() -> None:
 @pytest.mark.skipif(not overview.PATH.exists(), reason="the pages are not here")
 def test_the_table_of_optimizers_is_printed_from_the_rules() -> None:
     assert overview.PATH.read_text() == overview.text(), "the rules have changed: make generated"
-    assert overview.JAX.read_text() == overview.page(overview.JAX.read_text()), "the rows have changed: make generated"
+    assert overview.ALIASES.printed() == overview.aliases(), "the rows have changed: make generated"
 
 
 @pytest.mark.parametrize("name", generated.SHIPPED)
@@ -296,6 +296,23 @@ def test_shipped_rules_that_record_norms_run_as_native_code(name: str) -> None:
     choice = optim.ParameterGroup(opt, opt, {}, "bfloat16")
     program = choice.program(choice.rule())
     assert program.is_native and program.results >= 3, program
+
+
+@pytest.mark.parametrize(
+    ("make", "has_sums", "draws", "unit"),
+    [
+        (lambda: optim.SGD(0.1), False, False, 1),
+        (lambda: optim.AdamLRD(0.1), False, True, 1),
+        (lambda: optim.LAMB(0.1), True, False, 4096),
+        (lambda: optim.Adam(0.1, nonfinite="skip"), True, False, 4096),
+        (lambda: optim.Adam(0.1, record_norms="update"), True, False, 0),
+    ],
+)
+def test_programs_tell_where_leaves_may_be_cut(make: Any, has_sums: bool, draws: bool, unit: int) -> None:
+    opt = make()
+    group = optim.ParameterGroup(opt, opt, {}, None)
+    program = group.program(group.rule())
+    assert (program.has_sums, program.draws, program.unit) == (has_sums, draws, unit)
 
 
 def test_a_custom_rule_is_interpreted() -> None:

@@ -10,8 +10,9 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim
+from oxigrad.optim.table.row import TABLE
 from oxigrad.rules.core.slots import Slot
-from oxigrad.stepping.parameters.decay_factors import decays
+from oxigrad.stepping.parameters.decay import decay_factors
 
 
 def declaring(slot: Any, **options: Any) -> Any:
@@ -177,35 +178,71 @@ def test_noise_of_a_rule_with_totals_is_that_of_the_kernel() -> None:
 
 
 def factors(rule: Any, **values: Any) -> dict[str, Any]:
-    read = optim.define(rule)
-    return decays(read._rule, {**read().hyperparameters, **values})
+    """The factors of the slots after which rows catch up, with the hyperparameters ``values``."""
+    opt, model = optim.define(rule)(**values, sparse="catch_up"), {"w": np.zeros((2, 1))}
+    for ids in ([0], [1]):
+        opt.update(model, {"w": ox.SparseRows(ids, np.ones((1, 1)), (2, 1))})
+    numbers = {name: schedule(0) if callable(schedule) else schedule for name, schedule in opt.hyperparameters.items()}
+    return {
+        name: numbers[factor] if isinstance(factor, str) else factor
+        for name, factor in decay_factors(
+            opt._rule, {n: v for n, v in opt.hyperparameters.items() if not callable(v)}
+        ).items()
+    }
 
 
-def test_a_declared_decay_is_taken() -> None:
+def test_declared_factors_agree_with_the_rule() -> None:
     def bounded(xp, p, g, u=Slot.zeros(decay="beta"), w=Slot.zeros(decay=0.5), *, beta=0.9, learning_rate=0.1):
-        u = xp.minimum(beta * u, xp.abs(g) + 1.0)
-        return p - learning_rate * u, u, xp.exp(w)
+        u = xp.maximum(beta * u, xp.abs(g))
+        return p - learning_rate * u, u, 0.5 * w + g
 
     assert factors(bounded) == {"u": 0.9, "w": 0.5}
     assert factors(bounded, beta=0.25) == {"u": 0.25, "w": 0.5}
+    assert factors(bounded, beta=ox.schedules.linear(0.5, 0.75, 3)) == {"u": 0.5, "w": 0.5}
+
+    def wrong(xp, p, g, u=Slot.zeros(decay="beta"), *, beta=0.9, learning_rate=0.1):
+        u = beta * beta * u + g
+        return p - learning_rate * u, u
+
+    with pytest.raises(
+        ox.RuleError, match="the rule wrong: rows .* does not multiply the slot u by beta; .* or 'dense'$"
+    ):
+        factors(wrong)
 
 
-def test_factors_are_read_off_the_rule_and_not_found_by_trial() -> None:
-    calls: list[int] = []
+@pytest.mark.parametrize("name", TABLE)
+def test_declared_factors_of_the_optimizers(name: str) -> None:
+    row = TABLE[name]
+    if not row.optimizer._rule.elementwise:
+        return
+    for values in ({}, *row.variants.values(), *row.native.values()):
+        rule, settings = row.optimizer._rule, dict(row.optimizer(**values).hyperparameters)
+        rule = rule.without([slot for slot, asks in rule.optional if not settings[asks]])
+        for slot, factor in decay_factors(rule, settings).items():
+            declared = next(each.decay for each in rule.slots if each.name == slot)
+            # L2 weight decay adds to slots, and so does shrinkage.
+            assert factor == declared or declared is None or any(settings.get(n) for n in ("weight_decay", "shrinkage"))
 
+
+def test_measured_factors() -> None:
     def rule(xp, p, g, m, v, top, kept, gone, *, step, beta=0.9, learning_rate=0.1):
-        calls.append(1)
         m = xp.where(step == 1, g, beta * m + (1 - beta) * g)
         v = v - (1 - beta) * (v - g * g)
         top = xp.maximum(top, v)
         kept = kept + xp.where(xp.remainder(step, 2.0) == 0.0, 1.0, 3.0) * g / (xp.sqrt(v) + 1e-8)
         return p - learning_rate * m, m, v, top, kept, 2.0 * g
 
-    made = optim.define(rule)
-    calls.clear()
-    found = decays(made._rule, dict(made().hyperparameters))
-    assert len(calls) <= 1
-    assert found == {"m": 0.9, "v": pytest.approx(0.9), "top": 1.0, "kept": 1.0, "gone": 0.0}
+    assert factors(rule) == {"m": 0.9, "v": pytest.approx(0.9), "top": 1.0, "kept": 1.0, "gone": 0.0}
+
+
+def test_a_measured_factor_does_not_follow_a_schedule() -> None:
+    def rule(xp, p, g, m, *, beta=0.9, learning_rate=0.1):
+        m = beta * m + g
+        return p - learning_rate * m, m
+
+    assert factors(rule, learning_rate=ox.schedules.linear(0.5, 0.25, 3)) == {"m": 0.9}
+    with pytest.raises(ox.RuleError, match="does not multiply the slot m by a factor; .* declares its decay"):
+        factors(rule, beta=ox.schedules.linear(0.5, 0.75, 3))
 
 
 @pytest.mark.parametrize(

@@ -484,7 +484,7 @@ def test_every_optimizer_catches_up_as_by_steps_without_gradient(name: str) -> N
     model, expected = {"t": table()}, {"t": table()}
     state = plain.init(expected)
     if name in CANNOT:
-        with pytest.raises(ox.RuleError, match=f"does not multiply the slot {CANNOT[name]} by a factor"):
+        with pytest.raises(ox.RuleError, match=f"does not multiply the slot {CANNOT[name]} by"):
             opt.update(model, {"t": SparseRows([0], np.ones((1, WIDTH)), (N, WIDTH))})
         return
     last = np.zeros(N, int)
@@ -529,7 +529,7 @@ def test_slots_that_do_not_decay_cannot_catch_up() -> None:
         (optim.SGD(0.1, 0.9, weight_decay=0.1, sparse="catch_up"), "m"),
         (optim.Sophia(0.1, every=10, sparse="catch_up"), "h"),
     ]:
-        with pytest.raises(ox.RuleError, match=f"the slot {slot} by a factor"):
+        with pytest.raises(ox.RuleError, match=f"the slot {slot} by"):
             opt.update({"t": np.ones((3, 2))}, g)
     # A maximum is unchanged by a zero gradient.
     AMSGrad(sparse="catch_up").update({"t": np.zeros((3, 2))}, g)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import oxigrad as ox
+from oxigrad.optim.table.row import TABLE
 
 SHAPES: tuple[tuple[int, ...], ...] = ((4, 3), (3,), ())
 MATRICES: tuple[tuple[int, ...], ...] = ((4, 3), (2, 5))
@@ -76,6 +77,17 @@ OURS = Library(
         "schedule-free": ("ScheduleFreeAdamW", {}),
     },
 )
+# Without steps of one gradient a parameter: L-BFGS evaluates the loss, and gradients of SparseAdam are rows.
+OTHER_STEPS = {"LBFGS", "SparseAdam"}
+
+
+def _needs_all_gradients(name: str) -> bool:
+    rule = TABLE[name].optimizer._rule
+    return bool(rule.totals) or "loss" in rule.supplied
+
+
+# Their rules sum over all parameters, or read the loss.
+TOGETHER = {name for name in TABLE.keys() - OTHER_STEPS if _needs_all_gradients(name)} & {*OURS.names}
 TORCH = Library(
     "torch", "torch.optim", options={"scaled gradients": ("AdamW", {"fused": True}), "float32 state": ("AdamW", {})}
 )

@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from torch_problems import OURS, backward, copies, equal, parameters, shapes_for, states  # noqa: E402
+from torch_problems import OTHER_STEPS, OURS, TOGETHER, backward, copies, equal, parameters, shapes_for, states  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
 
-REFUSED = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD LBFGS SparseAdam".split()}
+REFUSED = TOGETHER | OTHER_STEPS
 NAMES = sorted({*OURS.names} - REFUSED)
 LARGE = ((70, 64), (3,), (2, 0), (5000,), ())
 HALF, FULL = torch.bfloat16, torch.float32

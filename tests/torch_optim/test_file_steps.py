@@ -23,7 +23,9 @@ from oxigrad.torch.state.file import StateFile  # noqa: E402
 from oxigrad.torch.step.offload import file, pieces  # noqa: E402
 from torch_offload import check_failed, check_failed_backward, check_same, failing_at  # noqa: E402
 from torch_problems import (  # noqa: E402
+    OTHER_STEPS,
     OURS,
+    TOGETHER,
     AliveGradients,
     backward,
     copies,
@@ -40,8 +42,7 @@ from torch_problems import (  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "preadv"), reason="there is no preadv")
 # Their steps need all slots at once, or are other ones.
-TOGETHER = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD".split()}
-NAMES = sorted({*OURS.names} - {"LBFGS", "SparseAdam"})
+NAMES = sorted({*OURS.names} - OTHER_STEPS)
 # Parameters that take several pieces, a part of one, none; some with as many numbers as a state of 8 bits asks for.
 LARGE = ((70, 64), (3,), (2, 0), (5000,), (), (40, 128))
 HALF, FULL = torch.bfloat16, torch.float32

@@ -20,7 +20,9 @@ from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.torch.step.offload import devices  # noqa: E402
 from torch_offload import check_same  # noqa: E402
 from torch_problems import (  # noqa: E402
+    OTHER_STEPS,
     OURS,
+    TOGETHER,
     backward,
     equal,
     gradients,
@@ -36,9 +38,7 @@ from torch_problems import (  # noqa: E402
 pytestmark = pytest.mark.usefixtures("device")
 
 Make = Callable[..., Any]
-NAMES = sorted({*OURS.names} - {"LBFGS", "SparseAdam"})
-# Their rules need all gradients at once.
-TOGETHER = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD".split()}
+NAMES = sorted({*OURS.names} - OTHER_STEPS)
 HALF, FULL = torch.bfloat16, torch.float32
 # Parameters that take several pieces, a part of one, none; some with as many numbers as a state of 8 bits asks for.
 LARGE = ((70, 64), (3,), (2, 0), (5000,), ())
@@ -204,9 +204,12 @@ def test_gradients_of_the_device_are_given_back_in_the_backward(
 
 
 @pytest.mark.parametrize("places", [1, 2, 3])
-def test_host_memory_of_copies_is_that_of_the_ring(device: LateDevice, places: int) -> None:
+@pytest.mark.parametrize(("name", "options"), [("AdamW", {}), ("AdamLRD", {"dropout_rate": 0.5})], ids=str)
+def test_host_memory_of_copies_is_that_of_the_ring(
+    device: LateDevice, name: str, options: dict[str, Any], places: int
+) -> None:
     params = parameters(((4000,), (70, 64), *[(5,)] * 40))
-    opt = ours.AdamW(params, state_device=ours.HostMemory(piece=4096, places=places))
+    opt = getattr(ours, name)(params, state_device=ours.HostMemory(piece=4096, places=places), **options)
     train(opt, params)
     assert device.held <= places * 4096
 

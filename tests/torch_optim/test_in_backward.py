@@ -19,14 +19,26 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from oxigrad import AliasError, StateError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
-from torch_problems import OURS, AliveGradients, equal, gradients, layers, parameters, shapes_for, states, values  # noqa: E402
+from torch_problems import (  # noqa: E402
+    OTHER_STEPS,
+    OURS,
+    TOGETHER,
+    AliveGradients,
+    equal,
+    gradients,
+    layers,
+    parameters,
+    shapes_for,
+    states,
+    values,
+)
 from torch_requirements import device_mesh  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
 
 Make = Callable[..., Any]
 # Their rules sum over all parameters, or they have other steps.
-REFUSED = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD LBFGS SparseAdam".split()}
+REFUSED = TOGETHER | OTHER_STEPS
 NAMES = sorted({*OURS.names} - REFUSED)
 LARGE = ((64, 64), (3,))  # the first has as many numbers as a state of 8 bits asks for
 HALF, FULL = torch.bfloat16, torch.float32

@@ -14,7 +14,9 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from oxigrad.stepping.plan import announcements  # noqa: E402
 from torch_problems import (  # noqa: E402
+    OTHER_STEPS,
     OURS,
+    TOGETHER,
     AliveGradients,
     copies,
     equal,
@@ -26,7 +28,7 @@ from torch_problems import (  # noqa: E402
     values,
 )
 
-REFUSED = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD LBFGS SparseAdam".split()}
+REFUSED = TOGETHER | OTHER_STEPS
 NAMES = sorted({*OURS.names} - REFUSED)
 WHOLE = {name for name in NAMES if not OURS.type(name).entry.rule.elementwise}  # pyright: ignore[reportAttributeAccessIssue]
 LARGE = ((70, 64), (3,), (2, 0), (5000,))

@@ -56,7 +56,7 @@ def test_the_page_lists_all_properties() -> None:
 def test_the_page_lists_all_optimizers_and_arguments() -> None:
     """Arguments are compared for the release of torch that the page names."""
     releases, _ = torch_table.documented()
-    pages, ours = (text.splitlines() for text in (torch_table.printed("classes"), torch_table.classes()))
+    pages, ours = (text.splitlines() for text in (torch_table.CLASSES.printed(), torch_table.classes()))
     if torch_table.version("torch") != releases["torch"]:
         pages, ours = ([torch_table.cells(line)[0] for line in lines] for lines in (pages, ours))
     assert pages == ours, "python tools/torch_table.py"

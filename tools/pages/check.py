@@ -1,11 +1,12 @@
 """Checks the site that was built: ``PYTHONPATH=tools python -m pages.check`` follows every link, and opens pages in Chromium if there is one.
 
-A page that logs an error or is wider than the screen of a phone, a picture that is not seen, a search without the page that it should find: each is printed, and the exit
+Headings, texts of pictures, names of links and contrasts are checked by rules of WCAG. A page that logs an error or is wider than the screen of a phone, a picture that is not seen, a search without the page that it should find: each is printed, and the exit
 status is 1. ``--screenshots FOLDER`` saves how pages look on a desktop, on a phone and in the dark.
 """
 
 import argparse
 import html.parser
+import itertools
 import os
 import re
 import shutil
@@ -16,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-SITE = Path(__file__).parents[2] / "output" / "docs"
+HERE = Path(__file__).parent
+SITE = HERE.parents[1] / "output" / "docs"
 # Pages to open, words to search, and the page that must be among what is found.
 OPENED = [
     "index.html",
@@ -31,7 +33,7 @@ OPENED = [
 SEARCHED = {
     "AdamW": "reference/oxigrad.optim/AdamW.html",
     "value_and_grad": "reference/oxigrad/value_and_grad.html",
-    "clip": "howto/clip.html",
+    "clip gradient": "howto/clip.html",
 }
 SCREENS = {"desktop": (1400, 1600), "phone": (500, 1600)}
 
@@ -71,6 +73,95 @@ def broken() -> Iterator[str]:
                 and unquote(parts.fragment) not in pages[there].anchors | {"", "search-documents"}
             ):
                 yield f"{file.relative_to(SITE)}: {target} has no such place"
+
+
+# --- accessibility -----------------------------------------------------------------------------------------------------------
+
+
+class Outline(html.parser.HTMLParser):
+    """What readers of a page by ear need: its language, its headings, texts of pictures, and names of links and fields."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self.headings: list[int] = []
+        self._named: list[tuple[str, str, bool]] = []
+        self.has_language = False
+        self.feed(text)
+        if not self.has_language:
+            self.faults.append("no language")
+        if self.headings.count(1) != 1:
+            self.faults.append(f"{self.headings.count(1)} headings of the first level")
+        for before, after in itertools.pairwise(self.headings):
+            if after > before + 1:
+                self.faults.append(f"a heading of level {after} below one of level {before}")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes an element."""
+        given = dict(attrs)
+        label = given.get("aria-label") or given.get("title") or ""
+        if tag == "html":
+            self.has_language = bool(given.get("lang"))
+        elif re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        elif tag == "img":
+            if not (given.get("alt") or "").strip():
+                self.faults.append(f"a picture without a text: {given.get('src')}")
+            self._fill()
+        elif tag == "input" and given.get("type") not in ("hidden", "checkbox") and not (label or given.get("id")):
+            self.faults.append("a field without a name")
+        elif tag in ("a", "button") and (tag == "button" or "href" in given):
+            self._named.append((tag, given.get("href") or "", bool(label)))
+        elif tag == "svg" or "fa-" in (given.get("class") or ""):
+            self._fill()
+
+    def handle_data(self, data: str) -> None:
+        """Notes the text of a link."""
+        if data.strip():
+            self._fill()
+
+    def handle_endtag(self, tag: str) -> None:
+        """Ends a link, which has a text or a name by now."""
+        if self._named and tag == self._named[-1][0]:
+            kind, target, has_name = self._named.pop()
+            if not has_name:
+                self.faults.append(f"a {'link' if kind == 'a' else kind} without a name: {target}")
+
+    def _fill(self) -> None:
+        self._named = [(tag, target, True) for tag, target, _ in self._named]
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of a colour such as #9a3412, by WCAG 2."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of contrast of two colours, by WCAG 2: 4.5 is what text needs."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+# The background of each theme.
+GROUNDS = {"light": "#ffffff", "dark": "#14181e"}
+
+
+def faint(style: str) -> Iterator[str]:
+    """The colours of text in a style sheet that have too little contrast."""
+    for theme, rules in re.findall(r'html\[data-theme="(\w+)"\] {([^}]*)}', style):
+        for name, colour in re.findall(r"--([\w-]+): (#[0-9a-f]{6})", rules):
+            if (ratio := contrast(colour, GROUNDS[theme])) < 4.5:
+                yield f"oxigrad.css: {name} has a contrast of {ratio:.1f} in the {theme} theme"
+
+
+def inaccessible() -> Iterator[str]:
+    """The faults of all pages for readers that do not see them well."""
+    yield from faint((HERE / "static" / "oxigrad.css").read_text())
+    for file in SITE.rglob("*.html"):
+        if "_static" not in file.parts:
+            yield from (f"{file.relative_to(SITE)}: {fault}" for fault in Outline(file.read_text()).faults)
 
 
 # --- a browser ---------------------------------------------------------------------------------------------------------------
@@ -118,8 +209,13 @@ class Browser:
         )
         yield from (f"search of {words}: {error}" for error in errors)
         results = found.partition('id="search-results"')[2]
-        if f'href="{expected}' not in results:
+        pages = [re.sub(r"[?#].*", "", page) for page in re.findall(r'<li[^>]*><a href="([^"]+)"', results)]
+        if expected not in pages:
             yield f"search of {words}: {expected} is not found"
+        elif "excerpt" not in results or len(pages) != len({*pages}):
+            yield f"search of {words}: no excerpt, or a page twice"
+        elif words == "clip gradient" and pages[0] != expected:
+            yield f"search of {words}: {pages[0]} comes before {expected}"
 
 
 def told(found: str) -> Iterator[str]:
@@ -163,7 +259,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER")
     options = parser.parse_args()
-    wrong = [*broken()]
+    wrong = [*broken(), *inaccessible()]
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         print("make docs: SKIPPED the pages in a browser: no Chromium is installed", file=sys.stderr)
@@ -177,7 +273,8 @@ def main() -> int:
             if options.screenshots:
                 screenshots(browser, options.screenshots)
     print(
-        "\n".join(wrong) or f"every link leads somewhere{'' if program is None else ', pages open, and searches find'}"
+        "\n".join(wrong)
+        or f"every link leads somewhere, all pages are accessible{'' if program is None else ', pages open, and searches find'}"
     )
     return bool(wrong)
 

@@ -5,6 +5,7 @@ from typing import Any
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import oxigrad
+from oxigrad.optim.settings.documentation import SECTIONS
 
 project = "oxigrad"
 author = "the oxigrad authors"
@@ -23,6 +24,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_numpy_docstring = False
+napoleon_custom_sections = [(name.capitalize(), "params_style") for name in SECTIONS]
 toc_object_entries = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -43,11 +45,11 @@ html_title = "oxigrad"
 html_static_path = ["static"]
 templates_path = ["templates"]
 html_css_files = ["oxigrad.css"]
-html_js_files = ["filter.js", "versions.js"]
+html_js_files = ["filter.js", "versions.js", "names.js", "search.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-html_show_search_summary = False  # it fetches pages, which browsers refuse where the site is opened from a file
+html_show_search_summary = False  # it fetches pages, which browsers refuse for files: static/search.js shows excerpts
 html_theme_options = {
     "logo": {"text": "oxigrad"},
     "header_links_before_dropdown": 7,
@@ -63,8 +65,8 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "monokai",
 }
-# A page of one name has no list of contents, which would take most of the time of the build.
-html_sidebars = {"reference/*/*": [], "gallery/*": [], "examples/*": [], "index": []}
+# A list of contents in each of these pages would take most of the time of the build: static/names.js fills theirs.
+html_sidebars = {"reference/*/*": ["names.html"], "gallery/*": ["names.html"], "examples/*": [], "index": []}
 
 
 def visit_math(translator: Any, node: Any) -> None:

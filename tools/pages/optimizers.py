@@ -10,7 +10,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from oxigrad import rules
+from oxigrad.optim.settings import documentation
 from oxigrad.optim.table.row import TABLE, Row
+from pages import formulas
 from pages.tables import DOCS, rows
 
 ROOT = Path(__file__).parents[2]
@@ -59,41 +61,101 @@ def slots(row: Row) -> str:
 
 def page(name: str, row: Row, picture: str | None) -> str:
     """The page of an optimizer."""
-    bytes_of, computed = measured(name)
-    about, _, rest = inspect.cleandoc(row.optimizer.__doc__ or "").partition("\n\n")
+    about, _, rest = inspect.cleandoc(row.optimizer._rule.call.__doc__ or "").partition("\n\n")
     lines = ["---", "orphan: true", "---", f"# {name}", "", plain(about), ""]
-    if rest:
-        lines += [plain(rest), ""]
     lines += ["**When to take it.** " + CHOICE.get(name, "Nothing is said of it yet."), ""]
+    lines += formula(name, row) + ([plain(rest), ""] if rest else [])
+    lines += example(row)
     if picture:
         rates = " and ".join(f"{rate:g}" for rate in row.valleys or ())
-        said = f"{gallery.STEPS} steps on Rosenbrock's function and on Beale's, with the learning rates {rates}, which a search"
-        said += f" over 1, 2, 3 and 5 times the powers of ten has found for each ({source('examples/gallery.py')}). The cross is the minimum, the dot the end of the path; darker is lower."
+        said = f"{gallery.STEPS} steps on the functions of Rosenbrock and Beale, with learning rates {rates}. A search over 1, 2, 3 and 5 times"
+        said += f" the powers of ten chose them ({source('examples/gallery.py')}). The cross is the minimum, the dot the end of the path."
         lines += [f"![The path of {name} down Rosenbrock's function, and Beale's]({picture})", "", said, ""]
-    lines += ["| | |", "|---|---|", f"| slots | {slots(row)} |"]
-    lines += [
-        f"| memory of the slots | {bytes_of:g} bytes an element of float32; {bytes_of / 4:.3g} times the parameters |"
-    ]
-    lines += [f"| a step is | {computed} |"]
-    lines += [f"| {library} | {said} |" for library, said in names(name, row)]
+    lines += arguments_of(row) + METHODS + cost(name, row) + elsewhere(name, row)
     reference = f"/reference/oxigrad.optim/{name}"
-    lines += [
-        "",
-        f"Arguments: {{doc}}`oxigrad.optim.{name} <{reference}>`. All optimizers: {{doc}}`/gallery/index`.",
-        "",
-    ]
+    lines += [f"Reference: {{doc}}`oxigrad.optim.{name} <{reference}>`. All optimizers: {{doc}}`/gallery/index`.", ""]
     if (text := code_of(row.optimizer._rule.name)) is not None:
-        lines += [
-            "## The rule",
-            "",
-            "The update of one parameter `p` with the gradient `g`, as it runs:",
-            "",
-            "```py",
-            text,
-            "```",
-            "",
-        ]
+        about = "The update of one parameter `p` with the gradient `g`, as it runs:"
+        lines += ["## Source", "", about, "", "```py", text, "```", ""]
     return "\n".join(lines)
+
+
+def formula(name: str, row: Row) -> list[str]:
+    """The section of the formula: the rule with its default flags."""
+    lines = formulas.MATRICES.get(name) or formulas.lines(row.optimizer._rule)
+    if not lines:
+        return []
+    shown = [part for line in lines for part in ("$$", line, "$$", "")]
+    shown_letters = " ".join(lines)
+    letters = [each for each in row.optimizer._declared if formulas.LETTERS.get(each, "?") in shown_letters]
+    words = ", ".join(f"${formulas.LETTERS[each]}$ is `{each}`" for each in letters)
+    said = r"$\theta$ is the parameter, $g$ its gradient and $t$ the step, from 1 on"
+    return ["## Formula", "", *shown, f"{said}{'; ' if words else ''}{words}. Flags have their defaults.", ""]
+
+
+def example(row: Row) -> list[str]:
+    """The section of the example, which is that of the docstring."""
+    _, _, text = (row.optimizer.__doc__ or "").partition("Example:\n")
+    return ["## Example", "", "```python", inspect.cleandoc(text), "", "```", ""]
+
+
+def arguments_of(row: Row) -> list[str]:
+    """The sections of arguments: a table for each."""
+    parameters = inspect.signature(row.optimizer).parameters
+    options = {each.name: each.default for each in parameters.values() if each.kind is each.KEYWORD_ONLY}
+    rows = [*documentation.hyperparameters(row.optimizer._rule), *documentation.options(options)]
+    lines = ["## Arguments", ""]
+    for section in documentation.SECTIONS:
+        if chosen := [each for each in rows if each.section == section]:
+            lines += [f"### {section.capitalize()}", "", "| argument | default | range | |", "|---|---|---|---|"]
+            for each in chosen:
+                notes = [
+                    each.sentence,
+                    f"Unit: {each.unit}." * bool(each.unit),
+                    f"Cost: {each.cost}." * bool(each.cost),
+                ]
+                said = plain(" ".join(filter(None, notes)))
+                lines.append(f"| `{each.name}` | `{each.default!r}` | {each.range} | {said} |")
+            lines.append("")
+    return lines
+
+
+def method(name: str) -> str:
+    """A link to a method of all optimizers."""
+    return f"{{py:meth}}`{name} <oxigrad.optim.Optimizer.{name}>`"
+
+
+METHODS = [
+    "## Methods",
+    "",
+    f"Steps: {method('update')}, {method('minimize')}, {method('compute_gradients')}, {method('apply')}, {method('flush')}.",
+    f"State: {method('build')}, {method('rebuild')}, {method('state_dict')}, {method('load_state_dict')}, {method('save')}, {method('load')}.",
+    f"Averages: {method('averaged_parameters')}, {method('swap_in')}.",
+    "",
+]
+
+
+def cost(name: str, row: Row) -> list[str]:
+    """The section of memory and cost."""
+    bytes_of, computed = measured(name)
+    size = f"{bytes_of:g} bytes an element of float32, {bytes_of / 4:.3g} times the parameters"
+    lines = ["## Memory and cost", "", "| | |", "|---|---|", f"| slots | {slots(row)} |"]
+    return [*lines, f"| memory of the slots | {size} |", f"| a step is | {computed} |", ""]
+
+
+def elsewhere(name: str, row: Row) -> list[str]:
+    """The section of the same optimizer in other libraries."""
+    rate = row.optimizer._rule.defaults.get("learning_rate", 0.1)
+    lines = ["## In PyTorch, optax and Keras", "", "```py", "# PyTorch: a torch.optim.Optimizer"]
+    lines += [f"opt = oxigrad.torch.{name}(module.parameters(), lr={rate!r})"]
+    if row.optax:
+        first = next(iter(row.optax))
+        lines += ["# optax: a gradient transformation", f"tx = oxigrad.optax.{first}({rate!r})"]
+    lines += [
+        f'# the defaults and the formula of {LIBRARIES[library]}\nopt = oxigrad.optim.{name}(compat="{library}")'
+        for library in row.presets
+    ]
+    return [*lines, "```", "", "| | |", "|---|---|", *(f"| {where} | {said} |" for where, said in names(name, row)), ""]
 
 
 def source(path: str) -> str:

@@ -26,6 +26,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 NEEDED_BY = {
     "oxigrad.torch": {"torch"},
     "oxigrad.interop.torch": {"torch"},
+    "oxigrad.keras": {"keras"},
     "oxigrad.optax": {"jax", "optax"},
     "oxigrad.interop.jax": {"jax"},
     "oxigrad.interop.autograd": {"autograd"},

@@ -18,6 +18,7 @@ import numpy as np
 
 import oxigrad
 from oxigrad.autodiff.inspection.support import Support
+from oxigrad.optim.settings.documentation import SECTIONS
 from oxigrad.optim.table.row import TABLE
 from pages import examples
 from pages.examples import Example, rubric
@@ -37,11 +38,13 @@ MODULES = {
     "oxigrad.xp.ndimage": "Filters and interpolation, by SciPy's names",
     "oxigrad.xp.spatial.distance": "Distances, by SciPy's names",
     "oxigrad.xp.integrate": "Integrals and differential equations, by SciPy's names",
+    "oxigrad.xp.interpolate": "Interpolation, by SciPy's names",
     "oxigrad.tree": "Models as trees, and key paths",
     "oxigrad.optim": "Optimizers, chains and their options",
     "oxigrad.schedules": "Schedules of hyperparameters",
     "oxigrad.torch": "Optimizers for PyTorch",
     "oxigrad.optax": "Transformations for optax",
+    "oxigrad.keras": "Optimizers for Keras",
     "oxigrad.interop.torch": "Functions between oxigrad and PyTorch",
     "oxigrad.interop.jax": "Functions between oxigrad and JAX",
     "oxigrad.interop.autograd": "Functions of HIPS autograd in oxigrad",
@@ -51,7 +54,14 @@ MODULES = {
     "oxigrad.testing": "Checks of derivatives and rules",
 }
 # Of these, those that import a library which is not installed with the documentation.
-READ = {"oxigrad.torch", "oxigrad.optax", "oxigrad.interop.torch", "oxigrad.interop.jax", "oxigrad.interop.autograd"}
+READ = {
+    "oxigrad.torch",
+    "oxigrad.optax",
+    "oxigrad.keras",
+    "oxigrad.interop.torch",
+    "oxigrad.interop.jax",
+    "oxigrad.interop.autograd",
+}
 
 
 def resolved(module: str) -> Any:
@@ -146,9 +156,9 @@ def imported(module: str) -> Iterator[Entry]:
         if module == "oxigrad.xp" and is_of_numpy(name, value):
             yield of_numpy(module, name, value)
         elif inspect.isclass(value):
-            yield Entry(
-                module, name, "class", about, directive("autoclass", full, "", ":members:", ":show-inheritance:")
-            )
+            options = [":members:", ":show-inheritance:"]
+            options += [":inherited-members:"] * (full == "oxigrad.optim.Optimizer")  # which pages of optimizers link
+            yield Entry(module, name, "class", about, directive("autoclass", full, "", *options))
         elif inspect.isroutine(value) or callable(value):
             yield Entry(module, name, "function", about, directive("autofunction", full, ""))
         elif module == "oxigrad.xp.stats":
@@ -246,9 +256,10 @@ def defined(module: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
 
 def sections(doc: str) -> str:
     """A docstring with sections such as ``Args:`` as reStructuredText."""
-    from sphinx.ext.napoleon import GoogleDocstring  # tests read names without Sphinx
+    from sphinx.ext.napoleon import Config, GoogleDocstring  # tests read names without Sphinx
 
-    return str(GoogleDocstring(doc))
+    custom: list[str | tuple[str, str]] = [(name.capitalize(), "params_style") for name in SECTIONS]
+    return str(GoogleDocstring(doc, Config(napoleon_custom_sections=custom)))
 
 
 def entry(module: str, node: ast.FunctionDef | ast.ClassDef) -> Entry:

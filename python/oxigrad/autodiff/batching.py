@@ -42,47 +42,7 @@ from oxigrad.ops.protocols import array_methods, foreign_calls, numpy_protocols,
 
 
 def _refuse(what: str) -> UnbatchedError:
-    name = _function_called()
-    return UnbatchedError(f"vmap: {name}{what}: the value differs between the examples of a batch")
-
-
-def _function_called() -> str:
-    """The function of oxigrad that the program called, for an error about a batched value.
-
-    Empty if the program itself reads the value.
-    """
-    frame, name = inspect.currentframe(), ""
-    while frame is not None:
-        module, called = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
-        if module.startswith(_OPS) and (called == "called" or (called == "array_function" and not name)):
-            # The function that a decorator wraps, or NumPy's, whose form may have no name.
-            called = getattr(frame.f_locals.get("function"), "__name__", called)
-        if module.startswith(_OPS) and not called.startswith(("_", "<")) and called not in _INNER:
-            name = f"{called} has no batching rule: "
-        elif name and not module.startswith("oxigrad"):
-            break
-        frame = frame.f_back
-    return name
-
-
-_OPS = ("oxigrad.ops.", "oxigrad.scipy.")
-# Functions of ops that other functions are called by, or through.
-_INNER = {
-    "array",
-    "array_function",
-    "array_ufunc",
-    "called",
-    "computed",
-    "fetched",
-    "example",
-    "function",
-    "one_by_one",
-    "record",
-    "to_host",
-    "undifferentiated",
-    "values",
-    "host",
-}
+    return UnbatchedError(f"vmap: {what}: the value differs between the examples of a batch")
 
 
 class Batched(Examples):

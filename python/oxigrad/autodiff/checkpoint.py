@@ -17,6 +17,9 @@ from oxigrad.ops.core import primitives
 def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """Gradient checkpointing: ``f`` is called again in the backward pass, instead of keeping intermediate values.
 
+    Args:
+        f: function that is called again in the backward pass; it must be deterministic.
+
     The tape keeps only the arguments. A chain of n such functions keeps n arguments and, one function at a time, the
     values inside. Forward mode saves no memory. Arguments and results may be trees of arrays of any shape and dtype;
     derivatives have the shapes and dtypes of the arguments. ``f`` must return the same result each time.

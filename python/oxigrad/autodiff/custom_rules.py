@@ -2,21 +2,33 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from oxigrad import tree, xp
-from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, plain
+from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, call_leaves, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero, called_for_each, is_on, level_of, name_of
+from oxigrad.autodiff.function_calls import (
+    FunctionCall,
+    Leaves,
+    Zero,
+    called_for_each,
+    is_on,
+    is_traced,
+    level_of,
+    name_of,
+)
 from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
 from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
 from oxigrad.ops.backends import is_array, is_smooth
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.host_calls import of_dtype
 
-# Maps the cotangent of the result, the result, the arguments and the residuals to the cotangents of the arguments.
-Pullback = Callable[[Any, Any, tuple[Any, ...], Any], Any]
+# ``pull(g, y, args, named, at, residuals)``: the cotangents of the arguments, of which those at the positions ``at`` hold variables, from the
+# cotangent of the value, and the value. `NotImplemented` where the tangent is to be transposed.
+Pullback = Callable[[Any, Any, tuple[Any, ...], dict[str, Any], Sequence[int], Any], Any]
+# ``push(tangents, args, named, at)``: trees whose sum is the tangent of the value, from the tangents of all arguments.
+Pushforward = Callable[[tuple[Any, ...], tuple[Any, ...], dict[str, Any], Sequence[int]], list[Any]]
 
 
 class CustomVJP(Protocol):
@@ -29,17 +41,21 @@ class CustomVJP(Protocol):
         """Defines the rule: ``fwd(*args)`` returns the value and residuals, ``bwd(residuals, g)`` the cotangents."""
 
 
-class _Rule(NamedTuple):
-    """The rule of a function: its forward pass, if the rule reads residuals, and its pullback."""
+class Rule(NamedTuple):
+    """The rule of a function: its forward pass (if it reads residuals), its pullback and its pushforward."""
 
     fwd: Callable[..., tuple[Any, Any]] | None
     pull: Pullback | None
+    push: Pushforward | None = None
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
         """The value of the function and the residuals, or None without residuals."""
+        return self.pair((self.fwd or f)(*args, **named))
+
+    def pair(self, result: Any) -> tuple[Any, Any]:
+        """The value and the residuals in the result of a call."""
         if self.fwd is None:
-            return f(*args, **named), None
-        result = self.fwd(*args, **named)
+            return result, None
         if not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(f"fwd: found a result of type {type(result).__name__}, expected a pair (value, residuals)")
         return result
@@ -47,6 +63,11 @@ class _Rule(NamedTuple):
 
 def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) -> CustomVJP:
     """The function ``f`` with a user-defined vector-Jacobian product.
+
+    Args:
+        f: function whose derivative you define; it may be any code.
+        rule: function ``(g, y, *args)`` that returns the cotangents of the arguments; None where ``defvjp`` sets
+            it.
 
     The rule has one of two forms. As in JAX, ``f.defvjp(fwd, bwd)`` sets it afterwards. ``fwd(*args)`` returns a pair
     of the value and residuals (any object); ``bwd(residuals, g)`` returns the cotangents of the arguments, where ``g``
@@ -85,7 +106,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     """
     # These are closure variables, not attributes: recordings watch the variables that a function reads.
     forward: Callable[..., tuple[Any, Any]] | None = None
-    pull: Pullback | None = None if rule is None else lambda g, y, args, _: rule(g, y, *args)
+    pull: Pullback | None = None if rule is None else lambda g, y, args, *_: rule(g, y, *args)
 
     def defvjp(fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
         """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
@@ -93,51 +114,147 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
         for function, name in ((fwd, "fwd"), (bwd, "bwd")):
             if not callable(function):
                 raise TypeError(f"defvjp: found {function!r} as {name}, expected a function")
-        forward, pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
+        forward, pull = fwd, lambda *call: bwd(call[-1], call[0])
+
+    def whole(args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...]) -> Any:
+        return call_by_rule(f, Rule(forward, pull), args, named, outcome)
+
+    def expand(*call: Any) -> RuledCall:
+        return RuledCall.of_leaves(f, Rule(forward, pull), *call)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        return _call(f, _Rule(forward, pull), args, named)
+        return call_leaves(f, forward, pull, False, whole, expand, args, named)
 
     vars(wrapped)["defvjp"] = defvjp
     return cast(CustomVJP, wrapped)
 
 
-def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    pull_back = rule.pull
+def call_by_rule(
+    f: Callable[..., Any], rule: Rule, args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...] = ()
+) -> Any:
+    """A call of ``f`` with a rule, on trees of any leaves; ``outcome`` holds the result of its forward pass where it was called."""
     if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
-        return call_on_values(f, lambda *args, **named: _call(f, rule, args, named), args, named)
-    name = name_of(f)
-    if pull_back is None:
+        return call_on_values(f, lambda *args, **named: call_by_rule(f, rule, args, named), args, named)
+    if rule.pull is None and rule.push is None:
+        name = name_of(f)
         raise DerivativeError(
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
-    # The tape keeps alive all that the functions below refer to, so they must not refer to the variables.
-    saved_residuals: list[Any] = []  # empty if the function was called for each example of batched values
-    count = len(args)
+    call = RuledCall(f, rule, args, named, outcome)
+    return call.record(call.outputs, call.pull, call.push if rule.push else None)
 
-    def forward(*args: Any) -> Any:
-        value, residuals = rule.call(f, args, named)
-        saved_residuals[:] = [residuals]
-        return value
 
-    call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False, name=name)
+class RuledCall(FunctionCall):
+    """A call of a function with a rule. The tape keeps it alive: it refers to no variable."""
 
-    @for_each_example
-    def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
-        arguments, _ = call.arguments(values)
-        assert call.structure is not None, "the function has been called"  # noqa: S101
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        rule: Rule,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        outcome: tuple[Any, ...] = (),
+        is_variable: Callable[[Any], bool] = is_traced,
+    ) -> None:
+        zeros: list[Any] = []  # zero tangents of the results, None for those without a tangent
+
+        def again(*args: Any) -> Any:
+            result = call_by_rule(f, rule, args, named)
+            zeros[:] = _zeros(tree.leaves(result))
+            return result
+
+        super().__init__(f, args, {}, again, takes_batches=False, name=name_of(f), is_variable=is_variable)
+        self._rule, self._named, self._outcome = rule, named, [*outcome]
+        self._at = tuple(at for at, arg in enumerate(args) if any(map(is_variable, tree.leaves(arg))))
+        self._residuals: list[Any] = []  # none where the function was called for each example of batched values
+        self._zeros = zeros
+
+    @classmethod
+    def of_leaves(
+        cls,
+        f: Callable[..., Any],
+        rule: Rule,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        hole: Any,
+        y: Any,
+        residuals: Any,
+    ) -> "RuledCall":
+        """A call of leaves that the core has recorded, with ``hole`` in the place of each variable."""
+        call = cls(f, rule, args, named, (), lambda leaf: leaf is hole)
+        call._zeros = _zeros(call.leaves(y))
+        call._residuals = [residuals]
+        return call
+
+    def function(self, *values: Any) -> tuple[Any, ...]:
+        """The results for values of the variables, as an entry of a tape has them."""
+        return self.results(self.outputs, *values)
+
+    def outputs(self, values: Leaves) -> tuple[Any, ...]:
+        """The leaves of the function's result for these values."""
+        args, _ = self.arguments(values)
+        rule = self._rule
+        value, residuals = rule.pair(self._outcome.pop()) if self._outcome else rule.call(self._f, args, self._named)
+        self._residuals[:] = [residuals]
+        leaves = self.leaves(value)
+        self._zeros[:] = _zeros(leaves)
+        return leaves
+
+    def pull(self, g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
+        """The cotangents of the variables."""
+        level = _level_of_constants((*g.values(), *y, *values))
+        if level is not None:
+            return called_for_each(self.pull, (dict(g), tuple(y), tuple(values)), {}, level)
+        g = primitives.TupleCotangent(g)
+        if self._rule.pull is None:
+            return self._transposed(g, values)
+        arguments, _ = self.arguments(values)
+        assert self.structure is not None, "the function has been called"  # noqa: S101
         filled = [g.get(at, zero_or_same(leaf)) for at, leaf in enumerate(y)]
-        result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
+        result, cotangent = tree.unflatten(self.structure, y), tree.unflatten(self.structure, filled)
         # If the arguments are variables of an enclosing tape, the residuals must be variables too.
-        are_saved = bool(saved_residuals) and not any(isinstance(value, Variable) for value in values)
-        is_read = rule.fwd is not None
-        residuals = saved_residuals[0] if are_saved else rule.call(f, arguments, named)[1] if is_read else None
-        pulled = pull_back(cotangent, result, arguments, residuals)
-        pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
-        return call.chosen((_completed(pulled, arguments), {}))
+        are_saved = bool(self._residuals) and not any(isinstance(value, Variable) for value in values)
+        is_read = self._rule.fwd is not None
+        residuals = None
+        if is_read:
+            residuals = self._residuals[0] if are_saved else self._rule.call(self._f, arguments, self._named)[1]
+        pulled = self._rule.pull(cotangent, result, arguments, self._named, self._at, residuals)
+        return self._transposed(g, values) if pulled is NotImplemented else self.fitted(pulled, values)
 
-    return call.record(call.outputs, pull, None)
+    def fitted(self, pulled: Any, values: Leaves) -> list[Any]:
+        """The cotangents of the variables that the rule has returned for its arguments, unbroadcast."""
+        arguments, _ = self.arguments(values)
+        pulled = pulled if isinstance(pulled, tuple) or len(arguments) != 1 else (pulled,)
+        return self.chosen((_completed(pulled, arguments), {}))
+
+    def push(self, values: Leaves, tangents: Leaves) -> dict[int, Any]:
+        """The tangents of the results."""
+        level = _level_of_constants((*values, *tangents))
+        if level is not None:
+            return called_for_each(self.push, (tuple(values), tuple(tangents)), {}, level)
+        arguments, _ = self.arguments(values)
+        filled = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
+        directions, _ = self.tangents(filled)
+        total: dict[int, Any] = {}
+        assert self._rule.push is not None, "the rule is one of tangents"  # noqa: S101
+        for part in self._rule.push(directions, arguments, self._named, self._at):
+            for at, (leaf, like) in enumerate(zip(tree.leaves(part), self._zeros, strict=True)):
+                if like is not None:
+                    term = _of_shape(self.name, leaf, like)
+                    total[at] = total[at] + term if at in total else term
+        return total
+
+    def _transposed(self, g: primitives.TupleCotangent, values: Leaves) -> list[Any]:
+        with Tape() as tape:
+            directions = [tape.watch(zero_tangent(value, None)) for value in values]
+            pushed = self.push(values, directions)
+        seeds = [(pushed[at], g[at]) for at in pushed if g[at] is not None and is_on(tape, pushed[at])]
+        return tape.pull(seeds, directions, zeros=False)
+
+
+def _zeros(leaves: Leaves) -> list[Any]:
+    return [zero_tangent(leaf, None) if is_smooth(leaf) else None for leaf in leaves]
 
 
 def call_on_values(
@@ -146,18 +263,6 @@ def call_on_values(
     """A call of ``f`` on values that are no variables; of batched ones ``again`` for each example."""
     level = level_of(tree.leaves((args, named)))
     return f(*args, **named) if level is None else called_for_each(again, args, named, level)
-
-
-def for_each_example(pull: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Decorates the pullback of a call of one example: of batched values it is called for each of them."""
-
-    def pulled(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
-        level = _level_of_constants((*g.values(), *y, *values))
-        if level is not None:
-            return called_for_each(pulled, (dict(g), tuple(y), tuple(values)), {}, level)
-        return pull(primitives.TupleCotangent(g), y, values)
-
-    return pulled
 
 
 def _level_of_constants(values: Leaves) -> int | None:
@@ -175,10 +280,10 @@ def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
         raise DerivativeError(
             f"the rule: found {count} cotangents, expected a tuple of {len(arguments)}, one for each argument"
         )
-    return tuple(map(completed_tree, range(len(pulled)), pulled, arguments))
+    return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 
 
-def completed_tree(position: int, pulled: Tree, argument: Tree) -> Tree:
+def _completed_tree(position: int, pulled: Tree, argument: Tree) -> Tree:
     """The cotangent of an argument, in its structure, unbroadcast, with `Zero` for each leaf without one."""
     leaves, structure = tree.flatten(argument)
     if pulled is None:
@@ -203,6 +308,9 @@ def _unbroadcast(position: int, argument: Array, pulled: Array) -> Array:
 def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that defines the vector-Jacobian product of a function by one rule for each positional argument.
 
+    Args:
+        *rules: one function for each positional argument, or None for a derivative of zero.
+
     The parameters of a rule name the values that it reads: ``g``, the cotangent of the value; ``y``, the value; and the
     arguments of the function by their names. It returns the cotangent of its argument, of the shape and dtype of the
     argument, before or after broadcasting. None instead of a rule means that the derivative is zero. The function
@@ -220,15 +328,10 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     """
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
-        names = list(inspect.signature(f).parameters)
-        reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
-        _check_reads(f, reads, {"g", "y", *names})
+        called = _by_position(f, rules, ("g", "y"))
 
-        def rule(g: Tree, y: Tree, *args: Tree) -> tuple[Tree, ...]:
-            values = {"g": g, "y": y, **dict(zip(names, args, strict=False))}
-            stated = zip(rules, reads, strict=True)
-            pulled = [rule and rule(**{name: values[name] for name in read}) for rule, read in stated]
-            return tuple(pulled[: len(args)])
+        def rule(*values: Tree) -> tuple[Tree, ...]:
+            return tuple([call and call(values) for call in called[: len(values) - 2]])
 
         return custom_vjp(f, rule)
 
@@ -237,6 +340,9 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
 
 def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that defines the Jacobian-vector product of a function by one rule for each positional argument.
+
+    Args:
+        *rules: one function for each positional argument, or None for a derivative of zero.
 
     The parameters of a rule name the values that it reads: ``t``, the tangent of its argument; ``y``, the value; and
     the arguments of the function by their names. It returns the term of the value's tangent that comes from its
@@ -260,17 +366,30 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     """
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
-        names = list(inspect.signature(f).parameters)
-        reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
-        _check_reads(f, reads, {"t", "y", *names})
+        called = _by_position(f, rules, ("t", "y"))
+        reads_value = any(rule and "y" in inspect.signature(rule).parameters for rule in rules)
 
-        def tangent(t: tuple[Tree, ...], args: tuple[Tree, ...]) -> list[Tree]:
-            """The tangent of the value, a tree for each rule that is read."""
-            values = dict(zip(names, args, strict=False))
-            if any("y" in read for read in reads):
-                values["y"] = wrapped(*args)
-            stated = zip(rules, reads, t, strict=False)
-            return [rule(**{name: {**values, "t": of}[name] for name in read}) for rule, read, of in stated if rule]
+        def push(t: tuple[Tree, ...], args: tuple[Tree, ...], named: dict[str, Any], _: Sequence[int]) -> list[Tree]:
+            y = wrapped(*args, **named) if reads_value else None
+            return [call((of, y, *args)) for call, of in zip(called, t, strict=False) if call]
+
+        def pull(
+            g: Tree, y: Tree, args: tuple[Tree, ...], named: dict[str, Any], at: Sequence[int], _: Any
+        ) -> tuple[Tree, ...]:
+            # The transpose of a linear function of one number multiplies by its value at 1.
+            if not all(isinstance(value, float) for value in (g, y, *[args[k] for k in at])):
+                return NotImplemented
+            chosen = [called[k] if k in at else None for k in range(len(args))]
+            slopes = [call and call((1.0, y, *args)) for call in chosen]
+            if not all(slope is None or isinstance(slope, float) for slope in slopes):
+                return NotImplemented
+            return tuple([slope and g * slope for slope in slopes])
+
+        def whole(args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...]) -> Any:
+            return call_by_rule(f, Rule(None, pull, push), args, named, outcome)
+
+        def expand(*call: Any) -> RuledCall:
+            return RuledCall.of_leaves(f, Rule(None, pull, push), *call)
 
         @functools.wraps(f)
         def wrapped(*args: Any, **named: Any) -> Any:
@@ -278,69 +397,33 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
                 raise TypeError(
                     f"{f.__name__}: found {len(args)} arguments, expected at most {len(rules)}, one for each rule"
                 )
-            return _pushed(f, functools.partial(f, **named) if named else f, tangent, args)
+            return call_leaves(f, None, pull, True, whole, expand, args, named)
 
         return wrapped
 
     return decorate
 
 
-def _check_reads(f: Callable[..., Any], reads: list[list[str]], readable: set[str]) -> None:
-    """Raises `TypeError` if a rule reads an unknown value."""
-    if unknown := {name for read in reads for name in read} - readable:
-        special = "g, y" if "g" in readable else "t, y"
+def _by_position(
+    f: Callable[..., Any], rules: Sequence[Callable[..., Any] | None], special: tuple[str, str]
+) -> list[Callable[[tuple[Any, ...]], Any] | None]:
+    """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
+
+    Raises `TypeError` if a rule reads an unknown value.
+    """
+    names = [*special, *inspect.signature(f).parameters]
+    reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
+    if unknown := {name for read in reads for name in read} - {*names}:
         raise TypeError(
-            f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected {special} or arguments by name"
+            f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected {', '.join(special)} or "
+            "arguments by name"
         )
 
+    def of(rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
+        at = [(name, names.index(name)) for name in read]
+        return lambda values: rule(**{name: values[k] for name, k in at})
 
-def _pushed(
-    f: Callable[..., Any], called: Callable[..., Any], tangent: Callable[..., Any], args: tuple[Any, ...]
-) -> Any:
-    """A call of ``called`` whose tangent is the sum of the trees ``tangent(tangents, args)``."""
-    if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
-        return call_on_values(called, lambda *args: _pushed(f, called, tangent, args), args, {})
-    shapes: list[Any] = []
-
-    def noted(leaves: Leaves) -> None:
-        shapes[:] = [zero_tangent(leaf, None) if is_smooth(leaf) else None for leaf in leaves]
-
-    def example(*args: Any) -> Any:
-        result = _pushed(f, called, tangent, args)
-        noted(tree.leaves(result))
-        return result
-
-    call = FunctionCall(called, args, {}, example, takes_batches=False, name=name_of(f))
-
-    def outputs(values: Leaves) -> tuple[Any, ...]:
-        results = call.outputs(values)
-        noted(results)
-        return results
-
-    def push(values: Leaves, tangents: Leaves) -> dict[int, Any]:
-        level = _level_of_constants((*values, *tangents))
-        if level is not None:
-            return called_for_each(push, (tuple(values), tuple(tangents)), {}, level)
-        arguments, _ = call.arguments(values)
-        filled = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
-        directions, _ = call.tangents(filled)
-        total: dict[int, Any] = {}
-        for part in tangent(directions, arguments):
-            for at, (leaf, like) in enumerate(zip(tree.leaves(part), shapes, strict=True)):
-                if like is not None:
-                    term = _of_shape(call.name, leaf, like)
-                    total[at] = total[at] + term if at in total else term
-        return total
-
-    @for_each_example
-    def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
-        with Tape() as tape:
-            directions = [tape.watch(zero_tangent(value, None)) for value in values]
-            pushed = push(values, directions)
-        seeds = [(pushed[at], g[at]) for at in pushed if g[at] is not None and is_on(tape, pushed[at])]
-        return tape.pull(seeds, directions, zeros=False)
-
-    return call.record(outputs, pull, push)
+    return [rule and of(rule, read) for rule, read in zip(rules, reads, strict=True)]
 
 
 def _of_shape(name: str, t: Any, like: Any) -> Any:

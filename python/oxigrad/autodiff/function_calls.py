@@ -4,6 +4,7 @@ A call is two kinds of entry: ``call``, whose value is the tuple of the result's
 cotangents of all arguments at once, and an ``item`` for each leaf.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,7 +62,8 @@ class TreeCall:
         return tree.unflatten(self._structure, replaced(self._leaves, self._chosen, values))
 
 
-def _is_traced(leaf: Any) -> bool:
+def is_traced(leaf: Any) -> bool:
+    """Whether a leaf is a variable, or a value that `vmap` has batched."""
     return isinstance(leaf, (Variable, BatchLevel))
 
 
@@ -79,6 +81,7 @@ class FunctionCall(TreeCall):
         takes_batches: whether ``f`` accepts batched values, so that only variables among them need a call for each
             example.
         name: the name for errors, by default the name of ``f``.
+        is_variable: selects the variables.
     """
 
     are_active: list[bool]
@@ -92,8 +95,9 @@ class FunctionCall(TreeCall):
         *,
         takes_batches: bool = True,
         name: str | None = None,
+        is_variable: Callable[[Any], bool] = is_traced,
     ) -> None:
-        super().__init__(f, args, named, _is_traced)
+        super().__init__(f, args, named, is_variable)
         self._again, self._level = again, level_of_variables if takes_batches else level_of
         #: Whether each is a variable of a tape.
         self.are_active = [isinstance(variable, Variable) for variable in self.variables]
@@ -141,23 +145,25 @@ class FunctionCall(TreeCall):
         if not any(self.are_active):
             return self._result(self.outputs(self.variables))
 
-        def function(*values: Any) -> tuple[Any, ...]:
-            level = self._level(values)
-            if level is not None:
-                leaves, self.structure = tree.flatten(called_for_each(self._again, *self.arguments(values), level))
-                return tuple(leaves)
-            outputs = tuple(map(value_of_constant, call(values)))
-            if any(isinstance(output, Variable) for output in outputs):
-                raise DerivativeError(
-                    f"{self.name}: found a variable that is not among its arguments, and whose derivative would be lost: pass it "
-                    "as an argument, or ox.stop_gradient of it"
-                )
-            return outputs
-
+        function = functools.partial(self.results, call)
         variables = self.variables
         self.variables: list[Any] = []
         called = record("call", variables, {"function": function, "pull": pull, "push": push})
         return self._result(primitives.items(called))
+
+    def results(self, call: Callable[[Leaves], tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:
+        """The results of ``call`` for values of the variables; of the whole call for each example of batched ones."""
+        level = self._level(values)
+        if level is not None:
+            leaves, self.structure = tree.flatten(called_for_each(self._again, *self.arguments(values), level))
+            return tuple(leaves)
+        outputs = tuple(map(value_of_constant, call(values)))
+        if any(isinstance(output, Variable) for output in outputs):
+            raise DerivativeError(
+                f"{self.name}: found a variable that is not among its arguments, and whose derivative would be lost: pass it "
+                "as an argument, or ox.stop_gradient of it"
+            )
+        return outputs
 
     def _result(self, outputs: Leaves) -> Any:
         assert self.structure is not None, "the function has been called"  # noqa: S101

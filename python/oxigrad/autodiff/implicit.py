@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import ShapeError, StructureError
+from oxigrad._core import ShapeError, StructureError, Tape
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.custom_rules import custom_vjp
-from oxigrad.autodiff.function_calls import replaced
+from oxigrad.autodiff.function_calls import is_on, replaced
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import check_callable, jvp, vjp
 from oxigrad.ops.backends import is_smooth
@@ -21,6 +21,11 @@ def implicit(
     residual: Callable[..., Tree], solver: Callable[..., Tree], solve: Solve | None = None
 ) -> Callable[..., Tree]:
     """The function ``solver``, differentiated at its solution in both modes, to any order, as a black box.
+
+    Args:
+        residual: function ``(x, *args)`` that is zero at the solution ``x``; differentiable.
+        solver: function ``(*args)`` that returns the solution; any code.
+        solve: solver of linear systems, ``(product, b)``; None factorizes the matrix.
 
     ``solver(*args)`` returns the tree ``x`` for which ``residual(x, *args)`` is zero: the minimizer of a function whose
     gradient is the residual, a fixed point, or the solution of a differential equation. It is called with plain values,
@@ -43,6 +48,10 @@ def implicit(
         check_callable(function, f"implicit, {name}")
 
     def rule(g: Tree, x: Tree, *args: Tree) -> tuple[Tree, ...]:
+        if solve is None and all(type(value) is float for value in (g, x, *args)):
+            slope, partials = _of_numbers(residual, x, args)
+            if slope != 0.0:
+                return tuple([-g / slope * partial for partial in partials])
         system = _System(residual, solve)
         direction = system.solved(g, x, args, transposed=True)
         chosen = [k for k, arg in enumerate(args) if any(map(is_smooth, tree.leaves(arg)))]
@@ -52,6 +61,17 @@ def implicit(
         return tuple(pulled.get(k) for k in range(len(args)))
 
     return functools.wraps(solver)(custom_vjp(lambda *args: solver(*args), rule))
+
+
+def _of_numbers(residual: Callable[..., Any], x: float, args: tuple[float, ...]) -> tuple[float, list[float]]:
+    """The partial derivatives of a residual that is a number by ``x`` and by the arguments."""
+    with Tape() as tape:
+        variables = [tape.watch(value) for value in (x, *args)]
+        value = residual(*variables)
+    if not is_on(tape, value) or type(value.value) is not float:
+        return 0.0, []
+    slope, *partials = tape.pull([(value, 1.0)], variables)
+    return slope, partials
 
 
 class _System:

@@ -33,6 +33,15 @@ def jacobian(
 ) -> Callable[P, Any]:
     """A function that returns the Jacobian of ``f``.
 
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        mode: direction of replay: "forward", "reverse", or None for the cheaper one.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
+        chunk_size: largest number of columns that are computed together; None chooses by sizes.
+
     The Jacobian is a tree of the structure of the result. Its leaves are trees of the structure of the argument, or
     tuples of these if ``argnums`` is a tuple; ``argnames`` names parameters instead. The leaves of these are arrays of
     shape ``result.shape + argument.shape``. ``f`` is called once.
@@ -94,6 +103,12 @@ def hessian(
 ) -> Callable[P, Any]:
     """A function that returns the Hessian of the scalar function ``f``: the forward-mode Jacobian of its gradient.
 
+    Args:
+        f: scalar function of arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+
     For trees it is a tree of the structure of the argument whose leaves are such trees, as of `jacobian`.
 
     >>> import numpy as np
@@ -108,6 +123,11 @@ def hessian(
 
 def hvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]) -> tuple[Tree, ...]:
     """The product of the Hessian of the scalar function ``f`` with the tangents, one tree for each primal.
+
+    Args:
+        f: scalar function of arrays, numbers or trees of them.
+        primals: values of the arguments at which ``f`` is evaluated, one tree for each.
+        tangents: directions: one tree for each primal, of its structure, shapes and dtypes.
 
     It is the forward-mode derivative of the gradient. It costs a few times as much as ``f``, and does not form the
     Hessian.

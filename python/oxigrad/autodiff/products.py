@@ -14,12 +14,24 @@ from oxigrad.ops.backends import is_smooth, size_of
 
 
 def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
-    """``jacobian(f, mode="forward")``, under JAX's name."""
+    """``jacobian(f, mode="forward")``, under JAX's name.
+
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+    """
     return jacobian(f, argnums, "forward", has_aux)
 
 
 def jacrev(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
-    """``jacobian(f, mode="reverse")``, under JAX's name."""
+    """``jacobian(f, mode="reverse")``, under JAX's name.
+
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+    """
     return jacobian(f, argnums, "reverse", has_aux)
 
 
@@ -29,6 +41,10 @@ def elementwise_grad(f: Differentiable[P, T, Any], argnums: Literal[0] = 0) -> C
 def elementwise_grad(f: Callable[P, Any], argnums: Argnums) -> Callable[P, Tree]: ...
 def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """A function that returns the derivative of an elementwise function at each element, in the shape of the argument.
+
+    Args:
+        f: function whose result has an element for each element of the argument.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
 
     It is the gradient of the sum of all elements of the result, as in HIPS autograd. For functions that are not
     elementwise, this is the sum of the rows of the Jacobian. The result may be a tree.
@@ -48,6 +64,10 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, A
 
 def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]]:
     """The value of ``f`` at the primals, and its derivative there as a linear function of the tangents.
+
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        *primals: values of the arguments at which ``f`` is evaluated, one tree for each.
 
     ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of
     its structure, shapes and dtypes, and returns a tree of the structure of the value. With ``together=True``, each
@@ -77,6 +97,12 @@ def ggnvp(
 ) -> tuple[Tree, ...]:
     """The product of the generalized Gauss-Newton matrix of ``loss(f(*primals))`` with the tangents.
 
+    Args:
+        f: inner function, such as a model.
+        loss: scalar function of the value of ``f``.
+        primals: values of the arguments at which ``f`` is evaluated, one tree for each.
+        tangents: directions: one tree for each primal, of its structure, shapes and dtypes.
+
     Returns a tuple with one tree for each primal. The matrix is ``J^T H J`` with the Jacobian ``J`` of ``f`` and the
     Hessian ``H`` of the scalar function ``loss`` at the value of ``f``. For a convex ``loss`` it has no negative
     eigenvalue (Schraudolph, 2002). Raises as `jvp`.
@@ -98,6 +124,10 @@ def hessian_diag(f: Differentiable[P, T, Any], argnums: Literal[0] = 0) -> Calla
 def hessian_diag(f: Callable[P, Any], argnums: Argnums) -> Callable[P, Tree]: ...
 def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function that returns the diagonal of the Hessian of the scalar function ``f``.
+
+    Args:
+        f: scalar function of arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
 
     The result has the structure of the argument. It is exact, and costs one forward replay of the gradient for each
     element: the whole matrix is never formed. Raises as `grad`.

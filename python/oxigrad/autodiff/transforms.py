@@ -174,6 +174,11 @@ def vjp(
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``f`` at the primals, and its pullback, which computes vector-Jacobian products.
 
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        *primals: values of the arguments at which ``f`` is evaluated, one tree for each.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+
     ``pullback(cotangent)`` takes a tree of the structure, shapes and dtypes of the value and returns a tuple with one
     gradient for each primal, of its structure. It may be called any number of times. With ``has_aux``, ``f`` returns
     ``(value, aux)`` and the result is ``(value, pullback, aux)``.
@@ -208,6 +213,12 @@ def jvp(
 ) -> tuple[R, R, A]: ...
 def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree], *, has_aux: bool = False) -> Any:
     """The value of ``f`` at the primals, and its derivative along the tangents, the Jacobian-vector product.
+
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        primals: values of the arguments at which ``f`` is evaluated, one tree for each.
+        tangents: directions: one tree for each primal, of its structure, shapes and dtypes.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
 
     ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; items for leaves that are not
     differentiated are ignored. The tangent of the value has the structure of the value. Integers and booleans have a
@@ -249,6 +260,13 @@ def value_and_grad(
 ) -> Callable[P, tuple[Any, Any]]:
     """A function that returns the value of the scalar function ``f`` and its gradient.
 
+    Args:
+        f: scalar function of arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+        argnames: name of the parameter to differentiate, or several names; keyword-only parameters too.
+        holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
+
     The gradient has the structure of the argument ``argnums``, the first one by default, or is a tuple of such trees if
     ``argnums`` is a tuple. ``argnames`` names parameters instead, keyword-only ones too. With both, the result is a
     tuple with ``argnums`` first. Arguments may be passed by name.
@@ -270,6 +288,8 @@ def value_and_grad(
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
+    >>> value_and_grad(lambda x, y: x * y, argnums=(0, 1))(3.0, 4.0)
+    (12.0, (4.0, 3.0))
     """
     check_callable(f, "grad")
     f, argnums = resolve(f, argnums, argnames)
@@ -357,8 +377,27 @@ def grad(
     argnames: str | Sequence[str] | None = None,
     holomorphic: bool = False,
 ) -> Callable[P, Any]:
-    """A function that returns the gradient of ``f``; with ``has_aux``, ``(gradient, aux)``. See `value_and_grad`.
+    """A function that returns the gradient of the scalar function ``f``.
 
+    Args:
+        f: scalar function of arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``; the gradient is then returned with ``aux``.
+        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
+
+    Returns:
+        A function with the arguments of ``f``. It returns the gradient: a tree of the structure, shapes and dtypes of the argument, or
+        a tuple of trees where ``argnums`` is a tuple. With ``has_aux`` it returns ``(gradient, aux)``.
+
+    Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where an argument has no leaf to differentiate.
+
+    The gradient is computed in reverse mode: it costs a few evaluations of ``f``, for any number of arguments. Gradients of gradients
+    work, to any order. `value_and_grad` returns the value too, and explains which leaves are differentiated; `jvp` is forward mode.
+
+    >>> import numpy as np
+    >>> grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    array([2., 4.])
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
     """
@@ -395,6 +434,9 @@ def _scalar(value: Any) -> Any:
 
 def stop_gradient(x: T) -> T:
     """The tree ``x`` with variables replaced by plain values: derivatives treat them as constants.
+
+    Args:
+        x: tree whose variables are replaced by their values.
 
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0

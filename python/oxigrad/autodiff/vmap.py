@@ -16,6 +16,12 @@ from oxigrad.ops.backends import is_array
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """A function that applies ``f`` to each example of a batch, and computes all examples at once.
 
+    Args:
+        f: function of one example.
+        in_axes: axis of the examples in each argument: an int, None, a tree of these, or a tuple with an item for
+            each argument.
+        out_axes: axis of the examples in the results, likewise.
+
     ``in_axes`` is the axis of the examples in all positional arguments, or a tuple with an item for each. An item is an
     axis, None for an argument that is the same for all examples, or a tree of these that is a prefix of the argument's
     structure. Keyword arguments are mapped over their first axis. ``out_axes`` is the axis of the examples in the

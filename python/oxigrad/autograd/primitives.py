@@ -6,11 +6,10 @@ from itertools import count
 from typing import Any
 
 from oxigrad import tree
-from oxigrad._core import Variable
-from oxigrad.autodiff.custom_rules import call_on_values, completed_tree, for_each_example
-from oxigrad.autodiff.function_calls import FunctionCall, replaced
-from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
-from oxigrad.ops.core.primitives import TupleCotangent
+from oxigrad._core import call_leaves
+from oxigrad.autodiff.custom_rules import Rule, RuledCall, call_by_rule
+from oxigrad.autodiff.function_calls import replaced
+from oxigrad.autodiff.rules.tangents import zero_tangent
 
 #: Rules by primitive: ``rule(argnums, ans, args, kwargs)(g)`` returns a cotangent for each of ``argnums``, and
 #: ``rule(argnums, tangents, ans, args, kwargs)`` the tangent of the value.
@@ -29,59 +28,38 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     >>> grad(square)(3.0)
     6.0
     """
-
-    @functools.wraps(f_raw, updated=())
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(_holds_variable, args)):
-            return call_on_values(f_raw, wrapped, args, kwargs)
-        return _recorded(wrapped, f_raw, args, kwargs)
-
-    return wrapped
-
-
-def _holds_variable(value: Any) -> bool:
-    if isinstance(value, (list, tuple, dict)):
-        return any(isinstance(leaf, Variable) for leaf in tree.leaves(value))
-    return isinstance(value, Variable)
-
-
-def _recorded(
-    wrapped: Callable[..., Any], f_raw: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """A call on variables, as an entry of their tape with the rules of the primitive."""
-    call = FunctionCall(
-        lambda *args: f_raw(*args, **kwargs), args, {}, lambda *args: wrapped(*args, **kwargs), takes_batches=False
-    )
-    argnums = tuple(at for at, argument in enumerate(args) if _holds_variable(argument))
     name = getattr(f_raw, "__name__", repr(f_raw))
 
-    def result_of(leaves: Sequence[Any]) -> Any:
-        assert call.structure is not None, "the function has been called"  # noqa: S101
-        return tree.unflatten(call.structure, leaves)
-
-    @for_each_example
-    def pull(g: TupleCotangent, y: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    def pull(
+        g: Any, ans: Any, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Sequence[int], _: Any
+    ) -> tuple[Any, ...]:
         if wrapped not in primitive_vjps:
             raise NotImplementedError(
                 f"{name}: found no VJP, expected defvjp({name}, ...) before a derivative is taken"
             )
-        arguments, _ = call.arguments(values)
-        cotangent = result_of([g.get(at, zero_or_same(leaf)) for at, leaf in enumerate(y)])
-        pulled = dict(
-            zip(argnums, primitive_vjps[wrapped](argnums, result_of(y), arguments, kwargs)(cotangent), strict=True)
-        )
-        completed = [completed_tree(at, pulled.get(at), argument) for at, argument in enumerate(arguments)]
-        return call.chosen((tuple(completed), {}))
+        pulled = primitive_vjps[wrapped](argnums, ans, args, kwargs)(g)
+        return tuple(replaced([None] * len(args), argnums, pulled))
 
-    def push(values: Sequence[Any], tangents: Sequence[Any]) -> dict[int, Any]:
-        arguments, _ = call.arguments(values)
-        filled = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
-        directions, _ = call.tangents(filled)
-        ans = wrapped(*arguments, **kwargs)
-        tangent = primitive_jvps[wrapped](argnums, [directions[at] for at in argnums], ans, arguments, kwargs)
-        return dict(enumerate(tree.leaves(tangent)))
+    def push(
+        tangents: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Sequence[int]
+    ) -> list[Any]:
+        ans = wrapped(*args, **kwargs)
+        return [primitive_jvps[wrapped](argnums, [tangents[at] for at in argnums], ans, args, kwargs)]
 
-    return call.record(call.outputs, pull, push if wrapped in primitive_jvps else None)
+    def rule() -> Rule:
+        return Rule(None, pull, push if wrapped in primitive_jvps else None)
+
+    def whole(args: tuple[Any, ...], kwargs: dict[str, Any], outcome: tuple[Any, ...]) -> Any:
+        return call_by_rule(f_raw, rule(), args, kwargs, outcome)
+
+    def expand(*call: Any) -> RuledCall:
+        return RuledCall.of_leaves(f_raw, rule(), *call)
+
+    @functools.wraps(f_raw, updated=())
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return call_leaves(f_raw, None, pull, wrapped in primitive_jvps, whole, expand, args, kwargs)
+
+    return wrapped
 
 
 # --- rules --------------------------------------------------------------------------------------------------------------

@@ -110,6 +110,10 @@ def run(
 def communicator(engine: str, **options: Any) -> Communicator:
     """The communicator of this process, in a program of which each worker is a process already.
 
+    Args:
+        engine: engine by name, such as "mpi" or "torch".
+        **options: arguments of the engine, by keyword.
+
     It becomes the `current` one of this thread, which wrappers take that are given none. Raises `NotSupported` for an engine that starts its workers itself.
     """
     make = getattr(_engine(engine), "communicator", None)

@@ -63,6 +63,14 @@ def shard(
 class Shard:
     """The batches of one worker, as `shard` makes them: an iteration gives those of the rest of an epoch.
 
+    Args:
+        data: tree of arrays whose first axis is that of the rows.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        batch_size: number of rows of a batch of one worker.
+        shuffle: whether the rows are shuffled anew in each epoch.
+        seed: seed of the shuffling, equal on all workers.
+        drop_last: whether an incomplete last batch is dropped.
+
     Attributes:
         epoch: the number of epochs that are complete.
         position: the rows of this epoch, of all workers together, in the batches that were given so far.

@@ -334,12 +334,9 @@ class Wrapper(Agreed, WholeSteps, DeclaredAttributes, Optimizer):
             return self._load(states.checked(state), strict=strict)
 
     def _load(self, state: Mapping[str, Any], *, strict: bool) -> Report:
-        label, names = type(self).__name__, self._own_slots()
-        plain = state["remembered"].get(label)
-        arrays = {path: {n: a for n, a in slots.items() if n in names} for path, slots in state["slots"].items()}
-        arrays = {path: slots for path, slots in arrays.items() if slots}
-        missing = [f"{label}: its state"] if plain is None else []
-        values, mismatched = self._restored({} if plain is None else plain, arrays) if not missing else ({}, [])
+        plain, arrays = self._own_parts(state)
+        missing = [f"{type(self).__name__}: its state"] if plain is None else []
+        values, mismatched = ({}, []) if plain is None else self._restored(plain, arrays)
         if strict:
             Report(missing=missing, mismatched=mismatched).check()
         report = self._load_inner(self._without_own(state), strict=strict)
@@ -347,6 +344,12 @@ class Wrapper(Agreed, WholeSteps, DeclaredAttributes, Optimizer):
         report.mismatched += mismatched
         vars(self).update(values)
         return report
+
+    def _own_parts(self, state: Mapping[str, Any]) -> tuple[Any, dict[str, dict[str, Any]]]:
+        """The wrapper's own state in a whole one: plain data, None where it has none, and arrays by key path and name."""
+        names = self._own_slots()
+        arrays = {path: {n: a for n, a in slots.items() if n in names} for path, slots in state["slots"].items()}
+        return state["remembered"].get(type(self).__name__), {path: slots for path, slots in arrays.items() if slots}
 
     def _own_slots(self) -> frozenset[str]:
         """The names of the arrays of the wrapper's own state."""

@@ -1,7 +1,7 @@
 """Convolutions and linear filters of signals, named as in `scipy.signal`: `oxigrad.xp.signal`.
 
-A convolution is differentiable in both arguments, to all orders. A filter is linear in the signal, and its coefficients
-are constants. Values are SciPy's. Arrays of other libraries are copied to host memory; `NotImplementedError` is raised
+A convolution is differentiable in both arguments, `lfilter` and `sosfilt` in the signal and the coefficients, to all
+orders. Other filters are linear in the signal, and their coefficients are constants. Values are SciPy's. Arrays of other libraries are copied to host memory; `NotImplementedError` is raised
 if the host cannot read them. Rank filters are in `oxigrad.xp.ndimage`: ``medfilt`` is `median_filter` in the mode
 "constant".
 
@@ -233,15 +233,46 @@ def _causal(name: str, x: Array, axis: int, run: Callable[[np.ndarray], np.ndarr
 @scipy_signature("b, a, x, axis=-1, zi=None")
 def lfilter(b: Any, a: Any, x: Array, /, axis: int) -> Array:
     """The filter of coefficients ``b`` (numerator) and ``a`` (denominator) along an axis, beginning at rest."""
-    b, a = _constant("lfilter", "b", b), _constant("lfilter", "a", a)
-    return _causal("lfilter", x, axis, lambda x: of_scipy("signal", "lfilter")(b, a, x, axis))
+    if not is_recorded(b) and not is_recorded(a):
+        b, a = np.asarray(b), np.asarray(a)
+        return _causal("lfilter", x, axis, lambda x: of_scipy("signal", "lfilter")(b, a, x, axis))
+    b, a, x = (array_of(each, [b, a, x]) for each in (b, a, x))
+
+    def backwards(b: Any, a: Array, g: Array) -> Array:
+        return ops.flip(lfilter(b, a, ops.flip(g, axis=axis), axis), axis=axis)
+
+    def products(g: Array, x: Array, count: int) -> Array:
+        size, place = x.shape[axis], axis % len(x.shape)
+        late = [ops.index(g, along(place, slice(min(k, size), None))) for k in range(count)]
+        early = [ops.index(x, along(place, slice(max(size - k, 0)))) for k in range(count)]
+        return ops.stack([ops.sum(one * other) for one, other in zip(late, early, strict=True)])
+
+    # With delays z, a(z) y = b(z) x: a filter of the same denominator maps each of the other terms of the differential to dy.
+    def pull(g: Array, y: Array, b: Array, a: Array, x: Array) -> tuple[Array, Array, Array]:
+        inner = backwards(np.ones(1), a, g)
+        return products(inner, x, b.shape[0]), -products(inner, y, a.shape[0]), backwards(b, a, g)
+
+    def push(y: Array, b: Array, a: Array, x: Array, tb: Any, ta: Any, tx: Any) -> Array:
+        terms = [] if tx is None else [lfilter(b, a, tx, axis)]
+        terms += [] if tb is None else [lfilter(tb, a, x, axis)]
+        terms += [] if ta is None else [-lfilter(ta, a, y, axis)]
+        return sum(terms[1:], terms[0])
+
+    return call_one("lfilter", lambda b, a, x: of_scipy("signal", "lfilter")(b, a, x, axis), [b, a, x], pull, push)
 
 
 @scipy_signature("sos, x, axis=-1, zi=None")
 def sosfilt(sos: Any, x: Array, /, axis: int) -> Array:
     """The filter of second-order sections ``sos`` (n, 6) along an axis, beginning at rest."""
-    sos = _constant("sosfilt", "sos", sos)
-    return _causal("sosfilt", x, axis, lambda x: of_scipy("signal", "sosfilt")(sos, x, axis))
+    if not is_recorded(sos):
+        sos = np.asarray(sos)
+        return _causal("sosfilt", x, axis, lambda x: of_scipy("signal", "sosfilt")(sos, x, axis))
+    if len(sos.shape) != 2 or sos.shape[1] != 6:
+        raise ShapeError(f"sosfilt: found sos of shape {tuple(sos.shape)}, expected (n, 6)")
+    for section in range(sos.shape[0]):
+        b, a = (ops.index(sos, (section, part)) for part in (slice(3), slice(3, None)))
+        x = lfilter(b, a, x, axis)
+    return x
 
 
 @scipy_signature('b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None')

@@ -16,8 +16,10 @@ from oxigrad.ops.backends import is_array
 from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import key_paths
 from oxigrad.optax.transformation import Transformation, transformation
+from oxigrad.optim.settings.documentation import elsewhere, sections
 from oxigrad.optim.settings.spellings import meant
 from oxigrad.optim.table.row import TABLE, Alias
+from oxigrad.rules.core.arguments import OPTAX
 from oxigrad.rules.core.rule import is_flag
 
 # A hyperparameter of ours, or those that a tuple of theirs gives.
@@ -80,7 +82,7 @@ def function(name: str) -> Callable[..., Transformation]:
 
     build = with_known_names(build, name, signature, _meaning_of(alias))
     build.__name__ = build.__qualname__ = name
-    build.__module__, build.__doc__ = "oxigrad.optax", _documentation(name, alias)
+    build.__module__, build.__doc__ = "oxigrad.optax", _documentation(name, alias, signature)
     return build
 
 
@@ -137,10 +139,21 @@ def _default(alias: Alias, name: str) -> Any:
     return TO_OPTAX[name](value) if name in TO_OPTAX else value
 
 
-def _documentation(name: str, alias: Alias) -> str:
+def _documentation(name: str, alias: Alias, signature: inspect.Signature) -> str:
+    parts = parts_of(alias.parts)
     titles = " and ".join(f"`oxigrad.optim.{part}`" for part in alias.parts)
-    first = inspect.cleandoc(parts_of(alias.parts)[-1].__doc__ or "").partition("\n")[0]
-    return f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of {titles}."
+    first = inspect.cleandoc(parts[-1]._rule.call.__doc__ or "").partition("\n")[0]
+    return f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of {titles}.\n\n{described(signature, parts, alias.words)}"
+
+
+def described(signature: inspect.Signature, parts: Sequence[Part], words: Mapping[str, Ours] = {}) -> str:
+    """The sections of a docstring for arguments of optax that set hyperparameters of the parts."""
+
+    def meant_by(argument: str) -> Sequence[str]:
+        ours = meaning(argument, parts, words)
+        return (ours,) if isinstance(ours, str) else ours
+
+    return sections(elsewhere(signature, [part._rule for part in parts], meant_by, OPTAX))
 
 
 def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transformation:

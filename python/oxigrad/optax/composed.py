@@ -40,6 +40,19 @@ def muon(
 ) -> Transformation:
     """Muon for matrices, and AdamW for all else, with Nesterov's momentum where ``nesterov`` says so.
 
+    Args:
+        learning_rate: step size of the matrices, a number or a schedule.
+        ns_coeffs: three coefficients of an iteration, or "dion".
+        ns_steps: number of Newton-Schulz iterations.
+        beta: decay of the moving mean of gradients of matrices.
+        eps: lower bound of the norm, and epsilon of AdamW.
+        weight_decay: strength of the decay of matrices.
+        nesterov: whether updates look one momentum step ahead.
+        adam_b1: decay of AdamW's moving mean of gradients.
+        adam_b2: decay of AdamW's moving mean of squared gradients.
+        adam_weight_decay: strength of AdamW's decay of the other parameters.
+        adam_learning_rate: step size of the other parameters; None is ``learning_rate``.
+
     Arguments are those of ``optax.contrib.muon``; the rules are those of `oxigrad.optim.Muon`, `oxigrad.optim.AdamW` and
     `oxigrad.optim.NAdam`. ``ns_coeffs`` are three numbers or "dion".
     """
@@ -81,6 +94,16 @@ def optimistic_adam(
 ) -> Transformation:
     """Optimistic Adam, whose ``optimism``, the learning rate by default, weighs the change of Adam's direction.
 
+    Args:
+        learning_rate: step size, a number or a schedule.
+        optimism: weight of the change of direction; None is the learning rate.
+        b1: decay of the moving mean of gradients.
+        b2: decay of the moving mean of squared gradients.
+        eps: small number added to the root of the second moment.
+        eps_root: small number added to the second moment inside the root.
+        mu_dtype: dtype in which the first moment is stored; None keeps the parameter's.
+        nesterov: whether the update looks one momentum step ahead.
+
     Arguments are those of ``optax.optimistic_adam``, which is deprecated there; the rule is that of `oxigrad.optim.OptimisticAdam`.
     """
     optimism = learning_rate if optimism is None else optimism
@@ -94,6 +117,12 @@ def optimistic_adam(
 @_with_suggestions(optim.GradientNoise, optim.SGD)
 def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any = 0) -> Transformation:
     """SGD with normal noise of variance ``eta / step**gamma`` added to gradients.
+
+    Args:
+        learning_rate: step size, a number or a schedule.
+        eta: variance of the noise in the first step.
+        gamma: exponent by which the variance falls with the step.
+        key: whole number or key of JAX from which the noise is drawn.
 
     Arguments are those of ``optax.noisy_sgd``; the rules are those of `oxigrad.optim.GradientNoise` and `oxigrad.optim.SGD`. JAX draws
     the numbers, from ``key``, a whole number or a key of JAX, and the count of steps.

@@ -31,6 +31,10 @@ _OPTIONS = {"accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "spar
 class Transformation(library.GradientTransformationExtraArgs):
     """An ``optax.GradientTransformationExtraArgs``, whose third function takes the whole step.
 
+    Args:
+        init: function of the parameters that returns the state.
+        update: function of updates, state and parameters that returns new updates and state.
+
     ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``
     followed by ``optax.apply_updates``, and returns the new parameters and the new state. ``averaged_parameters(state, params)``
     is the average that optimizers such as the schedule-free ones keep; it raises `StateError` where there is none.

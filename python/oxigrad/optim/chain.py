@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 from oxigrad._typing import Config
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, is_elementwise, register
-from oxigrad.optim.settings.attributes import error_of_property, hint
+from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.optim.settings.config import OPTIONS, construct, register_subclass
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declarations
 from oxigrad.rules.core import composition, rule
@@ -38,7 +38,7 @@ else:
     DefinedTransform = Transform
 
 
-class ChainPart(DeclaredAttributes):
+class ChainPart(DeclaredAttributes, Sealed):
     """A part of a chain. Its hyperparameters are attributes, which can be set.
 
     A part of a chain with a partition is common to the chains of all patterns: setting a hyperparameter sets it for all of them, and
@@ -51,15 +51,14 @@ class ChainPart(DeclaredAttributes):
     (EMA(decay=0.999, average_from='start'), {'average': '2.average'})
     """
 
-    __slots__ = ("_number", "_places")
-
-    _number: int
-    #: The chains that it is a part of, with its number in each.
-    _places: "tuple[tuple[Chain, int], ...]"
-
     def __init__(self, number: int, places: "tuple[tuple[Chain, int], ...]") -> None:
-        object.__setattr__(self, "_number", number)
-        object.__setattr__(self, "_places", places)
+        self._number = number
+        #: The chains that it is a part of, with its number in each.
+        self._places = places
+        self._declare(self._names)
+
+    def __reduce__(self) -> Any:
+        return ChainPart, (self._number, self._places)
 
     @property
     def name(self) -> str:
@@ -110,19 +109,9 @@ class ChainPart(DeclaredAttributes):
         except (TypeError, ValueError) as error:
             raise type(error)(f"parts[{self._number}]: {error}") from None
 
-    if not TYPE_CHECKING:  # to type checkers, attributes are those that are declared
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise error_of_property(self, name) or self._missing(name)
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if name not in self._attributes:
-                raise self._missing(name)
-            super().__setattr__(name, value)
-
-    def _missing(self, name: str) -> AttributeError:
-        near = "" if name.startswith("_") else hint(name, [*self.hyperparameters, *vars(ChainPart)])
-        return AttributeError(f"{self.name} has no attribute {name}{near}")
+    def _unknown(self, name: str) -> AttributeError:
+        """See `Sealed._unknown`."""
+        return AttributeError(f"{self.name} has no attribute {name}{'' if name.startswith('_') else self._hint(name)}")
 
     def __repr__(self) -> str:
         return repr(self._copy())
@@ -130,6 +119,10 @@ class ChainPart(DeclaredAttributes):
 
 class Chain(DeclaredAttributes, RuleOptimizer):
     """Optimizer of several parts, composed into one rule; `oxigrad.optim.chain` makes one.
+
+    Args:
+        *parts: transforms and optimizers, in the order in which they are applied.
+        **options: options of every optimizer, by keyword; see `Optimizer`.
 
     A hyperparameter is an attribute of its part, ``opt.parts[1].decay``, and of the chain if its name is unique among the
     parts. A name that several parts have is prefixed by the number of the part in ``groups``, ``"1.decay"``, as are the names
@@ -146,7 +139,6 @@ class Chain(DeclaredAttributes, RuleOptimizer):
         self._declare(self._declared)
         self._kinds = tuple(map(type, flat))
         self._hyperparameter_names = composition.hyperparameter_names(rules)
-        self._part_classes = [ChainPart._declaring(names) for names in self._hyperparameter_names]
         self._slot_names = composition.slot_names(rules)
         named = zip(self._hyperparameter_names, flat, strict=True)
         values = {names[name]: value for names, part in named for name, value in part.hyperparameters.items()}
@@ -160,7 +152,7 @@ class Chain(DeclaredAttributes, RuleOptimizer):
     @property
     def parts(self) -> tuple[ChainPart, ...]:
         """The parts in order, nested chains flattened."""
-        return tuple(part_class(number, ((self, number),)) for number, part_class in enumerate(self._part_classes))
+        return tuple(ChainPart(number, ((self, number),)) for number in range(len(self._kinds)))
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
@@ -212,6 +204,12 @@ def transform(
     elementwise: bool | None = None,
 ) -> type[DefinedTransform]:
     """Defines a transform for a `chain` by a rule that changes gradients or new parameters.
+
+    Args:
+        function: rule ``(xp, p, g, *slots, ...)``, or with ``new`` in place of ``g``.
+        name: name of the class; by default that of the function.
+        changes: what the rule changes: "gradient" or "parameters"; None reads the signature.
+        elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
 
     With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns a new gradient; after an optimizer of the
     chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, must come after an optimizer,

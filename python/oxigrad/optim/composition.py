@@ -162,6 +162,10 @@ def _chained(pattern: Pattern, before: Sequence[Part], part: Part, after: Sequen
 def chain(*parts: Part | Partition, **options: Any) -> Chain | ChainedPartition:
     """An optimizer composed of parts, each applied to the results of the parts before it; ``options`` as in `Optimizer`.
 
+    Args:
+        *parts: transforms, optimizers, chains and at most one partition, in order.
+        **options: options of every optimizer, by keyword; see `Optimizer`.
+
     Before the first optimizer, a gradient transform changes the gradient. After it, the step ``p - new`` takes the role of the
     gradient: a gradient transform changes the step, and a further optimizer reads it as its gradient. A parameter transform
     must come after an optimizer. A part may occur any number of times; a nested chain is flattened.

@@ -12,6 +12,8 @@ from oxigrad.optim import in_backward as in_backward_steps
 from oxigrad.optim.losses import dependent, minimized_with_aux, warn_of_floats
 from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
+from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.optim.settings.documentation import with_options
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.optim.stateful import StatefulOptimizer
@@ -23,32 +25,17 @@ from oxigrad.stepping.version import Version
 
 
 class Optimizer(StatefulOptimizer):
-    """Base class of all optimizers. Every optimizer has these options, given by keyword.
-
-    Args:
-        seed: the seed of the rule's noise.
-        accumulate: the number of gradients whose mean each step uses; it is kept in a slot ``accumulated-mean``.
-        nonfinite: the treatment of gradients with infinities or NaN: "propagate" (as in arithmetic), "skip" (the step changes
-            nothing, and `skipped` counts it) or "raise" (`NonFiniteError` with the key paths; nothing is changed).
-        loss_scale: a `LossScale` for `minimize`. With it, "propagate" becomes "skip".
-        zero_gradients: whether each step sets the gradients to zero, which must be in host memory and writable.
-        sparse: the effect of a `SparseRows` gradient on other rows: "dense" (that of zeros), "lazy" (none) or "catch_up" (see
-            `oxigrad.stepping.arrays.sparse_rows`); the last two exclude ``accumulate``.
-        slot_dtype: the dtype of the moments, slots of the update rule that are initialized with zeros, and accumulators: "float32", "bfloat16",
-            "float16", or codes, "8bit" or "4bit" (`Quantized`, for parameters of at least 4096 elements in host memory, or that kernels update on a
-            CUDA device). Raises `ValueError` where it has no effect: without moments, and for codes that a rule called on arrays would read.
-        master: whether parameters of half precision have a slot ``master-weights`` of float32, to which updates are applied.
-        rounding: the rounding of parameters of half precision: "nearest", "stochastic" (up or down at random, so that small
-            updates are kept on average) or "kahan" (the rounding error of a step is added to the next; it is kept in a slot
-            ``kahan-compensation``).
-        record_norms: the norms that each step records, "gradient", "update" and "parameter", or some of them; see `recorded_norms`.
-        state_device: "host" for parameters on devices that are updated in host memory, where all of the state is: gradients are copied
-            there, and parameters back (see the page on memory). None for a state where the parameters are.
-
-    Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default.
+    """Base class of all optimizers. Every optimizer has the options below, given by keyword.
 
     Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale``, ``zero_gradients`` and ``record_norms`` may be set, and
     take effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
+
+    Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default. ``slot_dtype`` applies to
+    moments and accumulators. Codes need at least 4096 elements, in host memory or on a CUDA device whose kernels update them. `ValueError`
+    is raised where ``slot_dtype`` has no effect: without moments, and for codes that a rule called on arrays would read. ``sparse="lazy"``
+    and ``"catch_up"`` exclude ``accumulate``.
+
+    The slots of options are ``accumulated-mean``, ``master-weights`` (float32) and ``kahan-compensation``.
     """
 
     record_norms: tuple[str, ...]
@@ -411,3 +398,6 @@ class LocalOptimizer(Optimizer):
         self._precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
         self._stepper = HostStepper(self) if self.state_device else Stepper(self)
+
+
+Optimizer.__doc__ = with_options(Optimizer.__doc__, OPTIONS)

@@ -17,7 +17,12 @@ from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 
 
 class Partition(LocalOptimizer):
-    """Optimizer that updates each parameter by one of several optimizers; `partition` makes one."""
+    """Optimizer that updates each parameter by one of several optimizers; `partition` makes one.
+
+    Args:
+        optimizers: optimizers by pattern of key paths; None freezes parameters.
+        **options: options of every optimizer, by keyword; see `Optimizer`.
+    """
 
     def __init__(self, optimizers: Mapping[Pattern, RuleOptimizer | None], **options: Any) -> None:
         super().__init__(**options)
@@ -87,6 +92,11 @@ class Partition(LocalOptimizer):
 
 def partition(optimizers: Mapping[Pattern, RuleOptimizer | None], **options: Any) -> Partition:
     """An optimizer that updates each parameter by the first of ``optimizers`` whose pattern it matches; None freezes.
+
+    Args:
+        optimizers: optimizers by pattern: text with wildcards, a regular expression or a predicate ``(path,
+            array)``; None freezes.
+        **options: options of every optimizer, by keyword; see `Optimizer`.
 
     >>> import numpy as np
     >>> from oxigrad.optim import SGD, Adam

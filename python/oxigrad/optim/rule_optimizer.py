@@ -178,6 +178,12 @@ def define(
 ) -> type[DefinedOptimizer]:
     """Defines an optimizer by its rule: a subclass of `RuleOptimizer`, with the constructor's signature from the rule.
 
+    Args:
+        function: update rule ``(xp, p, g, *slots, *, step, ...)``.
+        name: name of the class; by default that of the function in camel case.
+        elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
+        average: function ``(xp, p, ...)`` that computes the average of the parameters.
+
     The rule is traced into a kernel if that is possible, which ``elementwise=True`` demands; otherwise, and with ``elementwise=False``, it is
     called on arrays, leaf by leaf, and may use any of their functions. `oxigrad.rules` describes the signature of a rule. ``average`` computes ``averaged_parameters(model)``
     where no slot ``average`` holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that

@@ -1,36 +1,23 @@
-"""Values that a function reads besides its arguments: globals, closures, defaults, and those of the functions that it calls.
+"""Captured values of a function: the places of its inputs besides its arguments.
 
-Arrays and floats among them, alone or in trees, become inputs of the recording: the function is copied, and its copy reads traced values in
-their place. All else is guarded, by identity or by its contents, and what cannot be watched is refused. Guards are stated here, and checked in the
-core: each place that is read has a number, which `Guards` gives.
+Inputs are the arrays, numbers and trees of them that globals, closure cells and defaults hold by name, and attributes of objects that they hold.
+Functions are followed by the names of their code objects. What is there instead of an array is guarded by identity, or equality where it cannot
+change. All else is a constant of the recording.
 """
 
-import builtins
+import enum
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import Function, Guards, RecordedFunction, StructureError
-from oxigrad.recording.reads import (
-    EMPTY,
-    IMPURE,
-    Slot,
-    codes,
-    default_name,
-    is_pure,
-    is_unchanging,
-    require_pure,
-    root,
-    slots_of,
-    slots_read,
-)
-from oxigrad.recording.trace import is_same
-from oxigrad.recording.traced import UnrecordableError
+from oxigrad.recording.bits import is_same
+from oxigrad.recording.traced import Traced
 
 SIMPLE = (
     str,
@@ -47,44 +34,106 @@ SIMPLE = (
     np.ufunc,
     Function,
 )
+# Values that cannot change, which are guarded by equality.
+_BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generic)
+# Libraries whose functions read no names of the user's, and whose objects are constants.
+_LIBRARIES = {*sys.stdlib_module_names, *"oxigrad numpy scipy array_api_compat typing_extensions jax torch".split()}
+# Further places are constants.
+_MOST_PLACES = 1 << 12
+HEAP = 1 << 9
+# The content of a slot or a cell without a value.
+EMPTY = object()
 
-# Methods that no arithmetic calls.
-_NOT_CALLED = set(
-    """__repr__ __str__ __format__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __del__ __hash__ __init_subclass__
-    __set_name__ __class_getitem__ __subclasshook__ __sizeof__ __dir__ __replace__""".split()
-)
+
+def is_input(value: Any) -> bool:
+    """Whether a value is an array, or a number that is an input wherever it is."""
+    return isinstance(value, (np.ndarray, np.generic)) or type(value) in (float, complex)
+
+
+def _is_unchanging(value: Any) -> bool:
+    """Whether a value is plain data without inputs, which nothing can change."""
+    return all(map(_is_unchanging, value)) if type(value) is tuple else isinstance(value, SIMPLE)
+
+
+def _is_of_library(module: Any) -> bool:
+    return str(module).partition(".")[0] in _LIBRARIES
+
+
+def base_of(value: Any) -> type:
+    """The first class of an object that is not written in Python."""
+    return next(each for each in type(value).__mro__ if not each.__flags__ & HEAP)
+
+
+def is_holder(value: Any) -> bool:
+    """Whether a value counts as a tree of its items and attributes: a container, or an object of a user's class."""
+    cls = type(value)
+    if cls in (list, tuple, dict, types.SimpleNamespace):
+        return True
+    if _is_of_library(cls.__module__) or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
+        return False
+    return base_of(value) in (object, list, tuple, dict, types.SimpleNamespace) and not isinstance(value, Traced)
+
+
+def slots_of(value: Any) -> dict[str, Any]:
+    """The contents of the `__slots__` of an object's classes, by name; `EMPTY` for nothing."""
+    slots: dict[str, Any] = {}
+    for each in type(value).__mro__:
+        for name, member in vars(each).items() if each.__flags__ & HEAP else ():
+            if isinstance(member, types.MemberDescriptorType) and getattr(type(value), name, None) is member:
+                slots[name] = getattr(value, name, EMPTY)
+    return slots
+
+
+def names_of(code: types.CodeType) -> dict[str, None]:
+    """The names that a code object, and those inside of it, have."""
+    names = dict.fromkeys(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= names_of(constant)
+    return names
+
+
+def items_of(value: Any) -> list[tuple[Any, Any]]:
+    """The items of a container, by their keys."""
+    if isinstance(value, dict):
+        return list(dict.items(value))
+    return list(enumerate(value)) if isinstance(value, (list, tuple)) else []
+
+
+def _may_hold(value: Any) -> bool:
+    """Whether a value that a function of a library reads may hold something of the user's."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_may_hold, value))
+    is_function = isinstance(value, (types.FunctionType, functools.partial, types.MethodType, RecordedFunction))
+    return is_function or is_input(value) or (callable(value) and is_holder(value))
 
 
 class Captures:
-    """The captured values of a function.
+    """The captured values of a function: ``inputs`` has a path, a place, and the place of the leaves of each tree that is an input."""
 
-    ``inputs`` are the trees that become inputs, each a path, its place and that of its leaves; ``guards`` say what else must stay as it is.
-    """
-
-    def __init__(self, f: Callable[..., Any], arguments: Any = ()) -> None:
+    def __init__(self, f: Callable[..., Any]) -> None:
+        if is_holder(f) and isinstance(type(f).__dict__.get("__call__"), types.FunctionType):
+            f = types.MethodType(type(f).__call__, f)
+        self.f = f
         self.inputs: list[tuple[str, int, int]] = []
         self.guards: Guards = Guards(is_same)
-        # What the copy of the function has as it is, and may write to.
-        self.held: list[Any] = []
-        self._f = f
-        self._seen: set[int] = set()
-        # The input that a value is, by its identity while the function is walked, and by its place, where another value may be later.
-        self._slots: dict[int, tuple[int, Any]] = {}
-        self._input_at: dict[int, int] = {}
-        # The places of the parts of partial functions, methods and recorded functions, by the place of the whole.
-        self._parts: dict[tuple[int, Any], int] = {}
-        self._functions: dict[tuple[int, bool], tuple[types.FunctionType, list[Slot]]] = {}
-        self._is_fixed = 0
-        self._refused: dict[str, UnrecordableError] = {}
-        self._watched: set[tuple[int, str]] = set()
-        # The names that functions read, and the attributes of classes and functions by name: path, place of the namespace, and value.
-        self._names: set[str] = set()
-        self._attributes: dict[str, list[tuple[str, int, Any]]] = {}
-        # Modules that objects have as attributes.
-        self._modules: list[tuple[str, types.ModuleType]] = []
-        self._place: int = self.guards.object(f)
-        self._value("", self._place, f)
-        self.add_classes(arguments)
+        self.input_at: dict[int, int] = {}
+        # The places of the parts of functions, containers and objects, with their kinds and keys; and those of objects that were seen before.
+        self.parts: dict[int, list[tuple[str, Any, int]]] = {}
+        self.same: dict[int, int] = {}
+        self._seen: dict[int, tuple[int, Any]] = {}
+        self._count = 0
+        self.place: int = self.guards.object(f)
+        self._value("", self.place, f)
+        self._seen = {}
+        # Objects are copied where an input, or a function that is copied, is below them.
+        self.copied: set[int] = set(self.input_at)
+        before = -1
+        while before != len(self.copied):
+            before = len(self.copied)
+            for place, parts in self.parts.items():
+                if any(kind == "global" or self.same.get(part, part) in self.copied for kind, _, part in parts):
+                    self.copied.add(place)
 
     def changed(self) -> tuple[str, Any, Any] | None:
         """The path, the old and the new value of the first guard that fails, or of an input that is there no more."""
@@ -94,349 +143,135 @@ class Captures:
             try:
                 self.guards.read(flat)
             except KeyError:
-                return path, "a tree", _present(self.guards, place)
+                return path, "a tree", self.present(place, "nothing")
         return None
 
     def trees(self) -> list[tuple[str, Any]]:
         """The paths and the present values of the inputs."""
         return [(path, self.guards.read(place)) for path, place, _ in self.inputs]
 
-    def add_classes(self, arguments: Any) -> None:
-        """Watches the classes of the containers in arguments, whose methods the function may call."""
-        self._classes("arguments", arguments)
-        self._finish()
-
-    def copied(self, values: list[Any]) -> Callable[..., Any]:
-        """The function with these values in place of the inputs."""
-        return _Copy(self, values).of(self._f, self._place)
+    def present(self, place: int, missing: Any) -> Any:
+        """The object in a place, or ``missing``."""
+        try:
+            return self.guards.read(place)
+        except KeyError:
+            return missing
 
     # --- the walk ------------------------------------------------------------------------------------------------------
 
     def _value(self, path: str, place: int, value: Any) -> None:
-        """Classifies a captured value."""
-        if isinstance(value, types.FunctionType):
+        """Classifies a value of a place."""
+        self._count += 1
+        if _is_unchanging(value) or self._count > _MOST_PLACES:
             self._guard(path, place, value)
-            self._function(path, value)
-        elif isinstance(value, functools.partial):
-            self._guard(path, place, value)
-            self._part(path, place, "func", self.guards.attribute(place, "func"), value.func)
-            for at, arg in enumerate(value.args):
-                if not is_unchanging(arg):
-                    self._part(path, place, at, self.guards.object(arg), arg)
-            held = self.guards.attribute(place, "keywords")
-            self.guards.expect_length(f"the number of keywords of {path or 'the function'}", held, len(value.keywords))
-            for name, arg in value.keywords.items():
-                if is_unchanging(arg):
-                    self._guard(f"{path}.{name}".lstrip("."), self.guards.item(held, name), arg)
-                else:
-                    self._part(path, place, name, self.guards.item(held, name), arg)
-        elif isinstance(value, types.MethodType):
-            for name in ("__func__", "__self__"):
-                self._part(path, place, name, self.guards.attribute(place, name), getattr(value, name))
-        elif isinstance(value, types.ModuleType):
-            self._guard(path, place, value)
-            self._modules.append((path, value))
-        elif isinstance(value, type):
-            self._guard(path, place, value)
-            self._class(path, value)
-        elif isinstance(value, SIMPLE):
-            self._guard(path, place, value)
-        elif isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
-            self._guard(path, place, value)
-            owner = getattr(value, "__self__", None)
-            if owner is not None and not isinstance(owner, (types.ModuleType, type)):
-                raise UnrecordableError(f"{path} is a method of a {type(owner).__name__}, whose state is not watched")
-            require_pure(getattr(value, "__module__", None) or "builtins", path)
-            if getattr(value, "__name__", "") in IMPURE and owner is builtins:
-                raise UnrecordableError(f"{path or value.__name__} has effects")
-        elif isinstance(value, RecordedFunction):
-            self._guard(path, place, value)
-            wrapped = _wrapped(value)
-            self._part(path, place, "__wrapped__", self.guards.object(wrapped), wrapped)
+            return
+        if not is_input(value):
+            before = self._seen.get(id(value))
+            if before is not None:
+                self.same[place] = before[0]
+                self.guards.expect_place(path, place, before[0])
+                return
+            self._seen[id(value)] = place, value
+        parts = self._parts(place, value)
+        if parts is None:
+            if not self._tree(path, place, value):
+                self._guard(path, place, value)
+            return
+        is_of_class = isinstance(value, (list, tuple, dict)) or is_holder(value)
+        if is_of_class:
+            self._guard(f"{path}.__class__", self.guards.attribute(place, "__class__"), type(value))
         else:
-            self._tree(path, place, value)
-
-    def _part(self, path: str, whole: int, name: Any, place: int, value: Any) -> None:
-        """A part of a captured value, which `_Copy` finds by the place of the whole."""
-        self._parts[whole, name] = place
-        self._value(f"{path}.{name}".lstrip("."), place, value)
+            self._guard(path, place, value)
+        if isinstance(value, (list, tuple, dict)):
+            self.guards.expect_length(f"the length of {path}", place, len(value))
+        mine = self.parts[place] = []
+        for kind, key, where, part in parts:
+            mine.append((kind, key, where))
+            name = f"{path}[{key!r}]" if kind == "item" else f"{path}.{key}".lstrip(".")
+            if part is EMPTY:
+                self.guards.expect_nothing(name, where)
+            else:
+                self._value(name, where, part)
 
     def _guard(self, path: str, place: int, value: Any) -> None:
         if path:
-            self.guards.expect(path, place, value, isinstance(value, _BY_VALUE))
+            self.guards.expect(path, place, value, isinstance(value, _BY_VALUE) or type(value) is tuple)
 
-    def _tree(self, path: str, place: int, value: Any) -> None:
-        try:
-            leaves, structure = tree.flatten(value)
-        except StructureError as error:
-            raise UnrecordableError(f"{path} is no tree: {error}") from None
-        is_leaf = len(leaves) == 1 and leaves[0] is value
-        if is_leaf and not _is_input(value):
-            self._instance(path, place, value)
-            return
+    def _tree(self, path: str, place: int, value: Any) -> bool:
+        """An input, if the value is a tree of arrays and plain values in containers of Python's own."""
+        if not is_input(value) and not _is_plain_tree(value):
+            return False
         flat = self.guards.flat(place)
-        for at, leaf in enumerate(leaves):
-            if isinstance(leaf, types.FunctionType) or (
-                not is_leaf and not _is_input(leaf) and not isinstance(leaf, SIMPLE)
-            ):
-                self._fixed(f"{path}.{structure.path(at)}", self.guards.leaf(flat, at), leaf)
-        if self._is_fixed:
-            self.held.append(value)
-            for at, leaf in enumerate(leaves):
-                snapshot = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
-                self._guard(f"{path}.{structure.path(at)}".rstrip("."), self.guards.leaf(flat, at), snapshot)
-            self.guards.expect_structure(path, flat, structure)
-            return
-        self._classes(path, value)
-        entry = self._slots.get(id(value))
-        if entry is None:
-            self._input_at[place] = len(self.inputs)
-            self._slots[id(value)] = (len(self.inputs), value)
-            self.inputs.append((path, place, flat))
-        else:
-            self._input_at[place] = entry[0]
-            self.guards.expect_place(path, place, self.inputs[entry[0]][1])
+        self.input_at[place] = len(self.inputs)
+        self.inputs.append((path, place, flat))
+        return True
 
-    def _classes(self, path: str, value: Any) -> None:
-        """The classes of the containers in a tree, whose methods the function may call."""
-        if isinstance(value, (list, tuple, dict)):
-            if type(value) not in (list, tuple, dict):
-                self._class(path, type(value))
-            for part in value.values() if isinstance(value, dict) else value:
-                self._classes(path, part)
-        elif isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
-            self._fixed(path, self.guards.object(value), value)
-        elif isinstance(value, types.ModuleType):
-            self._modules.append((path, value))
-        elif not _is_input(value) and not isinstance(value, (*SIMPLE, type)):
-            self._class(path, type(value))
-            for part in (*getattr(value, "__dict__", {}).values(), *slots_of(value).values()):
-                self._classes(path, part)
-
-    def _fixed(self, path: str, place: int, value: Any) -> None:
-        """A value whose arrays and numbers are guarded by their contents."""
-        self._is_fixed += 1
-        try:
-            self._value(path, place, value)
-        finally:
-            self._is_fixed -= 1
-
-    def _instance(self, path: str, place: int, value: Any) -> None:
-        """An object that is no tree: its attributes are guarded."""
-        self._guard(path, place, value)
-        if id(value) in self._seen:
-            return
-        self._seen.add(id(value))
-        self.held.append(value)
-        require_pure(type(value).__module__, path, allowed_user=True)
-        attributes, slots, object_ = getattr(value, "__dict__", None), slots_of(value), self.guards.object(value)
-        if (attributes is None and not slots) or hasattr(value, "__next__"):
-            raise UnrecordableError(f"{path} is a {type(value).__name__}, whose state is not watched")
-        if attributes is not None:
-            held = self.guards.attribute(object_, "__dict__")
-            self.guards.expect_length(f"the number of attributes of {path}", held, len(attributes))
-            for name, attribute in list(attributes.items()):
-                self._fixed(f"{path}.{name}", self.guards.item(held, name), attribute)
-        for name, attribute in slots.items():
-            slot = self.guards.attribute(object_, name)
-            if attribute is EMPTY:
-                self.guards.expect_nothing(f"{path}.{name}", slot)
-            else:
-                self._fixed(f"{path}.{name}", slot, attribute)
-        self._guard(f"{path}.__class__", self.guards.attribute(object_, "__class__"), type(value))
-        self._class(path, type(value))
-
-    def _class(self, path: str, value: type) -> None:
-        """The methods and attributes of a class of the user's."""
-        module = root(value.__module__)
-        if is_pure(module) or module in sys.stdlib_module_names or id(value) in self._seen:
-            return
-        self._seen.add(id(value))
-        bases = self.guards.attribute(self.guards.object(value), "__mro__")
-        self._guard(f"the bases of {value.__qualname__}", bases, value.__mro__)
-        for each in value.__mro__:
-            if is_pure(each.__module__):
-                continue
-            held = self.guards.object(vars(each))
-            self.guards.expect_length(f"the number of attributes of {each.__qualname__}", held, len(vars(each)))
-            for name, attribute in list(vars(each).items()):
-                function = getattr(attribute, "__func__", getattr(attribute, "fget", attribute))
-                where = f"{each.__qualname__}.{name}"
-                if not isinstance(function, types.FunctionType):
-                    self._attributes.setdefault(name, []).append((where, held, attribute))
-                elif name not in _NOT_CALLED:
-                    self._guard(where, self.guards.item(held, name), attribute)
-                    self._method(where, name, function)
-
-    def _method(self, path: str, name: str, function: types.FunctionType) -> None:
-        """A method: one with effects is refused where its name is read anywhere."""
-        try:
-            self._fixed(path, self.guards.object(function), function)
-        except UnrecordableError as error:
-            if name.startswith("__"):
-                raise
-            self._refused[name] = error
-
-    def _finish(self) -> None:
-        """Guards the attributes of classes and modules whose names are read anywhere; raises the error of a method that was refused, where its is."""
-        before = -1
-        while before != len(self._names) or self._names & self._attributes.keys():
-            before = len(self._names)
-            for name in sorted(self._names & self._attributes.keys()):
-                for path, held, value in self._attributes.pop(name):
-                    place = self.guards.item(held, name)
-                    if isinstance(value, (RecordedFunction, types.FunctionType)) or not hasattr(type(value), "__get__"):
-                        self._fixed(path, place, value)
-                    else:
-                        self._guard(path, place, value)
-            for path, module in self._modules:
-                if not is_pure(module.__name__) or module.__name__.startswith("numpy.random"):
-                    self._module(path, module, sorted(self._names))
-        for name, error in self._refused.items():
-            if name in self._names:
-                raise error
-
-    def _function(self, path: str, function: types.FunctionType) -> None:
-        key = (id(function), self._is_fixed > 0)
-        if key in self._functions:
-            return
-        slots: list[Slot] = []
-        self._functions[key] = (function, slots)
-        module = str(function.__globals__.get("__name__", ""))  # `functools.wraps` sets another one as an attribute
-        is_ours = is_pure(module)
-        if not is_ours:
-            require_pure(module, path, allowed_user=True)
-        self._names.update(name for code in codes(function.__code__) for name in code.co_names)
-        if not is_ours:
-            code = self.guards.attribute(self.guards.object(function), "__code__")
-            self._guard(f"{path}.__code__".lstrip("."), code, function.__code__)
-            held = self.guards.object(vars(function))
-            for name, attribute in vars(function).items():
-                self._attributes.setdefault(name, []).append((f"{path}.{name}".lstrip("."), held, attribute))
-        slots.extend(slots_read(function, self.guards, with_globals=not is_ours))
-        for slot in slots:
-            where = f"{path}.{slot.name}" if path else slot.name
-            try:
-                value = self.guards.read(slot.place)
-            except KeyError:  # not defined yet, or a function of Python's
-                self.guards.expect_nothing(where, slot.place)
-                continue
-            if is_ours and not _may_hold(value):
-                continue
-            if isinstance(value, types.ModuleType) and not is_pure(value.__name__):
-                self._guard(where, slot.place, value)
-                if root(value.__name__) in sys.stdlib_module_names:
-                    require_pure(value.__name__, where)
-                self._module(where, value, slot.attributes)
-            else:
-                self._value(where, slot.place, value)
-
-    def _module(self, path: str, module: types.ModuleType, names: Iterable[str]) -> None:
-        """The attributes of a module of the user's that a function may read: they are guarded by their contents."""
-        attributes = vars(module)
-        held = self.guards.object(attributes)
-        for name in names:
-            if name in attributes and (id(module), name) not in self._watched:
-                self._watched.add((id(module), name))
-                self._fixed(f"{path}.{name}", self.guards.item(held, name), attributes[name])
-
-
-_BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generic)
-
-
-class _Copy:
-    """Copies of functions that read other values."""
-
-    def __init__(self, captures: Captures, values: list[Any]) -> None:
-        self._captures, self._values = captures, values
-        self._globals: dict[int, dict[str, Any]] = {}
-        self._copies: dict[int, Any] = {}
-
-    def of(self, value: Any, place: int | None) -> Any:
-        """The value of a place itself, or what stands for it."""
-        captures = self._captures
-        if place is None:
-            return value
-        if place in captures._input_at:
-            return self._values[captures._input_at[place]]
+    def _parts(self, place: int, value: Any) -> list[tuple[str, Any, int, Any]] | None:
+        """The kinds, keys, places and values of the parts of a value that is walked; None for any other."""
+        guards = self.guards
         if isinstance(value, types.FunctionType):
-            return self._function(value) if (id(value), False) in captures._functions else value
-        part = functools.partial(self._part, place)
+            return list(self._of_function(place, value))
         if isinstance(value, functools.partial):
-            keywords = {name: part(name, each) for name, each in value.keywords.items()}
-            args = (part(at, each) for at, each in enumerate(value.args))
-            return functools.partial(part("func", value.func), *args, **keywords)
+            parts = [("attribute", "func", guards.attribute(place, "func"), value.func)]
+            args = [(at, arg) for at, arg in enumerate(value.args) if not _is_unchanging(arg)]
+            parts += [("argument", at, guards.object(arg), arg) for at, arg in args]
+            held = guards.attribute(place, "keywords")
+            return parts + [("keyword", name, guards.item(held, name), arg) for name, arg in value.keywords.items()]
         if isinstance(value, types.MethodType):
-            return types.MethodType(part("__func__", value.__func__), part("__self__", value.__self__))
+            names = ("__func__", "__self__")
+            return [("attribute", name, guards.attribute(place, name), getattr(value, name)) for name in names]
         if isinstance(value, RecordedFunction):
-            return part("__wrapped__", _wrapped(value))
-        return value
+            wrapped = _wrapped(value)
+            return [("attribute", "__wrapped__", guards.object(wrapped), wrapped)]
+        if is_input(value) or not is_holder(value) or _is_plain_tree(value):
+            return None
+        parts = [("item", key, guards.item(place, key), part) for key, part in items_of(value)]
+        attributes, slots = getattr(value, "__dict__", None), slots_of(value)
+        if attributes is not None:
+            held = guards.attribute(place, "__dict__")
+            guards.expect_length(f"the number of attributes of {type(value).__qualname__}", held, len(attributes))
+            parts += [("attribute", name, guards.item(held, name), part) for name, part in list(attributes.items())]
+        return parts + [("attribute", name, guards.attribute(place, name), part) for name, part in slots.items()]
 
-    def _part(self, whole: int, name: Any, value: Any) -> Any:
-        return self.of(value, self._captures._parts.get((whole, name)))
-
-    def _function(self, function: types.FunctionType) -> Any:
-        if id(function) in self._copies:
-            return self._copies[id(function)]
-        namespace = function.__globals__
-        copied = self._globals.get(id(namespace))
-        if copied is None:
-            copied = self._globals[id(namespace)] = dict(namespace)
-        cells = tuple(types.CellType() for _ in function.__closure__ or ())
-        clone = types.FunctionType(function.__code__, copied, function.__name__, function.__defaults__, cells or None)
-        self._copies[id(function)] = clone
-        _, slots = self._captures._functions[id(function), False]
-        places = {(slot.is_global, slot.name): slot.place for slot in slots}
-
-        def default(key: Any, each: Any) -> Any:
-            return self.of(each, places.get((False, default_name(key))))
-
-        named = {name: default(name, each) for name, each in (function.__kwdefaults__ or {}).items()}
-        clone.__kwdefaults__ = named or None
-        clone.__defaults__ = tuple(default(at, each) for at, each in enumerate(function.__defaults__ or ())) or None
-        clone.__dict__.update(function.__dict__)
-        clone.__module__, clone.__qualname__ = function.__module__, function.__qualname__
-        for name, new, cell in zip(function.__code__.co_freevars, cells, function.__closure__ or (), strict=True):
-            try:
-                new.cell_contents = self.of(cell.cell_contents, places.get((False, name)))
-            except ValueError:  # an empty cell
+    def _of_function(self, place: int, function: types.FunctionType) -> Iterator[tuple[str, Any, int, Any]]:
+        """The places that a function reads by name."""
+        guards, code, namespace = self.guards, function.__code__, function.__globals__
+        is_ours = _is_of_library(namespace.get("__name__", ""))
+        if not is_ours:
+            held = guards.object(namespace)
+            for name in names_of(code):
+                if name in namespace:
+                    yield "global", name, guards.item(held, name), namespace[name]
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            where = guards.attribute(guards.object(cell), "cell_contents")
+            value = self.present(where, EMPTY)
+            if not is_ours or _may_hold(value):
+                yield "cell", name, where, value
+        for attribute in ("__defaults__", "__kwdefaults__"):
+            defaults = getattr(function, attribute)
+            if not defaults or (is_ours and not any(map(_may_hold, dict(items_of(defaults)).values()))):
                 continue
-        for slot in slots:
-            if slot.is_global and slot.name in namespace:
-                copied[slot.name] = self.of(namespace[slot.name], slot.place)
-        return clone
+            held = guards.attribute(place, attribute)
+            for key, value in items_of(defaults):
+                yield "default", key, guards.item(held, key), value
 
 
-def _present(guards: Guards, place: int) -> Any:
-    """The object in a place, to be shown."""
+def _is_plain_tree(value: Any) -> bool:
+    """Whether a value is a tree of arrays and plain values, one at least an input, in lists, tuples and dicts without attributes."""
     try:
-        return guards.read(place)
-    except KeyError:
-        return "nothing"
+        leaves, _ = tree.flatten(value)
+    except StructureError:
+        return False
+    has_input = any(is_input(leaf) or type(leaf) is int for leaf in leaves)
+    return has_input and all(is_input(leaf) or isinstance(leaf, SIMPLE) for leaf in leaves) and _is_bare(value)
+
+
+def _is_bare(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)):
+        return not hasattr(value, "__dict__") and all(_is_bare(part) for _, part in items_of(value))
+    return is_input(value) or isinstance(value, SIMPLE)
 
 
 def _wrapped(value: Any) -> Any:
     """The function that a recorded one records."""
     return value.__wrapped__
-
-
-def _may_hold(value: Any) -> bool:
-    """Whether a value that a function of this package reads may hold something of the user's."""
-    if isinstance(value, (list, tuple)):
-        return any(map(_may_hold, value))
-    if isinstance(value, dict):
-        return any(isinstance(key, str) and _may_hold(part) for key, part in value.items())
-    is_function = isinstance(value, (types.FunctionType, functools.partial, types.MethodType))
-    return (
-        is_function
-        or _is_input(value)
-        or (callable(value) and hasattr(value, "__dict__") and not isinstance(value, type))
-    )
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, np.generic))
-
-
-def _is_input(value: Any) -> bool:
-    return _is_array(value) or type(value) in (float, complex)

@@ -1,5 +1,6 @@
 """Recordings as files: entries as JSON beside the arrays that they hold, which another process replays without the function."""
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,12 +67,16 @@ def _entry(entry: Entry, encoder: Encoder) -> Any:
 def load_recording(file: Any) -> "LoadedRecording":
     """A recorded function from a file that `Recorded.save` wrote.
 
+    Args:
+        file: path of a file, or a binary file object.
+
     It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its source. Arrays
     that the function captured have the values that they had when it was saved. Its results are differentiable. An array that is not
     contiguous is copied where the recorded one was, and the results have the bits of the function of the copy.
 
     Raises `StateError` for a file of another format or version, and for a damaged one: each entry, function, id and attribute is
-    checked. Only functions that compute their result and nothing else are called.
+    checked. Only functions that compute their result and nothing else are called, with arrays that they cannot write to. A file has no
+    function: its constants are never audited.
     """
     import json
 
@@ -87,15 +92,19 @@ def load_recording(file: Any) -> "LoadedRecording":
         if not isinstance(stated["name"], str):
             raise StateError("the name is no text")
         join_pairs(arrays, stated["complex"])
-        return LoadedRecording(stated["name"], [_case(case, arrays) for case in stated["cases"]])
+        cases, left = [], MOST_ENTRIES
+        for case in stated["cases"]:
+            cases.append(_case(case, arrays, left))
+            left -= len(cases[-1].entries)
+        return LoadedRecording(stated["name"], cases)
     except StateError as error:
         raise StateError(f"{file}: {error}") from None
-    except (AssertionError, KeyError, IndexError, TypeError, ValueError, RecursionError, RuleError) as error:
+    except Exception as error:  # noqa: BLE001 - the file may state anything
         raise StateError(f"{file}: it is no recording: {type(error).__name__}: {error}") from None
 
 
-def _case(stated: Any, arrays: dict[str, np.ndarray]) -> Saved:
-    entries = [_read_entry(entry, at, arrays) for at, entry in enumerate(unrolled(stated["entries"], MOST_ENTRIES))]
+def _case(stated: Any, arrays: dict[str, np.ndarray], most: int) -> Saved:
+    entries = [_read_entry(entry, at, arrays) for at, entry in enumerate(unrolled(stated["entries"], most))]
     outputs = [identifier(output) for output in stated["outputs"]]
     arguments, result = decoded(stated["arguments"], arrays), decoded(stated["result"], arrays)
     kinds = decoded(stated["kinds"], arrays)
@@ -135,10 +144,10 @@ def _read_entry(stated: Any, at: int, arrays: dict[str, np.ndarray]) -> Entry:
     _, of, name, args, named, shape, is_float = stated
     target = Target(str(of), str(name))
     args, named = decoded(args, arrays), {str(key): decoded(value, arrays) for key, value in named}
-    if not isinstance(args, tuple) or {"out", "file", "like"} & named.keys():
+    if not isinstance(args, tuple):
         raise StateError(f"entry {at}: the arguments are not those of a call")
     function = targets.function_of(target)
-    targets.check_arguments(target, len(args), is_named=bool(named))
+    targets.check_arguments(target, len(args), named)
     entry = Entry("call", target=target, function=function, args=args, named=named)
     if shape is not None:
         extents, dtype = shape
@@ -176,9 +185,23 @@ def _inputs(entries: list[Entry]) -> list[Entry]:
 
 
 def _in_order(value: Any, entry: Entry) -> Any:
-    """An input as the program takes it: a plain array in the order of its indices, unless the program is one for any order."""
-    is_taken = entry.is_permuted or not isinstance(value, np.ndarray) or value.flags.c_contiguous
-    return value if is_taken else value.copy(order="C")
+    """An input as the program takes it, which cannot write to it: an array in the order of its indices, unless the program is one for any order."""
+    if not isinstance(value, np.ndarray):
+        return value
+    value = value.view() if entry.is_permuted or value.flags.c_contiguous else value.copy(order="C")
+    value.flags.writeable = False
+    return value
+
+
+def _fits_order(value: Any, entry: Entry) -> bool:
+    """Whether an input is in the order that was recorded."""
+    return not isinstance(value, np.ndarray) or value.flags.c_contiguous is not entry.is_permuted
+
+
+def _writable(value: Any) -> Any:
+    """A result: a copy of a constant, and of a part of an input."""
+    is_ours = type(value) is np.ndarray and not value.flags.writeable and value.base is not None
+    return np.array(value, order="K") if is_ours else value
 
 
 class LoadedRecording:
@@ -195,18 +218,19 @@ class LoadedRecording:
         it does where the function would have taken a branch that was not recorded.
         """
         leaves, structure = tree.flatten((args, named))
-        failed = None
+        failed, fitting = None, []
         for case, replay in self._cases:
             if structure != tree.flatten(case.arguments)[1] or not all(map(_is_of, leaves, case.kinds)):
                 continue
             inputs = [leaf for leaf, kind in zip(leaves, case.kinds, strict=True) if _is_input(kind)]
-            results, failed = replay.run(list(map(_in_order, inputs, _inputs(case.entries))))
+            fitting.append((not all(map(_fits_order, inputs, _inputs(case.entries))), case, replay, inputs))
+        for _, case, replay, inputs in sorted(fitting, key=operator.itemgetter(0)):
+            taken = list(map(_in_order, inputs, _inputs(case.entries)))
+            results, failed = replay.run(taken)
             if failed is None:
-                copied = [
-                    np.array(each) if case.entries[at.id].kind == "constant" and isinstance(each, np.ndarray) else each
-                    for each, at in zip(results, case.outputs, strict=True)
-                ]
-                return tree.unflatten(tree.flatten(case.result)[1], copied)
+                originals = {id(one): other for one, other in zip(taken, inputs, strict=True)}
+                results = [_writable(originals.get(id(each), each)) for each in results]
+                return tree.unflatten(tree.flatten(case.result)[1], results)
         if failed is not None:
             raise RuleError(
                 f"{self.__name__}: a branch that was not recorded: {failed[0]}: {failed[1]!r} -> {failed[2]!r}"

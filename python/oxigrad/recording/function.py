@@ -1,82 +1,51 @@
 """The transform `record`: a function that is recorded once for each kind of arguments, and replayed after that."""
 
 import functools
+import gc
 import inspect
-import sys
 import threading
 import types
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, cast
 
-import numpy as np
-
 from oxigrad import _core, tree
-from oxigrad._core import BatchLevel, EntryId, RecordedFunction, Replay, StateError, Tape, Variable
+from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Tape, Variable
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
-from oxigrad.recording import files
-from oxigrad.recording.captures import SIMPLE, Captures
-from oxigrad.recording.inputs import Inputs, Key, Why
-from oxigrad.recording.program import Entries, replay_of
-from oxigrad.recording.trace import Entry, Trace, is_same
+from oxigrad.recording import audits, files
+from oxigrad.recording.audits import Audit, OnStale
+from oxigrad.recording.bits import is_alike, is_same
+from oxigrad.recording.captures import SIMPLE, Captures, is_input
+from oxigrad.recording.cases import Case, loops_shown, plural, saved
+from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
+from oxigrad.recording.shadows import Shadows
+from oxigrad.recording.trace import Trace, line
 from oxigrad.recording.traced import Traced, UnrecordableError
-from oxigrad.recording.verification import Contents, FirstCall
 
-# Arguments that a function may call: what they read is watched.
-_CALLED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+# Arguments and results that are constants, guarded by identity.
+_CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 # More kinds of calls that were refused are not remembered.
 _MOST_REFUSED = 64
-
-
-class _ChangedError(UnrecordableError):
-    """Raised where a call changes what the function reads."""
-
-
-class _Case:
-    """A recorded call: its program, and the structure of its result."""
-
-    def __init__(
-        self, inputs: "Inputs", entries: list[Entry], outputs: list[EntryId], structure: tree.Structure
-    ) -> None:
-        self.inputs = inputs.described()
-        self.entries: list[Entry] | Entries = entries
-        self.outputs, self.structure = outputs, structure
-        self.checks = sum(entry.kind == "check" for entry in entries)
-        # The first call, until the replay has given its bits.
-        self.first: FirstCall | None = None
-        # Whether the core replays it.
-        self.is_added = False
-        # Results that are constants: a call gives a copy of each.
-        self.copied = [at for at, output in enumerate(outputs) if isinstance(entries[output.id].value, np.ndarray)]
-
-    @functools.cached_property
-    def replay(self) -> Replay:
-        """The program, which is made where it is asked for: many functions are called once for arguments of a kind."""
-        return replay_of(list(self.entries), self.outputs)
-
-    def shorten(self) -> None:
-        """States the calls of loops once."""
-        if isinstance(self.entries, list):
-            self.entries = Entries(self.entries, self.replay.loops())
 
 
 class Recorded(RecordedFunction, Generic[P, R]):
     """A function that is replayed: see `record`. The core calls it, and `_otherwise` where no recording fits."""
 
-    def __init__(self, f: Callable[..., Any], limit: int) -> None:
+    def __init__(self, f: Callable[..., Any], limit: int, audit: Audit, on_stale: OnStale) -> None:
         functools.update_wrapper(self, f)
         self.__wrapped__ = f
-        self._limit = limit
+        self._limit, self._on_stale = limit, on_stale
+        self._schedule: Audit = audit
         self._lock = threading.Lock()
         self._captures: Captures | None = None
         self._refusal: str | None = None
         self._refused: dict[Any, str] = {}
-        self._cases: dict[Any, list[_Case]] = {}
+        self._cases: dict[Any, list[Case]] = {}
         self._last: Any = None
         self._counts = {"recordings": 0, "eager": 0}
         self._has_warned = False
-        # Whether a call has changed what the function reads: the first one may fill a cache.
+        # Whether a first call has changed what the function reads: it may have filled a cache.
         self._has_changed = False
         # Whether integers are inputs: they are until a function does not take traced ones.
         self._with_ints = True
@@ -132,7 +101,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 self._why = Why(*changed)
                 self._cases, self._last = {}, None
             try:
-                captures = Captures(self.__wrapped__, (args, named))
+                captures = Captures(self.__wrapped__)
                 for path, value in captures.trees():
                     if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in tree.leaves(value)):
                         raise UnrecordableError(f"{path} has variables")
@@ -156,7 +125,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         self._restart(None, [])
         self._why = Why("not recorded", "", reason)
 
-    def _record(self, args: Any, named: Any, inputs: "Inputs", captures: Captures) -> Any:
+    def _record(self, args: Any, named: Any, inputs: Inputs, captures: Captures) -> Any:
         refusal = self._refused.get(inputs.key)
         if refusal is not None or self._counts["recordings"] >= self._limit:
             if refusal is None:
@@ -164,81 +133,152 @@ class Recorded(RecordedFunction, Generic[P, R]):
             else:
                 self._why = Why("not recorded", "", refusal)
             return self._eager(args, named)
+        with self._lock:
+            self._counts["recordings"] += 1
+        return self._first(args, named, inputs, captures)
+
+    def _first(self, args: Any, named: Any, inputs: Inputs, captures: Captures) -> Any:
+        """The result of the call that is recorded, the only one of the function."""
+        trace, before = Trace(line), copies(inputs.values)
         try:
-            _require_watchable(inputs)
-            captures.add_classes((args, named))
+            function, args_traced, named_traced, shadows = _shadowed(trace, inputs, captures, (args, named))
         except UnrecordableError as error:
-            self._refuse_kind(inputs.key, str(error))
-            return self._eager(args, named)
-        before = [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in inputs.values]
-        result = self.__wrapped__(*args, **named)
-        self._counts["recordings"] += 1
+            return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            _require_unchanged(before, inputs, captures)
-            copies = {id(leaf): copy for leaf, copy in zip(inputs.values, before, strict=True)}
-            case, inputs = self._traced(inputs, captures, result)
-            first = FirstCall(inputs.values, result)
-            if first.is_small:
-                case.first = first.snapshot(copies)
-            else:
-                first.verify(case.replay, case.structure)
-        except _ChangedError as error:
+            with Tape() as constants:  # the arrays that the function makes, and assigns to
+                result = _core.call_traced(function, args_traced, named_traced)
+        except Exception as error:  # noqa: BLE001 - the function may not take traced values: its own error is raised by the call
+            trace.close()
+            self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
+            restore(inputs.values, before)
+            return self._unrecorded(inputs.key, trace.text(error), args, named)
+        except BaseException:
+            trace.close()
+            shadows.settle()
+            raise
+        del args_traced, named_traced, function
+        leaves, structure = tree.flatten(result)
+        leaves = [leaf.value if isinstance(leaf, Variable) and constants.owns(leaf) else leaf for leaf in leaves]
+        odd = next(
+            (leaf for leaf in leaves if not is_input(leaf) and not isinstance(leaf, (Traced, *_CONSTANTS))), None
+        )
+        outputs = [] if trace.refusal else trace.outputs(leaves)
+        values = [shadows.plain(leaf) for leaf in leaves]
+        is_leaf = len(leaves) == 1 and leaves[0] is result
+        result = (
+            (values[0] if is_leaf else shadows.plain(result))
+            if is_leaf or trace.refusal
+            else tree.unflatten(structure, values)
+        )
+        del leaves
+        path = shadows.settle()
+        reason = trace.refusal or (f"the function returns a {type(odd).__name__}" if odd is not None else None)
+        trace.close()
+        del shadows
+        reason = reason or _escape(trace)
+        changed = f"the function changes {path}" if path else change(before, inputs, captures)
+        if reason is not None:
+            self._refuse_kind(inputs.key, reason)
+            return result
+        if changed is not None:
             if self._has_changed:
-                self._refuse_kind(inputs.key, str(error))
-            self._has_changed, self._why = True, Why("not recorded", "", str(error))
-        except UnrecordableError as error:
-            self._refuse_kind(inputs.key, str(error))
-        except Exception as error:  # noqa: BLE001 - the function took the arguments, and need not take traced ones
-            self._refuse_kind(inputs.key, f"{type(error).__name__}: {error}")
-        else:
-            with self._lock:
-                if captures is self._captures:
-                    self._cases.setdefault(inputs.key, []).append(case)
-                    self._last = case.inputs
-            if case.first is None:
-                self._settle(inputs.key)
+                self._refuse(changed)
+            self._has_changed, self._why = True, Why("not recorded", "", changed)
+            return result
+        case = Case(inputs, trace.entries, outputs, structure)
+        case.first = (before, copies(values)) if is_small([*before, *values]) else None
+        with self._lock:
+            if captures is self._captures:
+                self._cases.setdefault(inputs.key, []).append(case)
+                self._last = case.inputs
         return result
+
+    def _unrecorded(self, key: Key, reason: str, args: Any, named: Any) -> Any:
+        self._refuse_kind(key, reason)
+        return self._eager(args, named)
 
     def _settle(self, key: Key) -> bool:
         """Gives recordings for arguments of a kind to the core, if there are some that it has not; tells whether there were."""
         is_any_added = False
-        for case in [case for case in self._cases.get(key, ()) if not case.is_added]:
-            if self._is_verified(key, case):
-                with self._lock:
-                    if not case.is_added:
-                        case.is_added = is_any_added = True
-                        self._add(*key, case.replay, case.structure, case.copied)
-                        case.shorten()
+        with self._lock:
+            for case in [case for case in self._cases.get(key, ()) if not case.is_added]:
+                try:
+                    replay = case.replay
+                except Exception as error:  # noqa: BLE001 - the function took the arguments, and its program need not
+                    self._drop(case, f"{type(error).__name__}: {error}")
+                    continue
+                case.is_added = is_any_added = True
+                self._add(*key, replay, case.structure, case.copied, case, audits.next_call(self._schedule, 1))
+                case.shorten()
         return is_any_added
 
-    def _is_verified(self, key: Key, case: _Case) -> bool:
-        """Whether a recording gives the bits of its first call, which is asked before it is first replayed; it is dropped where it does not."""
-        first = case.first
-        if first is None:
-            return True
-        try:
-            first.verify(case.replay, case.structure)
-        except Exception as error:  # noqa: BLE001 - the function took the arguments, and its replay need not
-            with self._lock:
-                self._cases = {at: [each for each in cases if each is not case] for at, cases in self._cases.items()}
-                self._cases = {at: cases for at, cases in self._cases.items() if cases}
-            is_ours = isinstance(error, UnrecordableError)
-            self._refuse_kind(key, str(error) if is_ours else f"{type(error).__name__}: {error}")
-            return False
-        case.first = None
-        return True
+    # --- audits -----------------------------------------------------------------------------------------------------------
 
-    def _traced(self, inputs: "Inputs", captures: Captures, result: Any) -> tuple[_Case, "Inputs"]:
-        """The recorded call, in which integers are constants where the function does not take traced ones."""
+    def _audit(self, args: Any, named: Any, replayed: Any, case: Case, call: int) -> tuple[Any, int]:
+        """The result of a call that was replayed, after a call of the function; and the number of the call that is audited next."""
+        following, captures = audits.next_call(self._schedule, call), self._captures
+        if captures is None:
+            return replayed, following
+        inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
+        is_proven = case.first is None or not all(map(is_same, case.first[0], inputs.values))
+        before = copies(inputs.values)
+        result, error = self._itself(args, named)
+        if (reason := change(before, inputs, captures)) is not None:
+            self._drop(case, reason)
+        elif (path := audits.difference(replayed, result, error)) is not None:
+            self._differ(args, named, case, call, path, result, error)
+        else:
+            case.last_audit = call
+            case.first = None if is_proven else case.first
+        if error is not None:
+            raise error
+        return result, following if is_proven else call + 1
+
+    def _itself(self, args: Any, named: Any) -> tuple[Any, Exception | None]:
+        """The result of the function itself, or its error."""
         try:
-            return _recorded(inputs, captures, result), inputs
-        except Exception:
-            if not (self._with_ints and any(type(value) is int for value in inputs.values)):
-                raise
-        self._with_ints = False
-        leaves = inputs.leaves[: inputs.places[0][1]]
-        inputs = Inputs(leaves, inputs.key.structures[0], captures, with_ints=False)
-        return _recorded(inputs, captures, result), inputs
+            return self.__wrapped__(*args, **named), None
+        except Exception as error:  # noqa: BLE001 - raised again
+            return None, error
+
+    def _differ(
+        self, args: Any, named: Any, case: Case, call: int, path: str, result: Any, error: Exception | None
+    ) -> None:
+        """A replay differs from the function: at the second call it is not recordable, later its constants have changed."""
+        if case.first is not None or case.last_audit == 1:
+            self._drop(case, f"the function does not give the same bits in two calls, at {path}")
+            return
+        if audits.difference(result, *self._itself(args, named)) is not None:
+            self._refuse(f"the function differs from itself, at {path}")
+            warnings.warn(f"{_name(self.__wrapped__)} differs from itself, and runs as it is: {path}", stacklevel=5)
+            return
+        with self._lock:
+            self._cases, self._last, self._captures = {}, None, None
+            self._counts["recordings"] = 0
+            self._restart(None, [])
+        stale = audits.StaleRecordingError(_name(self.__wrapped__), path, case.last_audit, call)
+        self._why = Why("stale", case.last_audit, path)
+        if self._on_stale == "raise":
+            raise stale from error
+        warnings.warn(str(stale), stacklevel=5)
+
+    def _drop(self, case: Case, reason: str) -> None:
+        """Runs the function as it is for arguments of the kind of a recording, which is dropped."""
+        self._cases = {key: [each for each in cases if each is not case] for key, cases in self._cases.items()}
+        self._cases = {key: cases for key, cases in self._cases.items() if cases}
+        self._remove(case)
+        self._refuse_kind(case.key, reason)
+
+    def _is_verified(self, case: Case) -> bool:
+        """Whether the replay of a first call that is kept gives its bits; it is dropped where it does not."""
+        if case.first is None:
+            return True
+        inputs, expected = case.first
+        results, failed = case.replay.run(inputs)
+        if failed is None and all(map(is_alike, results, expected)):
+            return True
+        self._drop(case, "the replay does not give the same bits as the first call")
+        return False
 
     def _warn(self) -> None:
         if not self._has_warned:
@@ -254,8 +294,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
         Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is recorded, and for
         arguments or results in other containers than lists, tuples and dicts.
         """
-        by_key = [(key, case) for key, cases in self._cases.items() for case in cases]
-        cases = [_saved(case) for key, case in by_key if self._is_verified(key, case)]
+        by_key = [case for cases in self._cases.values() for case in cases]
+        cases = [saved(case) for case in by_key if self._is_verified(case)]
         if not cases:
             raise StateError(
                 f"{_name(self.__wrapped__)} has no recording: call it once" + (f" ({self.why})" if self.why else "")
@@ -270,16 +310,16 @@ class Recorded(RecordedFunction, Generic[P, R]):
         return [case.replay for cases in self._cases.values() for case in cases]
 
     def __repr__(self) -> str:
-        counts = [_plural(len(self.recordings), "recording"), _plural(self.replays, "replay")]
+        counts = [plural(len(self.recordings), "recording"), plural(self.replays, "replay")]
         lines = [f"record({_name(self.__wrapped__)}): {', '.join(counts)}"]
         if self._counts["eager"]:
-            lines[0] += f", {_plural(self._counts['eager'], 'call')} without"
+            lines[0] += f", {plural(self._counts['eager'], 'call')} without"
         for key, cases in self._cases.items():
             for case in cases:
                 recorded, replayed, runs, fused, constants = case.replay.sizes()
                 lines.append(
-                    f"  {key}: {recorded} entries, {replayed} replayed, {fused} of them in {_plural(runs, 'run')}, "
-                    f"{_plural(constants, 'constant')}, {_plural(case.checks, 'check')}{_loops(case)}"
+                    f"  {key}: {recorded} entries, {replayed} replayed, {fused} of them in {plural(runs, 'run')}, "
+                    f"{plural(constants, 'constant')}, {plural(case.checks, 'check')}{loops_shown(case)}"
                 )
         lines.extend(f"  {key}: not recorded: {reason}" for key, reason in self._refused.items())
         if self._refusal is not None:
@@ -302,98 +342,68 @@ class Recorded(RecordedFunction, Generic[P, R]):
         return self if instance is None else types.MethodType(self, instance)
 
 
-def _saved(case: _Case) -> files.Saved:
-    """A recorded call as a file has it: captured inputs are constants."""
-    inputs = case.inputs
-    captured, entries = iter(inputs.captured()), []
-    count = sum("value" not in kind for kind in inputs.leaves)
-    for entry in case.entries:
-        is_captured = entry.kind == "input" and count <= 0
-        count -= entry.kind == "input"
-        entries.append(Entry("constant", value=next(captured)) if is_captured else entry)
-    arguments, result = (tree.unflatten(each, range(len(each))) for each in (inputs.key.structures[0], case.structure))
-    return files.Saved(arguments, inputs.leaves, entries, case.outputs, result, case.replay.loops())
-
-
-def _loops(case: _Case) -> str:
-    """The loops of the entries that were recorded, if there are any."""
-    loops = case.replay.loops()
-    repeated, stated = sum(period * count for _, period, count in loops), sum(period for _, period, _ in loops)
-    return f"; {repeated} entries are in {_plural(len(loops), 'loop')}, stated by {stated}" if loops else ""
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _name(f: Any) -> str:
     return getattr(f, "__qualname__", None) or repr(f)
 
 
-def _require_watchable(inputs: Inputs) -> None:
-    """Raises `UnrecordableError` for an argument that is no tree of arrays and plain values."""
+def _require_constants(inputs: Inputs) -> None:
+    """Raises `UnrecordableError` for an argument that is neither a tree of inputs nor a constant."""
     leaves = inputs.leaves[: inputs.places[0][1]]
     for at, (leaf, kind) in enumerate(zip(leaves, inputs.key.leaves, strict=False)):
-        if not (kind.is_input or isinstance(leaf, (*SIMPLE, *_CALLED))):
+        if not (kind.is_input or isinstance(leaf, _CONSTANTS)):
             raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched")
 
 
-def _require_unchanged(before: list[Any], inputs: Inputs, captures: Captures) -> None:
-    """Raises `UnrecordableError` where the function has changed its arguments, or what it captures."""
-    changed = captures.changed()
-    now = Inputs(inputs.leaves[: inputs.places[0][1]], inputs.key.structures[0], captures, with_ints=inputs.with_ints)
-    if changed is not None or now.key != inputs.key:
-        raise _ChangedError(f"the function changes {changed[0] if changed else now.difference(inputs).path}")
-    for at, (old, new) in enumerate(zip(before, now.values, strict=True)):
-        if not is_same(old, new):
-            raise _ChangedError(f"the function changes an array that it reads, number {at}")
+def _escape(trace: Trace) -> str | None:
+    """The reason why a recording is refused that has left traced values behind, results and inputs aside; None where it has not."""
+    if trace.alive:
+        gc.collect()
+    return "the function keeps values of the call, in a cache or a container" if trace.alive else None
 
 
-def _line() -> str:
-    """The line of the first frame outside of this package and NumPy."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("oxigrad", "numpy"):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
-    """Calls a copy of the function with traced values, and returns what it did; raises `UnrecordableError` for another result."""
-    trace = Trace(_line)
+def _shadowed(
+    trace: Trace, inputs: Inputs, captures: Captures, arguments: Any
+) -> tuple[Callable[..., Any], Any, Any, Shadows]:
+    """The function and its arguments with traced values, and what was copied for that; raises `UnrecordableError` for odd arguments."""
+    _require_constants(inputs)
     pairs = zip(inputs.leaves, inputs.key.leaves, strict=True)
-    traced = [trace.input(leaf) if kind.is_input else leaf for leaf, kind in pairs]
+    traced, of_arrays = [], dict[int, Any]()
+    for leaf, kind in pairs:
+        each = trace.input(leaf) if kind.is_input else leaf
+        traced.append(of_arrays.setdefault(id(leaf), each) if kind.is_array else each)
     trees, at = [], 0
     for (_, count), structure in zip(inputs.places, inputs.key.structures, strict=True):
         trees.append(tree.unflatten(structure, traced[at : at + count]))
         at += count
     (args, named), *captured = trees
-    contents = Contents([*captures.held, *trees])
-    try:
-        with Tape() as constants:  # the arrays that the function makes, and assigns to
-            result = _core.call_traced(captures.copied(captured), args, named)
-    finally:
-        is_changed = contents.restore()
-    if is_changed:
-        raise _ChangedError("the function changes a list, a dictionary or an attribute that it was given or reads")
-    leaves, structure = tree.flatten(result)
-    leaves = [leaf.value if isinstance(leaf, Variable) and constants.owns(leaf) else leaf for leaf in leaves]
-    outputs = trace.outputs(leaves)
-    values = (leaf.held if isinstance(leaf, Traced) else leaf for leaf in leaves)
-    FirstCall(inputs.values, expected).require(values, structure)
-    return _Case(inputs, trace.entries, outputs, structure)
+    shadows = Shadows(captures, captured)
+    shadows.note("arguments", arguments, (args, named))
+    return shadows.function(), args, named, shadows
 
 
-def record(f: Callable[P, R], *, limit: int = 8) -> Recorded[P, R]:
+def record(
+    f: Callable[P, R], *, limit: int = 8, audit: Audit = "powers", on_stale: OnStale = "raise"
+) -> Recorded[P, R]:
     """A function that gives the results of ``f``, recorded at the first call and replayed, without its Python code, at later ones.
 
-    A replay has the bits of the function. Arrays and numbers in its arguments, globals, closures and defaults are inputs: they are
-    read at each call. Branches on data are checked, and what else the function reads is guarded; where anything differs, the function
-    runs as it is and is recorded again, up to ``limit`` times, after which a warning names what differs. Functions with effects,
-    random numbers or the clock run as they are, and so does a function inside of a derivative or of another recording. The result has
-    `why` (path, old, new: why the last call was no replay, or None), `recordings` (the programs) and `save`; its ``repr`` says what was
-    recorded. Arrays are those of NumPy: over other libraries the function runs as it is. See docs/recording.md.
+    Args:
+        f: function of arrays, numbers and trees of them, without effects.
+        limit: largest number of recordings that are kept.
+        audit: calls whose replay is compared with a call of ``f``: "powers" (2, 4, 8, ... 1,024 and every 1,024th),
+            "always", "never", or the number of calls from one audit to the next.
+        on_stale: what an audit does where results differ: "raise" `StaleRecordingError`, or "warn".
 
-    Raises `TypeError` for what is not callable, and for generators and coroutines; `ValueError` for a ``limit`` below 1.
+    Inputs are read at each call: the arguments, and the arrays, numbers and trees of them that globals, closure cells and defaults of ``f``
+    hold by name, also those of the object of a method and of the plain functions that ``f`` calls by such names. Branches on data are
+    checked: another one is recorded beside the first, up to ``limit`` times. A function that writes to its inputs runs as it is. All else
+    that ``f`` reads is a constant, which audits compare: at calls 2, 4, 8, ... 1,024 and each 1,024th, or as ``audit`` says ("powers",
+    "always", "never", or a number of calls), ``f`` runs after its replay, and structure, dtypes and bits have to be the same. The result has
+    `why` (path, old, new: why the last call was no replay, or None), `recordings` (the programs) and `save`. Arrays are those of NumPy: over
+    other libraries the function runs as it is. See docs/recording.md.
+
+    Raises `TypeError` for what is not callable, and for generators and coroutines; `ValueError` for a ``limit`` below 1 and for another
+    ``audit`` or ``on_stale``. A call raises `StaleRecordingError` where an audit finds that a constant has changed, before it returns
+    anything; with ``on_stale="warn"`` it warns, and returns the result of ``f``.
 
     >>> import numpy as np
     >>> from oxigrad import xp
@@ -404,10 +414,11 @@ def record(f: Callable[P, R], *, limit: int = 8) -> Recorded[P, R]:
     """
     if not callable(f):
         raise TypeError(f"record: found {f!r}, expected a function")
-    if isinstance(f, Recorded):
-        return f
     if limit < 1:
         raise ValueError(f"record: limit is {limit}, expected at least 1")
+    audits.check(audit, on_stale)
+    if isinstance(f, Recorded):
+        return f
     if inspect.iscoroutinefunction(f) or inspect.isgeneratorfunction(f):
         raise TypeError("record: found a generator or a coroutine, expected a function that returns its result")
-    return Recorded(f, limit)
+    return Recorded(f, limit, audit, on_stale)

@@ -3,10 +3,16 @@
 import copy
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from oxigrad import tree
 from oxigrad._core import LeafKind
 from oxigrad.recording import files
+from oxigrad.recording.bits import is_same
 from oxigrad.recording.captures import Captures
+
+# The arrays of a first call are kept until another call is audited, up to so many bytes.
+_MOST_BYTES = 1 << 26
 
 
 class Why(NamedTuple):
@@ -96,3 +102,34 @@ class Inputs:
             if old != new:
                 return Why(f"the structure of {name or 'the arguments'}", str(old), str(new))
         return Why("arrays that are the same", str(other.key.aliases), str(self.key.aliases))
+
+
+def copies(values: list[Any]) -> list[Any]:
+    """The values of inputs, which no write changes."""
+    return [np.array(value, order="K") if isinstance(value, np.ndarray) else value for value in values]
+
+
+def restore(values: list[Any], before: list[Any]) -> None:
+    """Undoes writes of a call that has not returned, which is repeated."""
+    for value, its in zip(values, before, strict=True):
+        if isinstance(value, np.ndarray) and not is_same(value, its):
+            value[...] = its
+
+
+def change(before: list[Any], inputs: Inputs, captures: Captures) -> str | None:
+    """The reason why a call cannot be recorded that has changed inputs; None for one that has not."""
+    if (guard := captures.changed()) is not None:
+        return f"the function changes {guard[0]}"
+    now = Inputs(inputs.leaves[: inputs.places[0][1]], inputs.key.structures[0], captures, with_ints=inputs.with_ints)
+    if now.key != inputs.key:
+        return f"the function changes {now.difference(inputs).path}"
+    at = next((at for at, pair in enumerate(zip(before, now.values, strict=True)) if not is_same(*pair)), None)
+    if at is None:
+        return None
+    places = [at for at, kind in enumerate(inputs.key.leaves) if kind.is_input]
+    return f"the function changes an array that it reads, {now.path(places[at])}"
+
+
+def is_small(values: list[Any]) -> bool:
+    """Whether arrays are kept."""
+    return sum(value.nbytes for value in values if isinstance(value, np.ndarray)) <= _MOST_BYTES

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import EntryId, Replay, is_computed_in_core
+from oxigrad.recording.bits import has_bits_of_core, is_same
 from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS
-from oxigrad.recording.trace import Entry, is_same, with_leaves
-from oxigrad.recording.verification import has_bits_of_core
+from oxigrad.recording.trace import Entry
+from oxigrad.recording.traced import with_leaves
 
 # NumPy's ufuncs that give the bits of ops of the core, by other names than these.
 _ALIASES = {"true_divide": "divide", "absolute": "abs", "fabs": "abs"}

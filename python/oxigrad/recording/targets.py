@@ -3,9 +3,10 @@
 import builtins
 import functools
 import importlib
+import inspect
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,18 +121,49 @@ def function_of(target: Target) -> Callable[..., Any]:
     raise ValueError(f"found the function {name!r} of {kind!r}, expected one that a recording may call")
 
 
-def check_arguments(target: Target, count: int, *, is_named: bool) -> None:
+# The most arguments by position of functions and methods, itself among them, before ``out``.
+_MOST = {
+    **dict.fromkeys("all any argmax argmin choose dot max min round conj conjugate".split(), 2),
+    **dict.fromkeys("clip compress cumprod cumsum mean prod std sum take var".split(), 3),
+    "trace": 4,
+}
+_OF_METHODS = {"reduce": 1, "accumulate": 1, "outer": 2, "reduceat": 2}
+_NAMES_OF_UFUNCS = set("axis casting dtype initial keepdims order subok where".split())
+
+
+def check_arguments(target: Target, count: int, names: Collection[str]) -> None:
     """Raises `ValueError` for a number of arguments by position, or for ones by name, that no call of a target has."""
     kind, name = target
+    names_fit = not {"out", "file", "like", "overwrite_input"} & set(names)
     if kind in ("op", "rule"):
-        takes_names = name not in _ELEMENTWISE
+        names_fit = names_fit and (not names or name not in _ELEMENTWISE)
         fits = count == _ARITIES[name] if _ARITIES[name] is not None else count > 0
     elif kind in ("operator", "attribute"):
-        takes_names, fits = False, count == (1 if kind == "attribute" or name in _UNARY else 2)
+        names_fit, fits = not names, count == (1 if kind == "attribute" or name in _UNARY else 2)
+    elif kind == "method":
+        fits = 0 < count <= _MOST.get(name, 8)
+    elif kind == "core":
+        names_fit, fits = not names, count == 4
     else:
-        takes_names, fits = True, count > 0 or kind != "method"
-    if not fits or (is_named and not takes_names):
-        raise ValueError(f"found {count} arguments of {target}{', and others by name' * is_named}")
+        first, _, method = name.partition(".")
+        function = getattr(_module(kind), first, None)
+        if isinstance(function, np.ufunc):
+            names_fit = names_fit and _NAMES_OF_UFUNCS.issuperset(names)
+            fits = count == (_OF_METHODS[method] if method else function.nin)
+        else:
+            fits = count <= _MOST.get(name, _before_out(function))
+    if not fits or not names_fit:
+        by_name = f", and {', '.join(names)} by name" if names else ""
+        raise ValueError(f"found {count} arguments of {target}{by_name}")
+
+
+def _before_out(function: Any) -> int:
+    """The number of parameters of a function before ``out``."""
+    try:
+        names = [*inspect.signature(function).parameters]
+    except (TypeError, ValueError):
+        return 3
+    return names.index("out") if "out" in names else 32
 
 
 def in_module(module: str, name: str) -> Callable[..., Any] | None:

@@ -2,23 +2,25 @@
 
 import operator
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, EntryId, Variable, have_same_bits, new_batch_level, scatter_into
-from oxigrad.recording.deferred import Deferred, deferred, is_deferrable, is_plain_part
-from oxigrad.recording.library import traced_array, traced_in
+from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_level, scatter_into
+from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
-from oxigrad.recording.traced import Traced, TracedNumber, UnrecordableError
+from oxigrad.recording.traced import Traced, plain_of, traced_in, with_leaves
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
 MOST_ENTRIES = 1 << 20
 MOST_CHECKED = 1 << 12
 
 
+# The refusal of what is called after the recording.
+_ENDED = "the call has ended"
 # The arguments by name of calls that have none, which nobody changes.
 _NOTHING: dict[str, Any] = {}
 
@@ -53,6 +55,9 @@ class Trace:
 
     def __init__(self, line: Callable[[], str] = str) -> None:
         self.level = new_batch_level()
+        self.alive = 0
+        #: Why the function cannot be recorded, which no `try` of the function's catches.
+        self.refusal: str | None = None
         self.entries: list[Entry] = []
         self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
         self._scalars: dict[Any, EntryId] = {}
@@ -63,6 +68,20 @@ class Trace:
         # The ids of entries, and the types of arrays, each made once.
         self._identifiers: list[EntryId] = []
         self._types: dict[Any, tuple[tuple[int, ...], str]] = {}
+
+    def refuse(self, reason: str) -> None:
+        """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
+        self.refusal = self.refusal or f"{reason} ({self._line()})"
+
+    def text(self, error: Exception) -> str:
+        """Why the function is not recorded, which has raised an error."""
+        is_refused = self.refusal is not None and self.refusal != _ENDED
+        return str(self.refusal) if is_refused else f"{type(error).__name__}: {error}"
+
+    def close(self) -> None:
+        """Ends the recording: values that are left compute as plain ones."""
+        self.refusal = self.refusal or _ENDED
+        self._scattered = {}
 
     def input(self, value: Any) -> Any:
         """An input with its value in this call."""
@@ -77,7 +96,9 @@ class Trace:
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
         """The result of a function, as a traced value; NotImplemented where another transform's values are among the arguments."""
-        is_in_rule = is_permuted = is_large = False
+        if self.refusal is not None:
+            return function(*plain_of(args), **plain_of(named or {}))
+        is_in_rule = is_permuted = False
         is_data = not named or all(map(_is_data, named.values()))
         is_flat, is_ours = True, is_data or not _is_of_others(named, self)
         for arg in args:
@@ -87,29 +108,29 @@ class Trace:
                     continue
                 is_in_rule = is_in_rule or arg.is_in_rule
                 is_permuted = is_permuted or self.entries[arg.id].is_permuted
-                is_large = is_large or is_deferrable(arg.held)
             elif type(arg) not in _ATOMS:
                 is_flat, is_ours = False, is_ours and not _is_of_others(arg, self)
                 is_permuted = is_permuted or self.is_permuted(arg)
             elif type(arg) is np.ndarray:
-                is_permuted, is_large = is_permuted or self.is_permuted(arg), is_large or is_deferrable(arg)
+                is_permuted = is_permuted or self.is_permuted(arg)
         if not is_ours:
             if target.kind in ("operator", *_DISPATCHED):
                 return NotImplemented
-            raise UnrecordableError(f"{target} was called with values of an inner derivative or vmap")
+            self.refuse(f"{target} was called with values of an inner derivative or vmap")
+            return function(*plain_of(args), **plain_of(named or {}))
         if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
-            return function(_like(args[0]), *args[1:], **named)
+            return function(plain_of(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):
             named, is_permuted = {**(named or {}), "order": "C"}, False
-        result = deferred(target, function, args, named) if is_large else None
-        if result is None:
-            is_known = is_flat and not is_large  # no argument is deferred
-            plain = (
-                [arg.held if isinstance(arg, Traced) else arg for arg in args] if is_known else list(map(_plain, args))
-            )
-            result = function(*plain, **(named if is_data else _plain(named))) if named else function(*plain)
+        plain = (
+            [arg.value if isinstance(arg, Traced) else arg for arg in args] if is_flat else list(map(plain_of, args))
+        )
+        result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
         if result is NotImplemented:
+            return result
+        if is_watched():
+            self.refuse("floating-point errors raise inside of the function")
             return result
         is_argument = target.kind in _OF_ARRAYS
         if is_flat:
@@ -122,7 +143,13 @@ class Trace:
         by_name = ({**named} if is_data else self._ids(named)) if named else None
         entry = Entry("call", target=target, function=function, args=tuple(ids), named=by_name)
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
-        return self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+        traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+        if type(result) is complex and target.kind in (
+            "op",
+            "rule",
+        ):  # values of variables are no complex numbers of Python
+            return self.apply(Target("numpy", "positive"), np.positive, (traced,), {})
+        return traced
 
     def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
@@ -140,10 +167,12 @@ class Trace:
 
     def check(self, traced: Traced) -> Any:
         """The value, which Python sees from now on."""
+        if not isinstance(traced, Traced):  # of a call that is not recorded
+            return traced
         value = traced.value
         if getattr(value, "size", 1) > MOST_CHECKED:
-            raise UnrecordableError(f"the function turns an array of shape {value.shape} into plain values")
-        if traced.id not in self._checked:
+            self.refuse(f"the function turns an array of shape {value.shape} into plain values")
+        if self.refusal is None and traced.id not in self._checked:
             snapshot = np.array(value) if isinstance(value, np.ndarray) else value
             entry = Entry("check", args=(self._identifiers[traced.id],), value=snapshot, line=self._line())
             self._checked[traced.id] = self._append(entry)
@@ -158,34 +187,35 @@ class Trace:
         if isinstance(args, Traced):
             return self.entries[args.id].is_permuted
         if isinstance(args, np.ndarray):
-            return not args.flags.c_contiguous and not _is_repeated(args)
+            return not args.flags.c_contiguous and not is_repeated(args)
         return isinstance(args, (tuple, list)) and any(map(self.is_permuted, args))
 
     def _append(self, entry: Entry) -> EntryId:
         if len(self.entries) >= MOST_ENTRIES:
-            raise UnrecordableError(f"the function has more than {MOST_ENTRIES} entries")
+            self.refuse(f"the function has more than {MOST_ENTRIES} entries")
         identifier = EntryId(len(self.entries))
         self.entries.append(entry)
         self._identifiers.append(identifier)
         return identifier
 
     def _traced(self, identifier: EntryId, value: Any, *, is_in_rule: bool = False) -> Any:
-        like = value.like if type(value) is Deferred else value
-        if isinstance(like, (np.ndarray, np.generic)):
-            if like.dtype == object:
-                raise UnrecordableError("found an array of objects")
-            key = like.shape, like.dtype
+        if isinstance(value, (np.ndarray, np.generic)):
+            if type(value) is not np.ndarray and isinstance(value, np.ndarray):
+                self.refuse(f"found a {type(value).__name__}: recordings hold plain arrays")
+            if value.dtype == object:
+                self.refuse("found an array of objects")
+            key = value.shape, value.dtype
             self.entries[identifier.id].type = self._types.get(key) or self._types.setdefault(
-                key, (like.shape, like.dtype.str)
+                key, (value.shape, value.dtype.str)
             )
-            return traced_array(self, identifier.id, value, is_in_rule=is_in_rule)
-        if isinstance(value, (bool, int, float, complex)):
+        elif isinstance(value, (bool, int, float, complex)):
             self.entries[identifier.id].is_float = type(value) is float
-            return TracedNumber(self, identifier.id, value, is_in_rule=is_in_rule)
-        if isinstance(value, (tuple, list)):
+        elif isinstance(value, (tuple, list)):
             parts = [self._item(identifier, at, part) for at, part in enumerate(value)]
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-        raise UnrecordableError(f"a function returned {type(value).__name__}: expected arrays and numbers")
+        else:
+            self.refuse(f"a function returned {type(value).__name__}: expected arrays of NumPy and numbers")
+        return value if self.refusal else Traced(self, identifier.id, value, is_in_rule=is_in_rule)
 
     def _item(self, of: EntryId, at: int, value: Any) -> Any:
         target = Target("operator", "getitem")
@@ -237,20 +267,13 @@ _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
 
-# Functions that permute axes.
-_PERMUTING = ("permute_dims", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "rollaxis", "T", "mT")
-
-
 def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
     """Whether the result of a call, some of whose arguments may be permuted, may be in another order in memory than that of its indices."""
-    like = result.like if type(result) is Deferred else result
-    if not isinstance(like, np.ndarray) or like.ndim < 2:
+    if not isinstance(result, np.ndarray) or result.ndim < 2:
         return False
-    if target.name == "scatter_into" or (like.ndim == 2 and target.name == "matmul"):
+    if target.name == "scatter_into" or (result.ndim == 2 and target.name == "matmul"):
         return False
-    if type(result) is Deferred:
-        return is_permuted or target.name in _PERMUTING
-    return is_permuted or not like.flags.c_contiguous
+    return is_permuted or not result.flags.c_contiguous
 
 
 def _is_ufunc(target: Target) -> bool:
@@ -269,45 +292,16 @@ def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
     return (
         are_plain
         and parts == others
-        and type(one.like) is type(other.like) is np.ndarray
-        and (one.like.shape, one.like.dtype) == (other.like.shape, other.like.dtype)
+        and type(one.value) is type(other.value) is np.ndarray
+        and (one.value.shape, one.value.dtype) == (other.value.shape, other.value.dtype)
     )
-
-
-_FIRST = (0,)
-
-
-def _is_repeated(array: Any) -> bool:
-    """Whether an array is one element that is repeated."""
-    return isinstance(array, np.ndarray) and array.ndim > 0 and array.size > 0 and not any(array.strides)
 
 
 def _kept(array: np.ndarray) -> np.ndarray:
     """A copy of an array; one element that is repeated to a larger shape stays so."""
-    if _is_repeated(array):
-        return np.broadcast_to(array[_FIRST * array.ndim].copy(), array.shape)
+    if is_repeated(array):
+        return np.broadcast_to(array[(0,) * array.ndim].copy(), array.shape)
     return np.array(array, order="K")
-
-
-def _like(value: Any) -> Any:
-    """The shape and dtype of a traced value, as an array."""
-    return value.like if isinstance(value, Traced) else value
-
-
-def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
-    """The value with what ``new`` gives in the place of each leaf of lists, tuples, dicts and slices."""
-    if isinstance(value, (tuple, list)):
-        parts = [with_leaves(part, new) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return {key: with_leaves(part, new) for key, part in value.items()}
-    if isinstance(value, slice):
-        return slice(*(with_leaves(part, new) for part in (value.start, value.stop, value.step)))
-    return new(value)
-
-
-def _plain(value: Any) -> Any:
-    return with_leaves(value, lambda leaf: leaf.value if isinstance(leaf, Traced) else leaf)
 
 
 def _is_data(value: Any) -> bool:
@@ -326,19 +320,16 @@ def _is_of_others(value: Any, trace: Trace) -> bool:
     return False
 
 
-def is_same(a: Any, b: Any) -> bool:
-    """Whether two values have the same type and the same bits."""
-    if (is_equal := have_same_bits(a, b)) is not None:
-        return is_equal
-    if isinstance(a, (np.ndarray, np.generic)):
-        if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape:
-            return False
-        if _is_repeated(a) and _is_repeated(b):
-            first: Any = _FIRST * a.ndim
-            return np.asarray(a)[first].tobytes() == np.asarray(b)[first].tobytes()
-        return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, (float, complex)):
-        return np.asarray(a).tobytes() == np.asarray(b).tobytes()
-    return bool(a is b or a == b)
+def is_plain_part(part: Any) -> bool:
+    """Whether a part of a key is a slice of integers, an integer, None or an ellipsis."""
+    if type(part) is slice:
+        return all(bound is None or type(bound) is int for bound in (part.start, part.stop, part.step))
+    return part is None or part is Ellipsis or type(part) is int
+
+
+def line() -> str:
+    """The line of the first frame outside of this package and NumPy."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("oxigrad", "numpy"):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -2,21 +2,21 @@
 
 A function that is called with one computes its result at once, on plain values, exactly as without recording, and appends an entry. What
 turns a value into something that Python sees (a truth value, a number, an index, a plain array) appends a check instead: a replay in which it
-would be another one does not count.
+would be another one does not count. Each answers questions about its type as its plain value does.
 """
 
-import builtins
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 
 from oxigrad._core import BatchLevel, assignable, compute_in_rule, record
+from oxigrad.ops.backends import standard_namespace
 from oxigrad.ops.protocols import foreign_calls, numpy_protocols
 from oxigrad.recording import targets
-from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.targets import Target
 
 
@@ -28,6 +28,12 @@ class Recorder(Protocol):
     """The recording that a value belongs to: see `oxigrad.recording.trace.Trace`."""
 
     level: int
+    #: The number of traced values that are alive, and why the function cannot be recorded.
+    alive: int
+    refusal: str | None
+
+    def refuse(self, reason: str) -> None:
+        """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
         """The result of a function, as a traced value."""
@@ -63,50 +69,62 @@ def _of_python(name: str) -> tuple[Target, Callable[..., Any]]:
 class Traced(BatchLevel):
     """A value of a recording. Immutable."""
 
-    __slots__ = ("held", "id", "is_in_rule", "recorder")
+    __slots__ = ("id", "is_in_rule", "recorder", "value")
 
     recorder: Recorder
     id: int
-    # The value, which may be deferred.
-    held: Any
+    # The value in this call.
+    value: Any
     is_in_rule: bool
 
     def __new__(cls, trace: Recorder, identifier: int, value: Any, *, is_in_rule: bool = False) -> Any:
-        """The value of the entry of this number."""
-        self = super().__new__(cls, trace.level)
-        self.recorder, self.id, self.held, self.is_in_rule = trace, identifier, value, is_in_rule
+        """The value of the entry of this number, in the class that has the operators of its plain value."""
+        self: Any = BatchLevel.__new__(_class_of(type(value)), trace.level)
+        self.recorder, self.id, self.value, self.is_in_rule = trace, identifier, value, is_in_rule
+        trace.alive += 1
         return self
 
-    @property
-    def value(self) -> Any:
-        """The value in this call."""
-        held = self.held
-        return held.value() if type(held) is Deferred else held
+    def __del__(self) -> None:
+        self.recorder.alive -= 1
+
+    # The class of the plain value.
+    __class__: Any = property(lambda self: type(self.value))
 
     @property
     def like(self) -> Any:
-        """The value, or one of its shape and dtype where it is not computed."""
-        held = self.held
-        return held.like if type(held) is Deferred else held
+        """The value, for its shape and dtype."""
+        return self.value
+
+    @property
+    def released(self) -> Any:
+        """The plain value, where the recording was refused; None otherwise."""
+        return self.value if self.recorder.refusal else None
+
+    @property
+    def sample(self) -> Any:
+        """The value, which lies in memory as in each replay: one that may lie otherwise is refused."""
+        if self.recorder.is_permuted(self):
+            self.recorder.refuse("the function depends on the order in memory of an array that is not contiguous")
+        return self.value
 
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return self if self.is_in_rule else type(self)(self.recorder, self.id, self.held, is_in_rule=True)
+        return self if self.is_in_rule else Traced(self.recorder, self.id, self.value, is_in_rule=True)
 
     @property
     def out_of_rule(self) -> "Traced":
         """The same value outside of a derivative rule."""
-        return type(self)(self.recorder, self.id, self.held) if self.is_in_rule else self
+        return Traced(self.recorder, self.id, self.value) if self.is_in_rule else self
 
     @property
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
-        return self if type(self.like) is float else self.recorder.apply(Target("python", "float"), float, (self,), {})
+        return self if type(self.value) is float else self.recorder.apply(Target("python", "float"), float, (self,), {})
 
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
-        return self.recorder.constant(x) if isinstance(x, np.ndarray) else x
+        return self.recorder.constant(x) if isinstance(x, np.ndarray) and not isinstance(x, BatchLevel) else x
 
     def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""
@@ -120,228 +138,270 @@ class Traced(BatchLevel):
             return self.recorder.apply(*_rule(name), tuple(args), {})
         return self.recorder.apply(*_op(name), tuple(args), named or {})
 
-    def _operator(self, name: str, *args: Any) -> Any:
-        if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
-            return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
-        return self.recorder.apply(*_of_python(name), args, {})
-
-    def __bool__(self) -> bool:
-        return bool(self.recorder.check(self.recorder.apply(Target("python", "bool"), bool, (self,), {})))
-
-    def __float__(self) -> float:
-        return float(self.recorder.check(self))
-
-    def __int__(self) -> int:
-        return int(self.recorder.check(self.recorder.apply(Target("python", "int"), int, (self,), {})))
-
-    def __complex__(self) -> complex:
-        return complex(self.recorder.check(self))
-
-    def __index__(self) -> int:
-        return operator.index(self.recorder.check(self))
-
-    def __repr__(self) -> str:
-        return repr(self.recorder.check(self))
-
-    def __str__(self) -> str:
-        return str(self.recorder.check(self))
-
-    def __format__(self, specification: str) -> str:
-        return format(self.recorder.check(self), specification)
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return self.recorder.apply(Target("python", "round"), round, (self, digits), {})
-
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        if "out" in named or method == "at":
-            raise UnrecordableError(f"np.{ufunc.__name__} writes to an array")
         target = targets.target_of(ufunc, method)
-        if target is None:
-            raise UnrecordableError(f"{ufunc.__name__} is a ufunc of neither NumPy nor SciPy")
-        return self.recorder.apply(target, getattr(ufunc, method), inputs, named)
+        if "out" in named or method == "at":
+            self.recorder.refuse(f"np.{ufunc.__name__} writes to an array")
+        elif target is None:
+            self.recorder.refuse(f"{ufunc.__name__} is a ufunc of neither NumPy nor SciPy")
+        return self.recorder.apply(target or _UNKNOWN, getattr(ufunc, method), inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         if function.__name__ in numpy_protocols.OF_TYPES and function.__module__ == "numpy":
-            return function(*_likes(args), **_likes(named))
-        if function in numpy_protocols.CREATION and not _has_traced(args[1:]):
-            like = args[0].like if args and isinstance(args[0], Traced) and function not in _COPIES else None
-            if like is not None or not _has_traced(args):
+            return function(*plain_of(args), **plain_of(named))
+        if function in numpy_protocols.CREATION and not has_traced(args[1:]):
+            is_like = bool(args) and is_traced(args[0]) and function not in _COPIES
+            like = plain_of(args[0]) if is_like and not self.recorder.is_permuted(args[0]) else None
+            if like is not None or not has_traced(args):
                 return assignable(function(*(args if like is None else (like, *args[1:])), **named))
         target = targets.target_of(function)
         if target is None or named.get("out") is not None:
-            raise UnrecordableError(f"np.{getattr(function, '__name__', function)} is not a function without effects")
-        return self.recorder.apply(target, function, args, named)
-
-    def __hash__(self) -> int:
-        return object.__hash__(self)
-
-
-def _likes(value: Any) -> Any:
-    """The arguments with values of the shape and dtype of traced ones in their place, which need not be computed."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_likes, value))
-    if isinstance(value, dict):
-        return {key: _likes(part) for key, part in value.items()}
-    return value.like if isinstance(value, Traced) else value
-
-
-# Functions that copy the elements of their argument.
-_COPIES = (np.array, np.asanyarray, np.asarray)
-
-
-def _has_traced(value: Any) -> bool:
-    return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(_has_traced, value)))
-
-
-# Ops that the core computes everywhere: in a rule they are the same entries.
-_VECTORIZED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "expit")
-
-
-def _binary(name: str) -> Callable[..., Any]:
-    return lambda self, other: self._operator(name, self, other)
-
-
-def _reflected(name: str) -> Callable[..., Any]:
-    return lambda self, other: self._operator(name, other, self)
-
-
-def _unary(name: str) -> Callable[..., Any]:
-    return lambda self: self._operator(name, self)
-
-
-for _name in "add sub mul truediv pow mod floordiv matmul and_ or_ xor lshift rshift".split():
-    setattr(Traced, f"__{_name.rstrip('_')}__", _binary(_name))
-    setattr(Traced, f"__r{_name.rstrip('_')}__", _reflected(_name))
-for _name in "lt le gt ge eq ne".split():
-    setattr(Traced, f"__{_name}__", _binary(_name))
-for _name in "neg pos abs invert".split():
-    setattr(Traced, f"__{_name}__", _unary(_name))
-
-
-class TracedNumber(Traced):
-    """A number of Python."""
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return hash(self.recorder.check(self))
-
-    def __trunc__(self) -> int:
-        return int(self)
-
-    def __getattr__(self, name: str) -> Any:
-        getattr(self.value, name)  # raises the error of numbers
-        if name in ("real", "imag"):
-            return self.recorder.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
-        if name == "conjugate":
-            return lambda: self.recorder.apply(Target("method", name), builtins.type(self.value).conjugate, (self,), {})
-        return getattr(self.recorder.check(self), name)
-
-
-class TracedArray(Traced):
-    """An array: `oxigrad.recording.library` has a class for each array library."""
-
-    __slots__ = ()
-
-    __hash__: Any = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape, which a replay checks."""
-        return self.like.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype, which a replay checks."""
-        return self.like.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self.like.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.like.size
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of an element."""
-        return self.like.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements."""
-        return self.like.nbytes
-
-    @property
-    def device(self) -> Any:
-        """The device."""
-        return self.like.device
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The memory of the host: what a function reads of the values there is checked, and no branch is that of another device."""
-        return 1, 0
-
-    @property
-    def sample(self) -> np.ndarray:
-        """The value, which lies in memory as in each replay; raises `UnrecordableError` for one that may lie otherwise."""
-        if self.recorder.is_permuted(self):
-            raise UnrecordableError("the function depends on the order in memory of an array that is not contiguous")
-        return self.value
-
-    __pandas_priority__ = foreign_calls.PANDAS_PRIORITY
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        if (left := foreign_calls.left_to_variable(self)) is not None:
-            return left
-        return np.array(self.recorder.check(self), dtype=dtype)
-
-    def __len__(self) -> int:
-        return len(self.like)
-
-    def __iter__(self) -> Any:
-        return (self[at] for at in range(len(self)))
-
-    def __contains__(self, item: Any) -> bool:
-        return item in self.recorder.check(self)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.recorder.apply(Target("operator", "getitem"), operator.getitem, (self, key), {})
+            name = getattr(function, "__name__", function)
+            self.recorder.refuse(f"np.{name} is not a function without effects")
+        return self.recorder.apply(target or _UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols that share memory
             raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
-        attribute = getattr(self.like, name)  # which raises the error of arrays
+        attribute = getattr(self.value, name)  # which raises the error of the plain value
+        if name in _OF_TYPES:
+            return attribute
+        if name in ("flags", "strides"):  # of an array that is contiguous in each replay
+            return getattr(self.sample, name)
         if name in targets.ATTRIBUTES:
             return self.recorder.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
-        if name in targets.METHODS and callable(attribute):
-
-            def method(*args: Any, **named: Any) -> Any:
-                if named.get("out") is not None:
-                    raise UnrecordableError(f"the method {name} writes to an array")
-                target = Target("method", name)
-                return self.recorder.apply(
-                    target, lambda x, *rest, **by: getattr(x, name)(*rest, **by), (self, *args), named
-                )
-
-            return method
-        if name == "tolist":
-            return lambda: np.asarray(self.recorder.check(self)).tolist()
-        raise UnrecordableError(f"arrays of the function are read by {name!r}, which has no entry")
+        is_array = isinstance(self.value, (np.ndarray, np.generic))
+        if (name in targets.METHODS if is_array else name == "conjugate") and callable(attribute):
+            return functools.partial(_called, self, name)
+        if name == "tolist" or not is_array:
+            return getattr(self.recorder.check(self), name)
+        self.recorder.refuse(f"arrays of the function are read by {name!r}, which has no entry")
+        return attribute
 
 
-def _refuse_write(self: TracedArray, *_: Any) -> NoReturn:
-    raise UnrecordableError("the function writes to an array that it was given or has computed from one")
+def is_traced(value: Any) -> bool:
+    """Whether a value is one of a recording."""
+    return isinstance(value, Traced)
 
 
-_WRITES = "setitem delitem iadd isub imul itruediv ipow imod ifloordiv imatmul iand ior ixor ilshift irshift"
-for _name in _WRITES.split():
-    setattr(TracedArray, f"__{_name}__", _refuse_write)
+def plain_of(value: Any) -> Any:
+    """The value with plain ones in place of traced ones, in lists, tuples, dicts and slices too."""
+    return with_leaves(value, lambda leaf: leaf.value if isinstance(leaf, Traced) else leaf)
+
+
+def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
+    """The value with what ``new`` gives in the place of each leaf of lists, tuples, dicts and slices."""
+    if isinstance(value, (tuple, list)):
+        parts = [with_leaves(part, new) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: with_leaves(part, new) for key, part in value.items()}
+    if isinstance(value, slice):
+        return slice(*(with_leaves(part, new) for part in (value.start, value.stop, value.step)))
+    return new(value)
+
+
+def has_traced(value: Any) -> bool:
+    """Whether a value is a traced one, or a list or tuple of some."""
+    return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(has_traced, value)))
+
+
+class _TypeOf(type):
+    """The class of `type_of`."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        return args[0].__class__ if len(args) == 1 and not named else type(*args, **named)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, type)
+
+
+# What the name `type` is in a function that is recorded: of a traced value it gives the class of the plain one.
+type_of = _TypeOf("type", (type,), {"__module__": "builtins"})
+
+# The target of a function that no recording has.
+_UNKNOWN = Target("", "")
+# Attributes that shapes and dtypes tell, which a replay checks.
+_OF_TYPES = set("shape dtype ndim size itemsize nbytes device".split())
+# Functions that copy the elements of their argument.
+_COPIES = (np.array, np.asanyarray, np.asarray)
+# Ops that the core computes everywhere: in a rule they are the same entries.
+_VECTORIZED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "expit")
+
+
+def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
+    """The result of a method."""
+    if named.get("out") is not None:
+        self.recorder.refuse(f"the method {name} writes to an array")
+    return self.recorder.apply(Target("method", name), _method(name), (self, *args), named)
+
+
+@functools.cache
+def _method(name: str) -> Callable[..., Any]:
+    return lambda x, *rest, **by: getattr(x, name)(*rest, **by)
+
+
+# --- the operators of plain values ------------------------------------------------------------------------------------------
+
+
+def _operator(self: Traced, name: str, *args: Any) -> Any:
+    if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
+        return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
+    return self.recorder.apply(*_of_python(name), args, {})
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    return lambda self, other: _operator(self, name, self, other)
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    return lambda self, other: _operator(self, name, other, self)
+
+
+def _unary(name: str) -> Callable[..., Any]:
+    return lambda self: _operator(self, name, self)
+
+
+def _positive(self: Traced) -> Any:
+    return self if type(self.value) in (float, int, complex) else _operator(self, "pos", self)
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    def write(self: Traced, *args: Any) -> Any:
+        self.recorder.refuse("the function writes to an array that it was given or has computed from one")
+        return getattr(operator, name)(self.value, *plain_of(args))
+
+    return write
+
+
+def _seen(name: str) -> Callable[..., Any]:
+    """A method that Python calls for a plain value, which is checked."""
+    return lambda self, *args: getattr(type(self.value), name)(self.recorder.check(self), *args)
+
+
+def _converted(kind: type) -> Callable[..., Any]:
+    """A conversion to a truth value or an integer, which is checked."""
+    return lambda self: kind(
+        self.recorder.check(self.recorder.apply(Target("python", kind.__name__), kind, (self,), {}))
+    )
+
+
+def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    if (left := foreign_calls.left_to_variable(self)) is not None:
+        return left
+    return np.array(self.recorder.check(self), dtype=dtype)
+
+
+def _copied(self: Traced, _: Any = None) -> Any:
+    return self.copy() if isinstance(self.value, np.ndarray) else self
+
+
+_BINARY = "add sub mul truediv pow mod floordiv matmul and_ or_ xor lshift rshift".split()
+_METHODS: dict[str, Callable[..., Any]] = {
+    **{f"__{name.rstrip('_')}__": _binary(name) for name in (*_BINARY, *"lt le gt ge eq ne getitem".split())},
+    **{f"__r{name.rstrip('_')}__": _reflected(name) for name in _BINARY},
+    **{f"__{name}__": _unary(name) for name in "neg abs invert".split()},
+    **{f"__i{name.rstrip('_')}__": _in_place(f"i{name.rstrip('_')}") for name in _BINARY},
+    **{f"__{name}__": _in_place(name) for name in ("setitem", "delitem")},
+    **{f"__{name}__": _seen(f"__{name}__") for name in "complex float index contains format trunc floor ceil".split()},
+    "__pos__": _positive,
+    "__bool__": _converted(bool),
+    "__int__": _converted(int),
+    "__round__": lambda self, digits=None: self.recorder.apply(Target("python", "round"), round, (self, digits), {}),
+    "__divmod__": lambda self, other: (self // other, self % other),
+    "__rdivmod__": lambda self, other: (other // self, other % self),
+    "__len__": lambda self: len(self.value),
+    "__iter__": lambda self: (self[at] for at in range(len(self.value))),
+}
+# Those of every value: `__array__` too, so that NumPy takes a list of numbers for one of numbers.
+_OF_ALL: dict[str, Any] = {
+    "__slots__": (),
+    "__repr__": lambda self: repr(self.recorder.check(self)),
+    "__str__": lambda self: str(self.recorder.check(self)),
+    "__array__": _array,
+    "__copy__": _copied,
+    "__deepcopy__": _copied,
+    "__pandas_priority__": foreign_calls.PANDAS_PRIORITY,
+}
+
+
+@functools.cache
+def _class_of(plain: type) -> type[Traced]:
+    """The class of the traced values of a plain class, which has the methods that the plain class has."""
+    methods: dict[str, Any] = {name: each for name, each in _METHODS.items() if getattr(plain, name, None) is not None}
+    methods["__hash__"] = None if plain.__hash__ is None else _seen("__hash__")
+    if issubclass(plain, (np.ndarray, np.generic)):
+        # The memory of the host: what a function reads of the values there is checked, and no branch is that of another device.
+        methods["__dlpack_device__"] = lambda self: (1, 0)
+        methods["__array_namespace__"] = _namespace
+        methods |= {name: property(operator.attrgetter(f"value.{name}")) for name in _OF_TYPES}
+    names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
+    return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
+
+
+def _namespace(self: Traced, *, api_version: str | None = None) -> Any:
+    return array_library()
+
+
+# --- array libraries, whose functions append an entry where they are called with a traced value ------------------------------
+
+
+def traced_in(value: Any) -> Traced | None:
+    """The first traced value among arguments, in lists, tuples, dicts and slices too."""
+    if isinstance(value, Traced):
+        return value
+    if isinstance(value, (list, tuple)):
+        parts: Any = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    elif isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+    else:
+        return None
+    return next((traced for part in parts if (traced := traced_in(part)) is not None), None)
+
+
+class _Library:
+    """The functions of a module of an array library."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self.__name__ = module.__name__
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._module, name)
+        if isinstance(attribute, ModuleType):
+            return library(attribute)
+        if isinstance(attribute, type) or not callable(attribute):
+            return attribute
+        return _function(attribute)
+
+
+@functools.lru_cache(maxsize=64)
+def library(module: Any) -> Any:
+    """The module for traced values."""
+    return _Library(module)
+
+
+@functools.lru_cache(maxsize=1024)
+def _function(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        traced = traced_in((args, named))
+        if traced is None:
+            return function(*args, **named)
+        target = targets.target_of(function)
+        if target is None or named.get("out") is not None:
+            traced.recorder.refuse(f"{function.__name__} is not a function without effects")
+        return traced.recorder.apply(target or _UNKNOWN, function, args, named)
+
+    return called
+
+
+@functools.cache
+def array_library() -> Any:
+    """The standard's library of NumPy, for traced values."""
+    return library(standard_namespace(np.zeros(0)))

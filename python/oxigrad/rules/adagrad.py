@@ -1,6 +1,6 @@
 """Adagrad, Adadelta, RMSprop, FTRL and MADGRAD: steps divided by the root of a sum or mean of squared gradients."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.core.ranges import Decay, NonNegative, NonPositive, Positive, Share
 from oxigrad.rules.core.slots import Slot
@@ -21,12 +21,14 @@ def adagrad(
     xp,
     p,
     g,
-    v=Slot.full("initial_accumulator", is_moment=True),
+    v=Slot.full("initial_accumulator", is_moment=True, decay=1.0),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
-    rate_decay: NonNegative = 0.0,
-    initial_accumulator: NonNegative = 0.0,
+    rate_decay: Annotated[
+        NonNegative, "Rate at which the learning rate decays: by 1 / (1 + rate_decay * (step - 1))."
+    ] = 0.0,
+    initial_accumulator: Annotated[NonNegative, "Initial value of the sum of squared gradients."] = 0.0,
     epsilon: NonNegative = 1e-10,
     epsilon_mode: Literal["outside", "inside"] = "outside",
 ):
@@ -39,7 +41,17 @@ def adagrad(
     return p - rate * g / rooted(xp, v, epsilon, epsilon_mode), v
 
 
-def adadelta(xp, p, g, v, u, *, learning_rate: NonNegative = 1.0, rho: Share = 0.9, epsilon: NonNegative = 1e-6):
+def adadelta(
+    xp,
+    p,
+    g,
+    v=Slot.zeros(decay="rho"),
+    u=Slot.zeros(decay="rho"),
+    *,
+    learning_rate: NonNegative = 1.0,
+    rho: Share = 0.9,
+    epsilon: NonNegative = 1e-6,
+):
     """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ."""
     v = rho * v + (1 - rho) * g * g
     move = xp.sqrt(u + epsilon) / xp.sqrt(v + epsilon) * g
@@ -50,9 +62,9 @@ def rmsprop(
     xp,
     p,
     g,
-    v=Slot.full("initial_accumulator", is_moment=True),
-    mean=Slot.zeros(when="centered"),
-    m=Slot.zeros(when="momentum"),
+    v=Slot.full("initial_accumulator", is_moment=True, decay="rho"),
+    mean=Slot.zeros(when="centered", decay="rho"),
+    m=Slot.zeros(when="momentum", decay="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
@@ -60,7 +72,7 @@ def rmsprop(
     epsilon: NonNegative = 1e-8,
     momentum: NonNegative = 0.0,
     initial_accumulator: NonNegative = 0.0,
-    centered=False,
+    centered: Annotated[bool, "Whether the mean gradient is subtracted from the second moment."] = False,
     nesterov=False,
     bias_correction=False,
     epsilon_mode: Literal["outside", "inside"] = "outside",
@@ -92,16 +104,18 @@ def ftrl(
     xp,
     p,
     g,
-    linear,
-    v=Slot.full("initial_accumulator"),
+    linear=Slot.zeros(decay=1.0),
+    v=Slot.full("initial_accumulator", decay=1.0),
     *,
-    learning_rate: Positive = 1e-3,
-    power: NonPositive = -0.5,
+    learning_rate: Annotated[
+        Positive, "Step size, which divides the curvature; a step at the rate 0 changes nothing."
+    ] = 1e-3,
+    power: Annotated[NonPositive, "Exponent by which step sizes fall with the accumulated squared gradients."] = -0.5,
     initial_accumulator: NonNegative = 0.1,
     l1: NonNegative = 0.0,
     l2: NonNegative = 0.0,
-    shrinkage: NonNegative = 0.0,
-    beta: NonNegative = 0.0,
+    shrinkage: Annotated[NonNegative, "Strength of L2 regularization that enters by the gradient only."] = 0.0,
+    beta: Annotated[NonNegative, "Constant added to the root of the accumulated squared gradients."] = 0.0,
 ):
     """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
 
@@ -122,13 +136,13 @@ def madgrad(
     xp,
     p,
     g,
-    v,
-    s,
-    start=Slot.copy(),
+    v=Slot.zeros(decay=1.0),
+    s=Slot.zeros(decay=1.0),
+    start=Slot.copy(decay=1.0),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
-    momentum: Decay = 0.9,
+    momentum: Annotated[Decay, "Weight of the old parameter in the interpolation with the dual average."] = 0.9,
     epsilon: NonNegative = 1e-6,
 ):
     """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), dual averaging with cube roots.

@@ -1,6 +1,6 @@
 """Adam, AdamW, AdamLRD, Adamax, NAdam, RAdam and ADOPT: rules of bias-corrected moments of the gradient."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.core.moments import moments, moving_mean, root
 from oxigrad.rules.core.ranges import Decay, NonNegative, Share
@@ -27,8 +27,8 @@ def adam(
     xp,
     p,
     g,
-    m,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
     v_max=Slot.zeros(when="amsgrad", decay=1.0),
     *,
     step,
@@ -55,8 +55,8 @@ def adamw(
     xp,
     p,
     g,
-    m,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
     v_max=Slot.zeros(when="amsgrad", decay=1.0),
     *,
     step,
@@ -83,8 +83,8 @@ def adam_lrd(
     xp,
     p,
     g,
-    m,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
     v_max=Slot.zeros(when="amsgrad", decay=1.0),
     *,
     step,
@@ -112,13 +112,13 @@ def adamax(
     xp,
     p,
     g,
-    m,
+    m=Slot.zeros(decay="beta1"),
     u=Slot.zeros(decay="beta2"),
     *,
     step,
     learning_rate: NonNegative = 2e-3,
     beta1: Decay = 0.9,
-    beta2: Decay = 0.999,
+    beta2: Annotated[Decay, "Decay of the maximum of absolute gradients."] = 0.999,
     epsilon: NonNegative = 1e-8,
     epsilon_mode: Literal["inside", "outside"] = "inside",
 ):
@@ -141,8 +141,8 @@ def nadam(
     xp,
     p,
     g,
-    m,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
     product=Slot.scalar(1.0),
     *,
     step,
@@ -150,8 +150,12 @@ def nadam(
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-8,
-    momentum_decay: NonNegative = 4e-3,
-    constant_momentum=False,
+    momentum_decay: Annotated[
+        NonNegative, "Rate at which the momentum warms up; 0 keeps half of ``beta1`` throughout."
+    ] = 4e-3,
+    constant_momentum: Annotated[
+        bool, "Whether the momentum is ``beta1`` from the first step on, as in optax."
+    ] = False,
     epsilon_root: NonNegative | None = None,
 ):
     """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam.
@@ -178,15 +182,17 @@ def radam(
     xp,
     p,
     g,
-    m,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-8,
-    threshold: NonNegative = 5.0,
+    threshold: Annotated[
+        NonNegative, "Length of the approximated average above which the variance is rectified."
+    ] = 5.0,
     epsilon_mode: Literal["outside", "inside", "hat"] = "hat",
     epsilon_root: NonNegative | None = None,
 ):
@@ -209,14 +215,14 @@ def adopt(
     p,
     g,
     m=Slot.zeros(decay="beta1"),
-    v=Slot.zeros(),
+    v=Slot.zeros(decay="beta2"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
     beta1: Decay = 0.9,
     beta2: Decay = 0.9999,
     epsilon: NonNegative = 1e-6,
-    clipped=True,
+    clipped: Annotated[bool, "Whether the terms of the first moment are clipped to (step - 1) ** 0.25."] = True,
 ):
     """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
 

@@ -1,6 +1,6 @@
 """Variants of Adam with other moments: AdaBelief, AdEMAMix, Yogi, Adan, Sophia; and optimistic Adam."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.core.moments import moments, moving_mean, root
 from oxigrad.rules.core.ranges import Count, Decay, Limit, NonNegative, Positive
@@ -21,7 +21,9 @@ def adabelief(
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-16,
-    epsilon_root: NonNegative = 1e-16,
+    epsilon_root: Annotated[
+        NonNegative, "Small number added to the second moment in each step, where it accumulates."
+    ] = 1e-16,
 ):
     """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: Adam by the gradient's variance.
 
@@ -37,16 +39,18 @@ def ademamix(
     xp,
     p,
     g,
-    m,
-    slow,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    slow=Slot.zeros(decay="beta3"),
+    v=Slot.zeros(decay="beta2"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
-    beta3: Decay = 0.9999,
-    alpha: NonNegative = 5.0,
+    beta3: Annotated[
+        Decay, "Decay of the slow moving mean of gradients, which averages over about 1 / (1 - beta3) steps."
+    ] = 0.9999,
+    alpha: Annotated[NonNegative, "Weight of the slow moving mean beside the fast one."] = 5.0,
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
     epsilon_root: NonNegative | None = None,
@@ -65,16 +69,16 @@ def yogi(
     xp,
     p,
     g,
-    m=Slot.full("initial_moment", is_moment=True),
-    v=Slot.full("initial_accumulator", is_moment=True),
+    m=Slot.full("initial_moment", is_moment=True, decay="beta1"),
+    v=Slot.full("initial_accumulator", is_moment=True, decay=1.0),
     *,
     step,
     learning_rate: NonNegative = 1e-2,
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-3,
-    initial_accumulator: NonNegative = 1e-6,
-    initial_moment=0.0,
+    initial_accumulator: Annotated[NonNegative, "Initial value of the second moment."] = 1e-6,
+    initial_moment: Annotated[float, "Initial value of the first moment."] = 0.0,
 ):
     """Yogi (Zaheer et al. 2018): Adam with an additive update of the second moment.
 
@@ -98,13 +102,16 @@ def adan(
     step,
     learning_rate: NonNegative = 1e-3,
     beta1: Decay = 0.98,
-    beta2: Decay = 0.92,
-    beta3: Decay = 0.99,
+    beta2: Annotated[Decay, "Decay of the moving mean of differences of gradients."] = 0.92,
+    beta3: Annotated[Decay, "Decay of the moving mean of squared look-ahead gradients."] = 0.99,
     epsilon: NonNegative = 1e-8,
     epsilon_root: NonNegative = 0.0,
     weight_decay: NonNegative = 0.0,
-    proximal=True,
-    change_weight: Literal["beta2", "1 - beta2"] = "beta2",
+    proximal: Annotated[bool, "Whether the decay divides the parameter after the step, as in the paper."] = True,
+    change_weight: Annotated[
+        Literal["beta2", "1 - beta2"],
+        "Weight of gradient differences: beta2 as in the authors' program, or 1 - beta2 as in optax.",
+    ] = "beta2",
 ):
     """Adan (Xie et al. 2022, arXiv:2208.06677, algorithm 1): Nesterov's momentum from the differences of gradients.
 
@@ -139,8 +146,8 @@ def optimistic_adam(
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-8,
-    alpha: NonNegative = 1.0,
-    beta: NonNegative = 1.0,
+    alpha: Annotated[NonNegative, "Weight of Adam's current direction in the step."] = 1.0,
+    beta: Annotated[NonNegative, "Weight of the change from the last direction in the step."] = 1.0,
     nesterov=True,
     epsilon_root: NonNegative | None = None,
 ):
@@ -165,20 +172,25 @@ def sophia(
     xp,
     p,
     g,
-    m,
-    h,
+    m=Slot.zeros(decay="beta1"),
+    h=Slot.zeros(),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
     beta1: Decay = 0.965,
-    beta2: Decay = 0.99,
+    beta2: Annotated[Decay, "Decay of the moving mean of the Hessian's diagonal."] = 0.99,
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
-    gamma: NonNegative = 0.01,
-    limit: Limit = 1.0,
-    every: Count = 10,
-    batch_size: Positive = 1.0,
-    estimate: Literal["squared", "given"] = "squared",
+    gamma: Annotated[NonNegative, "Factor of the Hessian's diagonal in the denominator."] = 0.01,
+    limit: Annotated[Limit, "Largest absolute value of an element of the step before the learning rate."] = 1.0,
+    every: Annotated[Count, "Number of steps between updates of the Hessian's diagonal."] = 10,
+    batch_size: Annotated[
+        Positive, "Batch size, by which the squared gradient estimates the Hessian's diagonal."
+    ] = 1.0,
+    estimate: Annotated[
+        Literal["squared", "given"],
+        'Source of the Hessian\'s diagonal: "squared" gradients, or "given" in the slot ``h``.',
+    ] = "squared",
 ):
     """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient, divided by the Hessian's diagonal and clipped.
 

@@ -47,18 +47,29 @@ def adafactor(
     m=Slot.zeros(when="momentum"),
     *,
     step,
-    learning_rate: NonNegative = 1e-2,
-    beta2_decay: NonPositive = -0.8,
-    epsilon1: NonNegative | None = None,
-    epsilon2: NonNegative = 1e-3,
-    clipping: Annotated[float, Interval("(0, inf]")] = 1.0,
+    learning_rate: Annotated[
+        NonNegative, "Step size; with ``relative_step`` its upper bound is 1 / sqrt(step)."
+    ] = 1e-2,
+    beta2_decay: Annotated[
+        NonPositive, "Exponent of the decay of second moments: at step t it is 1 - t ** beta2_decay."
+    ] = -0.8,
+    epsilon1: Annotated[
+        NonNegative | None, "Lower bound of root mean squares of gradients; None is the machine epsilon."
+    ] = None,
+    epsilon2: Annotated[
+        NonNegative, "Lower bound of the root mean square of a parameter, where ``scale_parameter`` is set."
+    ] = 1e-3,
+    clipping: Annotated[float, Interval("(0, inf]"), "Upper bound of the root mean square of an update."] = 1.0,
     weight_decay: NonNegative = 0.0,
-    momentum: Share = 0.0,
-    min_factored: CountOrZero = 0,
-    factored: Literal["last", "largest", None] = "last",
-    relative_step=True,
-    scale_parameter=True,
-    add_epsilon=False,
+    momentum: Annotated[Share, "Decay of the moving mean of updates; 0 turns momentum off."] = 0.0,
+    min_factored: Annotated[CountOrZero, "Smallest size of both axes for which second moments are factored."] = 0,
+    factored: Annotated[
+        Literal["last", "largest", None],
+        'Axes whose second moments are factored: the "last" two, the "largest" two, or None.',
+    ] = "last",
+    relative_step: Annotated[bool, "Whether the learning rate is at most 1 / sqrt(step)."] = True,
+    scale_parameter: Annotated[bool, "Whether the step is multiplied by the root mean square of the parameter."] = True,
+    add_epsilon: Annotated[bool, "Whether ``epsilon1`` is added to squared gradients, as in optax and Keras."] = False,
 ):
     """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): factored second moments of matrices.
 
@@ -104,8 +115,8 @@ def sm3(
     cover=Slot.computed(_covers),
     *,
     learning_rate: NonNegative = 0.1,
-    momentum: Share = 0.9,
-    beta2: Share = 1.0,
+    momentum: Annotated[Share, "Decay of the moving mean of scaled gradients."] = 0.9,
+    beta2: Annotated[Share, "Decay of the maxima of squared gradients; 1 sums them, as Adagrad does."] = 1.0,
     epsilon: NonNegative = 1e-8,
 ):
     """SM3-II (Anil et al. 2019, arXiv:1901.11150), as in optax: Adagrad with a maximum for each row, column, ...

@@ -33,7 +33,7 @@ def unscale(xp, p, g, *, inverse_scale):
     return g * inverse_scale
 
 
-def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
+def clip_by_value(xp, p, g, *, limit: Annotated[Limit, "Largest absolute value of an element of the gradient."] = 1.0):
     """Clips each element of the gradient to ``[-limit, limit]`` (torch's ``clip_grad_value_``, optax's ``clip``)."""
     return xp.clip(g, -limit, limit)
 
@@ -49,12 +49,14 @@ def _reduced(xp, g, square, limit):
     return g * number_like(xp, factor, g)
 
 
-def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
+def clip_by_norm(xp, p, g, *, max_norm: Annotated[Limit, "Largest norm of the gradient of one parameter."] = 1.0):
     """Scales the gradient of a leaf down to the norm ``max_norm`` if its norm is larger (Keras' clipnorm)."""
     return _reduced(xp, g, xp.sum(wide_product(xp, g, g)), max_norm)
 
 
-def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
+def clip_by_global_norm(
+    xp, p, g, *, total, max_global_norm: Annotated[Limit, "Largest norm of all gradients together."] = 1.0
+):
     """Scales all gradients down to the global norm ``max_global_norm`` (Pascanu et al. 2013).
 
     Smaller norms are kept. It is exact, as in optax; torch's ``clip_grad_norm_`` divides by the norm plus 1e-6.
@@ -77,7 +79,16 @@ def regularize(xp, p, g, *, l1: NonNegative = 0.0, l2: NonNegative = 0.0):
     return g + l2 * p + l1 * xp.sign(p)
 
 
-def gradient_noise(xp, p, g, *, step, noise, eta: NonNegative = 0.01, gamma: NonNegative = 0.55):
+def gradient_noise(
+    xp,
+    p,
+    g,
+    *,
+    step,
+    noise,
+    eta: Annotated[NonNegative, "Variance of the noise in the first step."] = 0.01,
+    gamma: Annotated[NonNegative, "Exponent by which the variance of the noise falls with the step."] = 0.55,
+):
     """Adds normal noise of variance ``eta / step**gamma`` to the gradient (Neelakantan et al. 2015, arXiv:1511.06807).
 
     Normal numbers are computed from uniform ones by the transform of Box and Muller (1958); ``1 - noise()`` is never 0.
@@ -86,7 +97,16 @@ def gradient_noise(xp, p, g, *, step, noise, eta: NonNegative = 0.01, gamma: Non
     return g + xp.sqrt(eta / step**gamma) * normal
 
 
-def mars(xp, p, g, before, *, gamma: NonNegative = 0.025, momentum: Decay = 0.95, max_norm: Limit = 1.0):
+def mars(
+    xp,
+    p,
+    g,
+    before,
+    *,
+    gamma: Annotated[NonNegative, "Strength of the variance reduction by the last gradient."] = 0.025,
+    momentum: Annotated[Decay, "Momentum of the optimizer that follows, its ``beta1``."] = 0.95,
+    max_norm: Annotated[Limit, "Largest norm of the corrected gradient of one parameter."] = 1.0,
+):
     """MARS, the variance-reduced gradient (Yuan et al. 2024, arXiv:2411.10438).
 
     As the authors' program without a second gradient: ``g + gamma * momentum / (1 - momentum) * (g - before)``, scaled
@@ -129,7 +149,9 @@ def schedule_free(
     largest=Slot.scalar(0.0),
     *,
     learning_rate,
-    interpolation: Annotated[float, Interval("(0, 1]")] = 0.9,
+    interpolation: Annotated[
+        float, Interval("(0, 1]"), "Share of the average in the point at which gradients are taken."
+    ] = 0.9,
     weight_power: NonNegative = 2.0,
 ):
     """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682), wrapped around the optimizer before it.
@@ -150,7 +172,16 @@ def schedule_free_average(xp, y, z, *, interpolation):
     return rules_average(xp, y, z, beta1=interpolation)
 
 
-def weight_decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):
+def weight_decay(
+    xp,
+    p,
+    new,
+    *,
+    learning_rate,
+    weight_decay: Annotated[
+        NonNegative, "Strength of the decay: a step subtracts learning_rate * weight_decay * parameter."
+    ] = 1e-2,
+):
     """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update."""
     return new - learning_rate * weight_decay * p
 
@@ -162,8 +193,11 @@ def ema(
     average=Slot.copy(),
     *,
     step,
-    decay: Share = 0.999,
-    average_from: Literal["start", "first_step", "zeros"] = "start",
+    decay: Annotated[Share, "Decay of the average, which spans about 1 / (1 - decay) steps."] = 0.999,
+    average_from: Annotated[
+        Literal["start", "first_step", "zeros"],
+        'Initial value of the average: parameters at the "start", after the "first_step", or "zeros".',
+    ] = "start",
 ):
     """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step.
 
@@ -188,7 +222,16 @@ def ema(
     return new, effective_decay * average + (1 - effective_decay) * new
 
 
-def swa(xp, p, new, average=Slot.copy(), *, step, start: CountOrZero = 0, every: Count = 1):
+def swa(
+    xp,
+    p,
+    new,
+    average=Slot.copy(),
+    *,
+    step,
+    start: Annotated[CountOrZero, "Number of steps before the average begins."] = 0,
+    every: Annotated[Count, "Number of steps between two terms of the average."] = 1,
+):
     """SWA, the mean of the parameters over every ``every``-th step (Izmailov et al. 2018).
 
     The first of these steps is ``start + every``; before it the average equals the parameters. As torch's
@@ -206,7 +249,9 @@ def copy(
     new,
     copy=Slot.copy(name=NAMES["copy"], dtype_by="copy_dtype"),
     *,
-    copy_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16",
+    copy_dtype: Annotated[
+        Literal["bfloat16", "float16", "float32"], "Dtype of the copy that `copied_parameters` returns."
+    ] = "bfloat16",
 ):
     """A copy of the parameters in a lower precision, for a forward pass in mixed precision.
 
@@ -217,7 +262,14 @@ def copy(
 
 
 def lookahead(
-    xp, p, new, slow=Slot.copy(name=NAMES["slow"]), *, step, sync_period: Count = 6, slow_step_size: Share = 0.5
+    xp,
+    p,
+    new,
+    slow=Slot.copy(name=NAMES["slow"]),
+    *,
+    step,
+    sync_period: Annotated[Count, "Number of steps between two moves of the slow parameters."] = 6,
+    slow_step_size: Annotated[Share, "Share of the way by which slow parameters move to the fast ones."] = 0.5,
 ):
     """Every ``sync_period`` steps, moves the slow parameters towards the fast ones, and sets the fast ones to them.
 
@@ -244,7 +296,15 @@ def _unit_norms(xp, x, units):
 
 
 def adaptive_gradient_clip(
-    xp, p, g, *, max_ratio: Limit = 0.01, min_norm: NonNegative = 1e-3, units: Literal["last", "first"] = "last"
+    xp,
+    p,
+    g,
+    *,
+    max_ratio: Annotated[Limit, "Largest ratio of the norm of a gradient to that of its parameter."] = 0.01,
+    min_norm: Annotated[NonNegative, "Lower bound of the norm of a parameter in the ratio."] = 1e-3,
+    units: Annotated[
+        Literal["last", "first"], 'Axis of the units whose norms are compared: "last" as in optax, "first" as in torch.'
+    ] = "last",
 ):
     """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits gradient norms relative to weights.
 
@@ -256,7 +316,15 @@ def adaptive_gradient_clip(
     return g * xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6))
 
 
-def centralize(xp, p, g, *, kept: Literal["first", "last"] = "first"):
+def centralize(
+    xp,
+    p,
+    g,
+    *,
+    kept: Annotated[
+        Literal["first", "last"], 'Axis over which gradients keep their means apart: "first" or "last".'
+    ] = "first",
+):
     """Gradient centralization (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
 
     There is one mean for each index of the ``kept`` axis, "first" (as in optax.centralize) or "last".

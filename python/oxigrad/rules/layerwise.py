@@ -3,7 +3,7 @@
 NovoGrad has one second moment for each leaf.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.rules.core.arrays import norm, wide_product
 from oxigrad.rules.core.moments import moments, root
@@ -23,15 +23,18 @@ def lars(
     xp,
     p,
     g,
-    m,
+    m=Slot.zeros(decay="momentum"),
     *,
     learning_rate: NonNegative = 1e-3,
     momentum: NonNegative = 0.9,
     weight_decay: NonNegative = 0.0,
-    trust_coefficient: NonNegative = 1e-3,
+    trust_coefficient: Annotated[NonNegative, "Length of a step as a share of the norm of the parameter."] = 1e-3,
     epsilon: NonNegative = 0.0,
     nesterov=False,
-    norms: Literal["sum", "separate"] = "sum",
+    norms: Annotated[
+        Literal["sum", "separate"],
+        'Denominator of the trust ratio: norm of the "sum" of gradient and decay, or sum of "separate" norms.',
+    ] = "sum",
 ):
     """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps proportional to the parameter's norm.
 
@@ -56,8 +59,8 @@ def lamb(
     xp,
     p,
     g,
-    m,
-    v,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
@@ -65,9 +68,11 @@ def lamb(
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-6,
     weight_decay: NonNegative = 0.0,
-    min_trust: NonNegative = 0.01,
-    max_trust: Limit = 10.0,
-    clamp=False,
+    min_trust: Annotated[NonNegative, "Smallest trust ratio, where ``clamp`` is set."] = 0.01,
+    max_trust: Annotated[Limit, "Largest trust ratio, where ``clamp`` is set."] = 10.0,
+    clamp: Annotated[
+        bool, "Whether the trust ratio is clipped to ``[min_trust, max_trust]``, as in DeepSpeed."
+    ] = False,
     decoupled=False,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
     epsilon_root: NonNegative | None = None,
@@ -93,13 +98,13 @@ def novograd(
     xp,
     p,
     g,
-    m,
+    m=Slot.zeros(decay="beta1"),
     v=Slot.scalar(0.0),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
     beta1: Decay = 0.9,
-    beta2: Decay = 0.25,
+    beta2: Annotated[Decay, "Decay of the squared gradient norm of each parameter."] = 0.25,
     epsilon: NonNegative = 1e-6,
     weight_decay: NonNegative = 0.0,
     epsilon_root: NonNegative | None = None,
@@ -112,7 +117,14 @@ def novograd(
     return p - learning_rate * m, m, v
 
 
-def fromage(xp, p, g, *, learning_rate: NonNegative = 1e-2, min_norm: NonNegative = 1e-6):
+def fromage(
+    xp,
+    p,
+    g,
+    *,
+    learning_rate: NonNegative = 1e-2,
+    min_norm: Annotated[NonNegative, "Lower bound of the norms of parameter and gradient."] = 1e-6,
+):
     """Fromage (Bernstein et al. 2020, arXiv:2002.03432): steps relative to the parameter's norm, then rescaling.
 
     The norm of a step is the norm of the parameter times the learning rate. The parameter is divided by ``sqrt(1 +

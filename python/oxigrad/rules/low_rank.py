@@ -1,6 +1,6 @@
 """GaLore: moments of gradients that are projected to a low rank. The rule is called on arrays."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from oxigrad.ops.backends import holds_variable, without_variables
 from oxigrad.rules.core.arrays import choose, finite_only, zeros
@@ -98,10 +98,15 @@ def galore(
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-6,
     weight_decay: NonNegative = 0.0,
-    rank: Count = 128,
-    interval: Count = 200,
-    update_scale: NonNegative = 1.0,
-    projection: Literal["std", "reverse_std", "left", "right", "full"] = "std",
+    rank: Annotated[Count, "Rank to which the gradients of matrices are projected; slots shrink with it."] = 128,
+    interval: Annotated[
+        Count, "Number of steps between computations of the bases by singular value decomposition."
+    ] = 200,
+    update_scale: Annotated[NonNegative, "Factor of the updates of projected matrices."] = 1.0,
+    projection: Annotated[
+        Literal["std", "reverse_std", "left", "right", "full"],
+        'Side that is projected: the shorter ("std") or longer ("reverse_std") axis, "left", "right" or "full".',
+    ] = "std",
 ):
     """GaLore (Zhao et al. 2024, arXiv:2403.03507): Adam on gradients of matrices, projected to a low ``rank``.
 

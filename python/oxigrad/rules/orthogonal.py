@@ -54,17 +54,25 @@ def muon(
     *,
     step,
     learning_rate: NonNegative = 1e-3,
-    momentum: Share = 0.95,
+    momentum: Annotated[Share, "Decay of the moving mean of gradients, which is then orthogonalized."] = 0.95,
     weight_decay: NonNegative = 0.1,
-    epsilon: NonNegative = 1e-7,
-    iterations: Annotated[int, Interval("[0, 100)")] = 5,
-    a=3.4445,
-    b=-4.7750,
-    c=2.0315,
-    coefficients: Literal["dion", None] = None,
-    adjust: Literal["original", "transposed", "match_rms_adamw", "spectral_unclamped", None] = "original",
+    epsilon: Annotated[NonNegative, "Lower bound of the norm by which the momentum is divided."] = 1e-7,
+    iterations: Annotated[
+        int, Interval("[0, 100)"), "Number of Newton-Schulz iterations, each of three matrix products."
+    ] = 5,
+    a: Annotated[float, "Coefficient of x in the polynomial of an iteration."] = 3.4445,
+    b: Annotated[float, "Coefficient of x ** 3 in the polynomial of an iteration."] = -4.7750,
+    c: Annotated[float, "Coefficient of x ** 5 in the polynomial of an iteration."] = 2.0315,
+    coefficients: Annotated[
+        Literal["dion", None],
+        'Named coefficients in place of ``a``, ``b`` and ``c``: "dion" has one triple an iteration.',
+    ] = None,
+    adjust: Annotated[
+        Literal["original", "transposed", "match_rms_adamw", "spectral_unclamped", None],
+        "Factor of the update by the shape of the matrix; None multiplies by 1.",
+    ] = "original",
     nesterov=True,
-    debias=False,
+    debias: Annotated[bool, "Whether moving means are corrected for their initial value of zero."] = False,
 ):
     """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): orthogonalized momentum, for matrices only.
 

@@ -35,12 +35,14 @@ def schedule_free_sgd(
     xp,
     p,
     g,
-    z=Slot.copy(),
+    z=Slot.copy(decay=1.0),
     weights=Slot.scalar(0.0),
     largest=Slot.scalar(0.0),
     *,
     learning_rate: NonNegative = 1.0,
-    beta1: Annotated[float, Interval("(0, 1]")] = 0.9,
+    beta1: Annotated[
+        float, Interval("(0, 1]"), "Share of the average in the point at which gradients are taken."
+    ] = 0.9,
     weight_decay: NonNegative = 0.0,
     weight_power: NonNegative = 2.0,
 ):
@@ -59,14 +61,16 @@ def schedule_free_adamw(
     xp,
     p,
     g,
-    v,
-    z=Slot.copy(),
+    v=Slot.zeros(decay="beta2"),
+    z=Slot.copy(decay=1.0),
     weights=Slot.scalar(0.0),
     largest=Slot.scalar(0.0),
     *,
     step,
     learning_rate: NonNegative = 2.5e-3,
-    beta1: Annotated[float, Interval("(0, 1]")] = 0.9,
+    beta1: Annotated[
+        float, Interval("(0, 1]"), "Share of the average in the point at which gradients are taken."
+    ] = 0.9,
     beta2: Decay = 0.999,
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
@@ -92,24 +96,28 @@ def prodigy(
     xp,
     p,
     g,
-    m,
-    v,
-    s,
-    start=Slot.copy(),
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
+    s=Slot.zeros(),
+    start=Slot.copy(decay=1.0),
     d=Slot.scalar(0.0),
     numerator=Slot.scalar(0.0),
     *,
     step,
     total,
-    learning_rate: NonNegative = 1.0,
+    learning_rate: Annotated[NonNegative, "Factor of the estimated step size; leave it at 1, or set a schedule."] = 1.0,
     beta1: Decay = 0.9,
     beta2: Decay = 0.999,
-    beta3: Decay = 0.0,
+    beta3: Annotated[
+        Decay, "Decay of the sums that estimate the distance; 0 means the square root of ``beta2``."
+    ] = 0.0,
     epsilon: NonNegative = 1e-8,
     weight_decay: NonNegative = 0.0,
     d0: Positive = 1e-6,
-    d_coefficient: Positive = 1.0,
-    safeguard_warmup=False,
+    d_coefficient: Annotated[Positive, "Factor of the estimate of the distance."] = 1.0,
+    safeguard_warmup: Annotated[
+        bool, "Whether the estimate ignores the learning rate, so that a warm-up does not slow it."
+    ] = False,
     bias_correction=True,
 ):
     """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam with an estimated learning rate.

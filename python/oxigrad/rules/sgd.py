@@ -14,14 +14,16 @@ def sgd(
     xp,
     p,
     g,
-    m=Slot.zeros(when="momentum"),
+    m=Slot.zeros(when="momentum", decay="momentum"),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
     momentum: NonNegative = 0.0,
     nesterov=False,
-    weight_decay: NonNegative = 0.0,
-    dampening=0.0,
+    weight_decay: Annotated[
+        NonNegative, "Strength of L2 regularization, which is added to the gradient; 0 turns it off."
+    ] = 0.0,
+    dampening: Annotated[float, "Share of each gradient that is not added to the momentum."] = 0.0,
     rate_before_momentum=False,
 ):
     """Stochastic gradient descent, with momentum if ``momentum`` is not 0, as in torch.optim.SGD.
@@ -52,10 +54,12 @@ def asgd(
     step,
     learning_rate: NonNegative = 1e-2,
     weight_decay: NonNegative = 0.0,
-    t0: NonNegative = 1,
-    lambd: NonNegative = 0.0,
-    alpha: NonNegative = 0.75,
-    lag=False,
+    t0: Annotated[NonNegative, "First step from which the parameters are averaged."] = 1,
+    lambd: Annotated[NonNegative, "Decay of the parameters and of the learning rate, as in torch.optim.ASGD."] = 0.0,
+    alpha: Annotated[
+        NonNegative, "Exponent of the decay of the learning rate; without effect while ``lambd`` is 0."
+    ] = 0.75,
+    lag: Annotated[bool, "Whether to average two steps later and use rates one step late, as torch does."] = False,
 ):
     """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010).
 
@@ -77,12 +81,12 @@ def optimistic_sgd(
     xp,
     p,
     g,
-    before,
+    before=Slot.zeros(decay=0.0),
     *,
     step,
     learning_rate: NonNegative = 1e-3,
-    alpha: NonNegative = 1.0,
-    beta: NonNegative = 1.0,
+    alpha: Annotated[NonNegative, "Weight of the current gradient in the step."] = 1.0,
+    beta: Annotated[NonNegative, "Weight of the change from the last gradient in the step."] = 1.0,
 ):
     """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511): SGD with an extrapolated gradient.
 
@@ -102,10 +106,12 @@ def polyak_sgd(
     total,
     loss,
     learning_rate: NonNegative = 1.0,
-    max_size: Limit = 1.0,
+    max_size: Annotated[Limit, "Upper bound of Polyak's step size."] = 1.0,
     lower_bound=0.0,
     epsilon: NonNegative = 0.0,
-    variant: Literal["sps", "sps+"] = "sps",
+    variant: Annotated[
+        Literal["sps", "sps+"], 'Treatment of a loss below the bound: "sps" steps uphill, "sps+" takes no step.'
+    ] = "sps",
 ):
     """SGD with Polyak's step size (Loizou et al. 2021, arXiv:2002.10542, SPS_max), as in optax.polyak_sgd.
 
@@ -131,15 +137,17 @@ def rprop(
     xp,
     p,
     g,
-    move,
+    move=Slot.zeros(decay=0.0),
     size=Slot.full("learning_rate", decay=1.0),
     *,
-    learning_rate: NonNegative = 1e-2,
-    eta_minus: Annotated[float, Interval("(0, 1)")] = 0.5,
-    eta_plus: Annotated[float, Interval("(1, inf)")] = 1.2,
-    min_size: NonNegative = 1e-6,
-    max_size: Limit = 50.0,
-    late=False,
+    learning_rate: Annotated[
+        NonNegative, "First step size of every element, clipped to ``[min_size, max_size]``."
+    ] = 1e-2,
+    eta_minus: Annotated[float, Interval("(0, 1)"), "Factor of a step size where the gradient changes sign."] = 0.5,
+    eta_plus: Annotated[float, Interval("(1, inf)"), "Factor of a step size where the gradient keeps its sign."] = 1.2,
+    min_size: Annotated[NonNegative, "Smallest step size of an element."] = 1e-6,
+    max_size: Annotated[Limit, "Largest step size of an element."] = 50.0,
+    late: Annotated[bool, "Whether each update is applied one step late, as in optax."] = False,
 ):
     """Rprop, resilient backpropagation (Riedmiller and Braun 1993), as torch.optim.Rprop.
 
@@ -155,7 +163,15 @@ def rprop(
     return p - (xp.where(agreement < 0, 0.0, move) if late else now), now, size
 
 
-def signum(xp, p, g, m=Slot.zeros(when="beta"), *, learning_rate: NonNegative = 1e-3, beta: Share = 0.9):
+def signum(
+    xp,
+    p,
+    g,
+    m=Slot.zeros(when="beta", decay="beta"),
+    *,
+    learning_rate: NonNegative = 1e-3,
+    beta: Annotated[Share, "Decay of the mean gradient whose sign is taken; 0 gives signSGD, which has no slot."] = 0.9,
+):
     """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax.
 
     ``beta=0`` is signSGD, which has no slot.
@@ -169,11 +185,11 @@ def lion(
     xp,
     p,
     g,
-    m,
+    m=Slot.zeros(decay="beta2"),
     *,
     learning_rate: NonNegative = 1e-4,
-    beta1: Share = 0.9,
-    beta2: Share = 0.99,
+    beta1: Annotated[Share, "Weight of the momentum in the interpolation whose sign is the step."] = 0.9,
+    beta2: Annotated[Share, "Decay of the momentum, a moving mean of gradients."] = 0.99,
     weight_decay: NonNegative = 0.0,
 ):
     """Lion, the sign of an interpolated momentum (Chen et al. 2023, arXiv:2302.06675).

@@ -185,7 +185,11 @@ class Schedule:
 
 @dataclasses.dataclass(frozen=True)
 class add(Schedule):
-    """The sum of numbers and schedules, ``a + b``."""
+    """The sum of numbers and schedules, ``a + b``.
+
+    Args:
+        terms: numbers and schedules that are added.
+    """
 
     terms: tuple[Term, ...]
 
@@ -196,6 +200,9 @@ class add(Schedule):
 @dataclasses.dataclass(frozen=True)
 class multiply(Schedule):
     """The product of numbers and schedules, ``a * b``.
+
+    Args:
+        terms: numbers and schedules that are multiplied.
 
     torch's ``ChainedScheduler`` of schedulers that scale the learning rate is the product of their factors:
 
@@ -214,6 +221,10 @@ class multiply(Schedule):
 @dataclasses.dataclass(frozen=True)
 class follow(Schedule):
     """The current learning rate of a scheduler of another library: ``scheduler.get_last_lr()[group]``.
+
+    Args:
+        scheduler: scheduler of another library, with a method ``get_last_lr``.
+        group: index of the parameter group; None where there is one group.
 
     The step is ignored: call ``scheduler.step()`` yourself (torch then expects one call of its own optimizer's
     ``step()`` before; without gradients that does nothing). If a hyperparameter is set to such a scheduler, it is set
@@ -267,6 +278,9 @@ def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
 
 def from_config(config: Mapping[str, Any]) -> Schedule:
     """The schedule of a configuration by `Schedule.get_config`.
+
+    Args:
+        config: dict that `Schedule.get_config` returned.
 
     Raises `ValueError` if its class is not defined, and `TypeError` for anything but a dict.
 

@@ -32,6 +32,10 @@ __all__ = [
 class join(Schedule):
     """Schedules in sequence: at each of the ascending ``boundaries`` the next one starts, at its own step 0.
 
+    Args:
+        schedules: schedules or numbers, in their order.
+        boundaries: ascending steps at which the next schedule starts.
+
     The schedules may be numbers and any functions of the step. For a scalar step only the schedule of that step is
     called. For an array of steps all are called, each with steps within its own range.
 
@@ -68,6 +72,10 @@ class join(Schedule):
 class staircase(Schedule, positive="every"):
     """``term(floor(step / every))``: each value of the schedule ``term`` is held for ``every`` steps.
 
+    Args:
+        term: schedule or number of which values are held.
+        every: number of steps for which a value is held.
+
     With ``every`` the number of batches in an epoch, ``term`` is a function of the epoch.
 
     >>> schedule = staircase(linear(1.0, 0.0, 4), every=100)
@@ -87,6 +95,11 @@ class staircase(Schedule, positive="every"):
 @dataclasses.dataclass(frozen=True)
 class clip(Schedule):
     """A schedule clipped to ``[minimum, maximum]``; None means no bound.
+
+    Args:
+        term: schedule or number whose values are clipped.
+        minimum: lower bound of the values; None has no bound.
+        maximum: upper bound of the values; None has no bound.
 
     >>> schedule = clip(linear(1.0, 0.0, 10), minimum=0.25)
     >>> schedule(5), schedule(9)
@@ -126,6 +139,11 @@ def _between(interpolation: str, initial: float, final: float, steps: float) -> 
 def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolation: str = "constant") -> Schedule:
     """Interpolation of ``values``: the first at step 0, each other one at its boundary, and the last from then on.
 
+    Args:
+        values: values at step 0 and at each boundary.
+        boundaries: ascending steps, one fewer than values.
+        interpolation: curve between values: "constant", "linear" or "cosine".
+
     There is one more value than boundaries. ``interpolation`` between them is "constant", "linear" or "cosine".
 
     optax's ``boundaries_and_scales`` holds factors relative to the previous value; ``values`` holds the values.
@@ -151,6 +169,12 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
 def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: str = "linear") -> Schedule:
     """From ``initial`` to the first value of a schedule in ``steps`` steps, then that schedule from its own step 0.
 
+    Args:
+        schedule: schedule or number after the warm-up.
+        steps: number of steps of the warm-up.
+        initial: value at step 0, where the schedule starts.
+        interpolation: curve between the two values: "linear", "cosine" or "sqrt".
+
     ``linear(0.0, 1.0, steps) * schedule`` is the other common warm-up, during which the schedule already advances.
 
     >>> schedule = warmup(linear(1.0, 0.0, 10), 4)
@@ -163,6 +187,13 @@ def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: st
 
 def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, interpolation: str = "linear") -> Schedule:
     """A schedule up to the step ``start``, then a decay to ``final`` over ``steps`` steps, then ``final``.
+
+    Args:
+        schedule: schedule or number before the cooldown.
+        start: step at which the cooldown begins.
+        steps: number of steps of the cooldown.
+        final: value from the end of the schedule on.
+        interpolation: curve between the two values: "linear", "cosine" or "sqrt".
 
     The decay starts from the value of the schedule at ``start``. ``interpolation`` is "linear", "cosine", or "sqrt"
     (`one_minus_sqrt`). With "cosine" it is torch's ``SWALR`` from its first step on (Izmailov et al. 2018).
@@ -181,6 +212,11 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
 def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
     """``initial``, multiplied by ``factor`` after every ``every`` steps.
 
+    Args:
+        initial: value at step 0, where the schedule starts.
+        every: number of steps between two reductions.
+        factor: factor of each reduction.
+
     >>> schedule = step(1.0, every=30, factor=0.5)
     >>> schedule(29), schedule(30), schedule(60)
     (1.0, 0.5, 0.25)
@@ -190,6 +226,11 @@ def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
 
 def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) -> Schedule:
     """``initial``, multiplied by ``factor`` at each of the ascending milestones; repeated ones count repeatedly.
+
+    Args:
+        initial: value at step 0, where the schedule starts.
+        milestones: ascending steps at which the value is multiplied.
+        factor: factor at each milestone.
 
     >>> schedule = multistep(1.0, (30, 80), factor=0.5)
     >>> schedule(29), schedule(30), schedule(80)
@@ -205,6 +246,11 @@ def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) 
 def inverse_time(initial: float, rate: float, steps: float = 1) -> Schedule:
     """``initial / (1 + rate * step / steps)``, as Keras' ``InverseTimeDecay``: `inverse_power` with the power 1.
 
+    Args:
+        initial: value at step 0, where the schedule starts.
+        rate: speed of the decay: the share lost in the first ``steps`` steps, roughly.
+        steps: number of steps to which ``rate`` refers.
+
     >>> schedule = inverse_time(1.0, rate=0.5, steps=10)
     >>> schedule(0), schedule(20)
     (1.0, 0.5)
@@ -216,6 +262,10 @@ def inverse_time(initial: float, rate: float, steps: float = 1) -> Schedule:
 def rsqrt(peak: float, warmup: float) -> Schedule:
     """Linear from 0 to ``peak`` over the first ``warmup`` steps, then ``peak * sqrt(warmup / step)``.
 
+    Args:
+        peak: largest value, at the end of the warm-up.
+        warmup: number of steps of the linear warm-up.
+
     >>> schedule = rsqrt(1.0, 100)
     >>> schedule(0), schedule(50), schedule(100), schedule(400)
     (0.0, 0.5, 1.0, 0.5)
@@ -226,6 +276,11 @@ def rsqrt(peak: float, warmup: float) -> Schedule:
 
 def noam(width: float, warmup: float, scale: float = 1.0) -> Schedule:
     """The schedule of Vaswani et al. 2017: ``scale * width ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)``.
+
+    Args:
+        width: width of the model, ``d_model`` in the paper.
+        warmup: number of steps of the linear warm-up.
+        scale: factor of all values.
 
     ``n`` is ``step + 1``. The maximum, ``scale / sqrt(width * warmup)``, is at step ``warmup - 1``.
 
@@ -245,6 +300,14 @@ def warmup_cosine(
     peak: float, warmup: float, steps: float, final: float = 0.0, initial: float = 0.0, power: float = 1.0
 ) -> Schedule:
     """Linear from ``initial`` to ``peak`` over ``warmup`` steps, then `cosine` to ``final`` at step ``steps``.
+
+    Args:
+        peak: largest value, at the end of the warm-up.
+        warmup: number of steps of the linear warm-up.
+        steps: step at which the final value is reached.
+        final: value from the end of the schedule on.
+        initial: value at step 0, where the schedule starts.
+        power: exponent of the cosine wave.
 
     >>> schedule = warmup_cosine(0.1, warmup=10, steps=110)
     >>> schedule(0), schedule(10), round(schedule(60), 6), schedule(110)
@@ -266,6 +329,15 @@ def one_cycle(
     interpolation: str = "cosine",
 ) -> Schedule:
     """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps``.
+
+    Args:
+        peak: largest value, at the end of the warm-up.
+        steps: step at which the final value is reached.
+        warmup: number of steps up to the peak; by default 0.3 of all.
+        back: step at which the value is ``initial`` again, for three phases; None has two.
+        initial: value at step 0; by default ``peak / 25``.
+        final: value at the end; by default ``initial / 10000``.
+        interpolation: curve between the two values: "linear", "cosine" or "sqrt".
 
     Smith and Topin 2018. With ``back`` there are three phases: the value is ``initial`` again at that step. Defaults
     are torch's and optax's: ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is
@@ -296,6 +368,14 @@ def wsd(
     peak: float, warmup: float, stable: float, decay: float, final: float = 0.0, interpolation: str = "linear"
 ) -> Schedule:
     """Warm-up, stable, decay: ``warmup`` steps up from 0, ``stable`` steps at ``peak``, ``decay`` steps to ``final``.
+
+    Args:
+        peak: value of the stable phase.
+        warmup: number of steps of the linear warm-up.
+        stable: number of steps at the peak.
+        decay: number of steps of the decay.
+        final: value from the end of the schedule on.
+        interpolation: curve between the two values: "linear", "cosine" or "sqrt".
 
     See Hu et al. 2024. The decay is "linear", "cosine" or "sqrt" (`one_minus_sqrt`).
 

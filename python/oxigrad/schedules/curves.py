@@ -33,6 +33,9 @@ def _power(base: float, exponent: Array) -> Array:
 class constant(Schedule):
     """The constant ``value``.
 
+    Args:
+        value: value of the schedule at every step.
+
     >>> constant(0.1)(1000)
     0.1
     """
@@ -49,6 +52,11 @@ class constant(Schedule):
 @dataclasses.dataclass(frozen=True)
 class linear(Schedule, positive="steps"):
     """From ``initial`` to ``final`` over ``steps`` steps, then ``final``.
+
+    Args:
+        initial: value at step 0, where the schedule starts.
+        final: value from the end of the schedule on.
+        steps: number of steps until the final value is reached.
 
     >>> schedule = linear(1.0, 0.0, 4)
     >>> schedule(0), schedule(1), schedule(4), schedule(9)
@@ -68,6 +76,12 @@ class linear(Schedule, positive="steps"):
 class polynomial(Schedule, positive="steps power"):
     """``final + (initial - final) * (1 - step / steps) ** power`` for ``steps`` steps, then ``final``.
 
+    Args:
+        initial: value at step 0, where the schedule starts.
+        steps: number of steps until the final value is reached.
+        final: value from the end of the schedule on.
+        power: exponent of the remaining share; 1 is linear.
+
     >>> schedule = polynomial(1.0, 10, power=2.0)
     >>> schedule(0), schedule(5), schedule(10)
     (1.0, 0.25, 0.0)
@@ -86,6 +100,12 @@ class polynomial(Schedule, positive="steps power"):
 @dataclasses.dataclass(frozen=True)
 class cosine(Schedule, positive="steps power"):
     """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final``.
+
+    Args:
+        initial: value at step 0, where the schedule starts.
+        steps: number of steps until the final value is reached.
+        final: value from the end of the schedule on.
+        power: exponent of the cosine wave; 1 is the plain wave.
 
     Loshchilov and Hutter 2017. The value is ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) **
     power``. optax and Keras define the final value as a fraction ``alpha`` of the initial one. torch's
@@ -112,6 +132,11 @@ class cosine(Schedule, positive="steps power"):
 class one_minus_sqrt(Schedule, positive="steps"):
     """``final + (initial - final) * (1 - sqrt(step / steps))``, then ``final``: the cooldown of Hägele et al. 2024.
 
+    Args:
+        initial: value at step 0, where the schedule starts.
+        steps: number of steps until the final value is reached.
+        final: value from the end of the schedule on.
+
     >>> schedule = one_minus_sqrt(1.0, 100)
     >>> schedule(0), schedule(25), schedule(100)
     (1.0, 0.5, 0.0)
@@ -129,6 +154,12 @@ class one_minus_sqrt(Schedule, positive="steps"):
 @dataclasses.dataclass(frozen=True)
 class rex(Schedule, positive="steps"):
     """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final``.
+
+    Args:
+        initial: value at step 0, where the schedule starts.
+        steps: number of steps until the final value is reached.
+        final: value from the end of the schedule on.
+        beta: shape of the curve in [0, 1); larger values decay later.
 
     Chen et al. 2021 use ``beta=0.5``, which is ``(1 - x) / (1/2 + (1 - x) / 2)``. A ``beta`` of 0 is linear, and larger
     values decay later.
@@ -161,6 +192,11 @@ class rex(Schedule, positive="steps"):
 class exponential(Schedule, positive="rate steps"):
     """``initial * rate ** (step / steps)``.
 
+    Args:
+        initial: value at step 0, where the schedule starts.
+        rate: factor by which the value falls in ``steps`` steps.
+        steps: number of steps to which ``rate`` refers.
+
     For optax's ``end_value``, use `clip`; for ``staircase=True`` of optax and Keras, use `staircase`:
     ``staircase(exponential(initial, rate), steps)``.
 
@@ -180,6 +216,12 @@ class exponential(Schedule, positive="rate steps"):
 @dataclasses.dataclass(frozen=True)
 class inverse_power(Schedule, positive="gamma"):
     """``initial / (1 + gamma * (step + offset)) ** power`` (Bottou 2012).
+
+    Args:
+        initial: value at step 0, where the schedule starts.
+        gamma: speed of the decay in one step.
+        power: exponent of the decay.
+        offset: number of steps that are added to the step.
 
     torch's ``ASGD`` uses gamma = lambd * lr and power = alpha. For steps counted from 1, as in swift-apis' ``lr / (1 +
     decay * step)``, set ``offset=1``.
@@ -209,6 +251,13 @@ class inverse_power(Schedule, positive="gamma"):
 @dataclasses.dataclass(frozen=True)
 class cosine_restarts(Schedule, positive="steps decay"):
     """`cosine` from ``initial`` to ``final``, restarted periodically.
+
+    Args:
+        initial: value at step 0, where the schedule starts.
+        steps: number of steps of the first cycle.
+        growth: factor of the length of each further cycle.
+        final: value at the end of each cycle.
+        decay: factor of the height of each further cycle.
 
     SGDR: Loshchilov and Hutter 2017. The first cycle takes ``steps`` steps; each further one is ``growth`` times longer
     (torch's ``T_mult``, Keras' ``t_mul``). Its height above ``final`` is multiplied by ``decay`` (Keras' ``m_mul``; its
@@ -258,6 +307,14 @@ _CYCLES = ("triangular", "triangular2", "exp_range")
 @dataclasses.dataclass(frozen=True)
 class cyclic(Schedule):
     """Periodic: from ``low`` to ``high`` in ``up`` steps, and back in ``down`` steps (None: ``up``) (Smith 2017).
+
+    Args:
+        low: smallest value, at the start of a cycle.
+        high: largest value of the first cycle.
+        up: number of steps of the rise.
+        down: number of steps of the fall; None is ``up``.
+        mode: height of the cycles: "triangular", "triangular2" or "exp_range".
+        gamma: factor of the height in each step, for "exp_range".
 
     ``mode`` determines the height above ``low``, as in torch's ``CyclicLR``: constant ("triangular"), halved in each
     cycle ("triangular2"), or multiplied by ``gamma ** step`` ("exp_range"). Instead of ``scale_fn``, multiply

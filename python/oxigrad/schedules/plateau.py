@@ -15,6 +15,17 @@ _MODES = {"min": 1.0, "max": -1.0}
 class plateau(Schedule, positive="factor"):
     """``initial``, multiplied by ``factor`` whenever a metric has not improved for more than ``patience`` observations.
 
+    Args:
+        initial: value before the first reduction.
+        factor: factor of a reduction, below 1.
+        patience: number of observations without improvement before a reduction.
+        rtol: relative improvement that counts.
+        atol: absolute improvement that counts.
+        cooldown: number of observations after a reduction that do not count.
+        minimum: smallest value, which is not reduced further.
+        epsilon: smallest change that is made.
+        mode: "min" where the metric should fall, "max" where it should rise.
+
     Call `observe` with the metric, such as the validation loss after each epoch. The value does not depend on the step;
     multiply it by another schedule to scale that. `state_dict` has the state.
 

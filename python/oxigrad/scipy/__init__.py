@@ -16,8 +16,10 @@ from collections.abc import Callable
 
 from oxigrad.scipy.curve_fit import curve_fit as curve_fit
 from oxigrad.scipy.minimize import minimize as minimize
+from oxigrad.scipy.names import fft_backend as fft_backend
+from oxigrad.scipy.names import names as names
 from oxigrad.scipy.roots import least_squares as least_squares
 from oxigrad.scipy.roots import root as root
 
-__all__ = ["curve_fit", "least_squares", "minimize", "root"]
+__all__ = ["curve_fit", "fft_backend", "least_squares", "minimize", "names", "root"]
 __dir__: Callable[[], list[str]] = __all__.copy

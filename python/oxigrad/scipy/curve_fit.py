@@ -12,10 +12,11 @@ from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.ops.backends import is_array
 from oxigrad.scipy.roots import least
-from oxigrad.scipy.solutions import valued
+from oxigrad.scipy.solutions import unbatched, valued
 from oxigrad.scipy.vectors import Vectors, host, optimize, raveled
 
 
+@unbatched
 def curve_fit(
     f: Callable[..., Array],
     xdata: Any,

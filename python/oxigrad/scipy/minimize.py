@@ -8,7 +8,7 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._typing import Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
-from oxigrad.scipy.solutions import Problem, Rows, limit_rows, minimum, valued
+from oxigrad.scipy.solutions import Problem, Rows, limit_rows, minimum, unbatched, valued
 from oxigrad.scipy.vectors import Vectors, like, optimize, with_args
 
 # Methods of SciPy that use no derivatives, the product of the Hessian with a vector, and the Hessian.
@@ -17,6 +17,7 @@ _WITH_PRODUCTS = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
 _WITH_HESSIAN = {"dogleg", "trust-exact"}
 
 
+@unbatched
 def minimize(
     f: Callable[..., Any],
     x0: Tree,

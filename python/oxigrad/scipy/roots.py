@@ -9,13 +9,14 @@ from oxigrad import xp
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
-from oxigrad.scipy.solutions import Problem, followed, limit_rows, minimum, valued
+from oxigrad.scipy.solutions import Problem, followed, limit_rows, minimum, unbatched, valued
 from oxigrad.scipy.vectors import Vectors, optimize, with_args
 
 # Methods of `scipy.optimize.root` that use the Jacobian.
 _WITH_JACOBIAN = {"hybr", "lm"}
 
 
+@unbatched
 def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr", **options: Any) -> Any:
     """Finds a tree ``x`` with ``f(x, *args)`` zero, starting from ``x0``, by `scipy.optimize.root`.
 
@@ -47,6 +48,7 @@ def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr",
     return solution
 
 
+@unbatched
 def least_squares(
     f: Callable[..., Tree],
     x0: Tree,

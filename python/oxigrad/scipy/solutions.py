@@ -4,17 +4,20 @@ A solver sees plain numbers, so its result has no derivative. The derivatives fo
 solution satisfies: the residual of a root, and the first-order (Karush-Kuhn-Tucker) conditions of a minimum.
 """
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import TapeEndedError, Variable, plain
 from oxigrad._names import library
+from oxigrad._typing import F
 from oxigrad.autodiff.custom_rules import custom_vjp
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import jvp, value_and_grad_of, vjp
+from oxigrad.ops.backends import UnbatchedError
 from oxigrad.scipy.closures import without_variables
 from oxigrad.scipy.vectors import Vectors, host, like
 
@@ -39,6 +42,20 @@ class Problem(NamedTuple):
 
     objective: Function
     rows: Sequence[Rows]
+
+
+def unbatched(function: F) -> F:
+    """Decorates a solver, which has no batching rule: the error of a value that `oxigrad.vmap` batches names it."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except UnbatchedError as error:
+            what = str(error).removeprefix("vmap: ")
+            raise UnbatchedError(f"vmap: {function.__name__} has no batching rule: {what}") from error
+
+    return cast(F, called)
 
 
 def followed(name: str, residual: Function, constant: Function, x: Any, *, symmetric: bool = False) -> Any:

@@ -29,7 +29,7 @@ Files:
 * `plan`: the group and the executor of each parameter (`assignment`), for a tree with its gradients (`plan`); the kernels and
   scalars of the groups (`step_program`), for a tree reused until a version changes (`resolved`).
 * `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule called on
-  arrays; `decay_factors`: the decay of slots in steps that skipped a row; `presence`: the steps that a parameter took part in.
+  arrays; `presence`: the steps that a parameter took part in.
 * `arrays`: gradients at the leaves of a model, rows of a table (`sparse_rows`), `precision` of slots and parameters, codes of eight and four bits (`quantized`).
 * `slots`: slots before the first step, in the core's memory and by name; averages of parameters.
 * `state`: the state by key path, saved to files that are replaced atomically, and loaded.

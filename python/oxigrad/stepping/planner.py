@@ -15,6 +15,7 @@ from oxigrad.stepping.parameters.presence import Changes, ParticipationLog, accu
 from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.plan.slices import Slices
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.averages import Averages
 from oxigrad.stepping.slots.changed_parameters import changes_of
@@ -49,6 +50,8 @@ class Planner:
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: PendingState | None = None
         self._devices: DeviceSteps | None = None
+        #: The slices that the model of a step has in place of parameters.
+        self.slices: Slices | None = None
         self.averages: Averages = Averages()
         # The parameters that had no gradient since the last step, the one under way included.
         self._without: set[str] = set()
@@ -96,9 +99,9 @@ class Planner:
         stepper.presence = ParticipationLog.of(presence)
         return stepper
 
-    def copied(self, owner: SteppingOptimizer) -> Self:
-        """The stepper of a copy of its optimizer, with the same counts and copies of the slots."""
-        stepper = type(self)(owner)
+    def copied(self, owner: SteppingOptimizer, kind: Any = None) -> Any:
+        """The stepper of a copy of its optimizer, with the same counts and copies of the slots; of another class with ``kind``."""
+        stepper = (kind or type(self))(owner)
         stepper._core.count, stepper._core.micro = self.counts.taken, self.micro
         stepper.counts.skipped = self.counts.skipped
         stepper.slots, stepper.fitting = copied_slots(self._table.by_path), self.fitting
@@ -185,7 +188,8 @@ class Planner:
         def planned() -> Plan:
             missed = functools.partial(self.presence.missed_by, with_slots=self._table.by_path, count=count)
             owner, version = self._owner, self._table.version
-            return Plan(leaves, structure, owner, version, present=present, holds_own=holds_own, missed=missed)
+            options = {"present": present, "holds_own": holds_own, "missed": missed, "slices": self.slices}
+            return Plan(leaves, structure, owner, version, **options)
 
         plan = planned()
         leaves = plan.detach(leaves)

@@ -52,15 +52,16 @@ class Stepper(Planner):
             self._parts.check_none()
         core = self._core
         step = self._resolved.get(core.micro + 1 < self._accumulate)
-        if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
+        if (
+            step is None
+            or not (step.is_current() or step.refresh())
+            or self._process != _core.forks()
+            or (self._accumulate > 1 and (step.plan.idle or self.presence.without))
+            or (leaves := step.plan.leaves(model)) is None
+            or (gradients := step.plan.gradients.of_step(leaves, grads)) is None
+        ):
             return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         plan = step.plan
-        if self._accumulate > 1 and (plan.idle or self.presence.without):
-            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
-        if (leaves := plan.leaves(model)) is None:
-            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
-        if (gradients := plan.gradients.of_step(leaves, grads)) is None:
-            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         if plan.recorded:
             plan.detach(leaves, for_core=step.is_in_place and not plan.gradients.sparse)
         if keep_root and plan.replaced:
@@ -150,6 +151,7 @@ class Stepper(Planner):
                 observes=observes,
                 touched=touched,
                 writes=writes,
+                gather=plan.gather,
             )
         except ArrayMemoryError:
             if not self._adapt(plan, leaves, read):
@@ -257,6 +259,9 @@ class Stepper(Planner):
             by_path = {p.text: gradients[p.index] for p in plan.parameters}
             by_path |= {path: g.values for path, g in by_path.items() if isinstance(g, SparseRows)}
             bad = [path for path, g in by_path.items() if not fetched(xp.all(xp.isfinite(g)))]
+            if plan.gather is not None:
+                names = plan.gather("".join(f"{path}\n" for path in bad).encode()).decode().splitlines()
+                bad = [path for path in by_path if path in names]
             raise NonFiniteError(
                 f"{', '.join(map(path_name, bad))}: the gradient has infinities or NaN; nothing was changed"
             )
@@ -276,15 +281,6 @@ class Stepper(Planner):
             if p.text not in self.presence.without:
                 means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, AlignedGradients(means, [], is_complete=False), keep_root=keep_root)
-
-    def pass_by(self) -> None:
-        """Counts a step that updates none of the parameters that there are slots for."""
-        self._forget()
-        count = self.counts.taken
-        if self.presence.is_counting:
-            self.presence.settle(count)
-        self.presence.enter({}, (), self._table.by_path, count)
-        self._core.count = count + 1
 
     # --- steps in parts ------------------------------------------------------------------------------------------------
 

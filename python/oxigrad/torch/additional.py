@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from oxigrad.torch.drop_in import options, summary
+from oxigrad.torch.drop_in import documentation, options
 from oxigrad.torch.library import torch
 from oxigrad.torch.optimizer import TensorOptimizer
 from oxigrad.torch.step.resolved import TensorStep
@@ -110,7 +110,11 @@ def additional(ours: Any, name: str = "", *, shape: str = "3", base: type = Addi
     signature = [kind("params", kind.POSITIONAL_OR_KEYWORD), *hyperparameters, *flags, *options()]
     step = _STEP_BY_LOSS if "loss" in ours._rule.supplied else _STEP
     body: dict[str, Any] = {
-        "__doc__": summary(ours._rule) + _EXAMPLE.format(name=name, optimizer=ours.__name__, shape=shape, step=step),
+        "__doc__": documentation(
+            entry,
+            inspect.Signature(signature),
+            _EXAMPLE.format(name=name, optimizer=ours.__name__, shape=shape, step=step),
+        ),
         "__module__": "oxigrad.torch",
         "__signature__": inspect.Signature(signature),
         "entry": entry,

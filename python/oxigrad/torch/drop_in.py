@@ -3,6 +3,8 @@
 import inspect
 from typing import Any
 
+from oxigrad.optim.settings.documentation import Documentation, elsewhere, sections
+from oxigrad.rules.core.arguments import TORCH
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST
@@ -121,19 +123,32 @@ def drop_in(name: str, rule: Rule, *, shape: str = "3", base: type = DropIn, **p
     ignored = frozenset(
         {"weight_decay", "decoupled_weight_decay", "maximize"} - {*inspect.signature(theirs).parameters}
     )
+    entry, signature = Entry(rule=rule, ignored=ignored, **places), _signature(theirs)
+    example = _SPARSE_EXAMPLE if "Sparse" in name else _EXAMPLE
     body: dict[str, Any] = {
-        "__doc__": summary(rule) + (_SPARSE_EXAMPLE if "Sparse" in name else _EXAMPLE).format(name=name, shape=shape),
+        "__doc__": documentation(entry, signature, example.format(name=name, shape=shape)),
         "__module__": "oxigrad.torch",
-        "__signature__": _signature(theirs),
-        "entry": Entry(rule=rule, ignored=ignored, **places),
+        "__signature__": signature,
+        "entry": entry,
         "theirs": theirs,
     }
     return type(base)(name, (base, theirs), body)
 
 
-def summary(rule: Rule) -> str:
-    """The first sentence of the documentation of a rule."""
-    return (rule.call.__doc__ or rule.name).split("\n\n", 1)[0].rstrip()
+def documentation(entry: Entry, signature: inspect.Signature, example: str) -> Documentation:
+    """The documentation of a class: the summary of its rule, its arguments, and an example."""
+
+    def meaning(key: str) -> list[str]:
+        return [name for name, place in entry.places.items() if place[0] == key]
+
+    def compose() -> str:
+        about = (entry.rule.call.__doc__ or entry.rule.name).split("\n\n", 1)[0].rstrip()
+        paragraph, _, program = inspect.cleandoc(example).partition("\n\n")
+        notes = {name: note for name, note in TORCH.items() if len(meaning(name)) != 1}
+        rows = elsewhere(signature, [entry.rule], meaning, notes, has_schedules=False)
+        return "\n\n".join([about, paragraph, sections(rows), program]) + "\n"
+
+    return Documentation(compose)
 
 
 def options() -> list[inspect.Parameter]:

@@ -1,5 +1,7 @@
 """Rules for PyTorch only: L2 weight decay and clipping for any rule, and ASGD, NAdam and Rprop with the state of PyTorch's classes."""
 
+from typing import Annotated
+
 from oxigrad import rules
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core import rule
@@ -28,9 +30,9 @@ def asgd(
     step,
     learning_rate=1e-2,
     weight_decay=0.0,
-    t0=1e6,
-    lambd=1e-4,
-    alpha=0.75,
+    t0: Annotated[float, "First step from which the parameters are averaged."] = 1e6,
+    lambd: Annotated[float, "Decay of the parameters and of the learning rate."] = 1e-4,
+    alpha: Annotated[float, "Exponent of the decay of the learning rate."] = 0.75,
 ):
     """`oxigrad.rules.asgd` with ``lag``, with the state of torch.optim.ASGD: the rate and weight of the next step."""
     g = g + weight_decay * p
@@ -59,7 +61,7 @@ def nadam(
     beta1=0.9,
     beta2=0.999,
     epsilon=1e-8,
-    momentum_decay=4e-3,
+    momentum_decay: Annotated[float, "Rate at which the momentum warms up."] = 4e-3,
 ):
     """`oxigrad.rules.nadam` with the state of torch.optim.NAdam: the product is computed in float32."""
     mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
@@ -87,11 +89,11 @@ def rprop(
     prev,
     step_size=Slot.full("learning_rate", decay=1.0),
     *,
-    learning_rate=1e-2,
-    eta_minus=0.5,
-    eta_plus=1.2,
-    min_size=1e-6,
-    max_size=50.0,
+    learning_rate: Annotated[float, "First step size of every element."] = 1e-2,
+    eta_minus: Annotated[float, "Factor of a step size where the gradient changes sign."] = 0.5,
+    eta_plus: Annotated[float, "Factor of a step size where the gradient keeps its sign."] = 1.2,
+    min_size: Annotated[float, "Smallest step size of an element."] = 1e-6,
+    max_size: Annotated[float, "Largest step size of an element."] = 50.0,
 ):
     """`oxigrad.rules.rprop` with the state of torch.optim.Rprop: the last gradient, zero where its sign changed, not the last update."""
     agreement = g * prev

@@ -95,7 +95,7 @@ class TensorGroup:
     @property
     def sums(self) -> bool:
         """Whether the rule needs the whole parameter, rather than one element at a time."""
-        return not self._rule.elementwise or "= sum(" in str(self.program(self._rule))
+        return not self._rule.elementwise or self.program(self._rule).has_sums
 
     @property
     def draws(self) -> bool:

@@ -77,7 +77,7 @@ def state_dict(opt: Any, names: Iterable[str], param_groups: Sequence[Mapping[st
     """The state of ``opt`` for ``load_state_dict`` of one of PyTorch's optimizers, of the same formula.
 
     Args:
-        opt: the optimizer.
+        opt: the optimizer of `oxigrad.optim` whose state is read.
         names: the key paths of the parameters, in the order in which PyTorch's optimizer was given them.
         param_groups: those of its ``state_dict()``, with its hyperparameters, which stay as they are.
 

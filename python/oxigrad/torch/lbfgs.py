@@ -10,6 +10,17 @@ from oxigrad.torch.state.loading import KeepingDtypes
 class LBFGS(KeepingDtypes, library.LBFGS):
     """L-BFGS (Liu and Nocedal 1989), a subclass of `torch.optim.LBFGS` whose steps are PyTorch's.
 
+    Args:
+        params: parameters to update, as in `torch.optim.LBFGS`.
+        lr: first trial length of the line search, or the length of a move.
+        max_iter: largest number of iterations of a step.
+        max_eval: largest number of evaluations of the closure; None is 5/4 of ``max_iter``.
+        tolerance_grad: largest element of the gradient at which iterations end.
+        tolerance_change: change of loss or parameters at which iterations end.
+        history_size: number of past steps that approximate the Hessian.
+        line_search_fn: line search: "strong_wolfe", or None for moves of a fixed length.
+        maximize: whether to maximize the loss in place of minimizing it.
+
     It takes its parameters from the group in each step. PyTorch's class also has them in an attribute, so that it cannot be
     pickled, and its parameters cannot be replaced.
     `oxigrad.optim.LBFGS` is the optimizer for functions of a model.

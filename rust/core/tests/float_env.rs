@@ -59,7 +59,15 @@ fn compute(dtype: Dtype, isa: Isa, threads: usize) -> Vec<Vec<u8>> {
     let of = |bytes: &mut Vec<u8>| Buffer::contiguous(bytes.as_mut_ptr(), length, dtype, true).unwrap();
     let (read, write): (Vec<Buffer>, Vec<Buffer>) =
         (inputs.iter_mut().map(of).collect(), outputs.iter_mut().map(of).collect());
-    let leaf = Leaf { inputs: &read, outputs: &write, length, dtype: dtype.computed_in(), scalar_set: 0, noise_key: 0 };
+    let leaf = Leaf {
+        inputs: &read,
+        outputs: &write,
+        length,
+        dtype: dtype.computed_in(),
+        scalar_set: 0,
+        noise_key: 0,
+        first: 0,
+    };
     let batch = Batch { kernel: &kernel, scalars: &[1e-200, 1e-120], leaves: &[leaf] };
     let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     // SAFETY: the arrays are alive and apart.

@@ -111,7 +111,8 @@ impl Arrays for Vectors {
         let mut vectors = vec![vec![0.0f64; shape[0]]; outputs];
         let buffer = |vector: &mut Vec<f64>| Buffer::contiguous(vector.as_mut_ptr().cast(), shape[0], dtype, true);
         let buffers = vectors.iter_mut().map(buffer).collect::<error::Result<Vec<_>>>()?;
-        let leaf = exec::Leaf { inputs, outputs: &buffers, length: shape[0], dtype, scalar_set: 0, noise_key: 0 };
+        let leaf =
+            exec::Leaf { inputs, outputs: &buffers, length: shape[0], dtype, scalar_set: 0, noise_key: 0, first: 0 };
         // SAFETY: the program holds the inputs, and the outputs are new.
         unsafe { exec::run(&[Batch { kernel, scalars: &[], leaves: &[leaf] }], Isa::detect(), None) }?;
         Ok(vectors.into_iter().map(|vector| Array::Vector(Rc::new(vector))).collect())

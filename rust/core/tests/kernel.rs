@@ -98,7 +98,7 @@ fn what_no_kernel_can_do_is_an_error() {
     };
     let run = |input: Buffer, output: Buffer, length, dtype| {
         let (inputs, outputs) = ([input], [output]);
-        let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0 };
+        let leaf = Leaf { inputs: &inputs, outputs: &outputs, length, dtype, scalar_set: 0, noise_key: 0, first: 0 };
         let batch = Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] };
         // SAFETY: the array is alive and used by nobody else.
         unsafe { exec::run(&[batch], Isa::detect(), None) }.map(|results| assert_eq!(results, Some(vec![vec![]])))

@@ -22,7 +22,7 @@ fn a_sum_over_more_than_2_to_the_32_elements() {
     let inputs = [Buffer::strided(start, &[rows, row.len()], &[0, 4], Dtype::F32, false).unwrap()];
     let length = inputs[0].len();
     assert!(length > 1 << 32);
-    let leaf = Leaf { inputs: &inputs, outputs: &[], length, dtype: Dtype::F32, scalar_set: 0, noise_key: 0 };
+    let leaf = Leaf { inputs: &inputs, outputs: &[], length, dtype: Dtype::F32, scalar_set: 0, noise_key: 0, first: 0 };
     let batch = Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] };
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     // SAFETY: the array is alive, and nothing is written.
@@ -48,8 +48,15 @@ fn every_element_of_a_large_array_is_written() {
     let moments =
         Buffer::quantized(Codec::Eight, codes.as_mut_ptr(), scales.as_mut_ptr().cast(), LENGTH, true).unwrap();
     let outputs = [inputs[0].clone(), moments];
-    let leaf =
-        Leaf { inputs: &inputs, outputs: &outputs, length: LENGTH, dtype: Dtype::F32, scalar_set: 0, noise_key: 0 };
+    let leaf = Leaf {
+        inputs: &inputs,
+        outputs: &outputs,
+        length: LENGTH,
+        dtype: Dtype::F32,
+        scalar_set: 0,
+        noise_key: 0,
+        first: 0,
+    };
     let batch = Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] };
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     // SAFETY: the arrays are alive and apart.

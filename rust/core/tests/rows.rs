@@ -55,8 +55,15 @@ fn run(g: &mut [f32], [p, m]: [Buffer; 2], isa: Isa, threads: usize) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let gradient = Buffer::contiguous(g.as_mut_ptr().cast(), g.len(), Dtype::F32, false).unwrap();
     let (inputs, outputs) = ([gradient, p.clone(), m.clone()], [p, m]);
-    let leaf =
-        Leaf { inputs: &inputs, outputs: &outputs, length: g.len(), dtype: Dtype::F32, scalar_set: 0, noise_key: 5 };
+    let leaf = Leaf {
+        inputs: &inputs,
+        outputs: &outputs,
+        length: g.len(),
+        dtype: Dtype::F32,
+        scalar_set: 0,
+        noise_key: 5,
+        first: 0,
+    };
     let kernel = kernel();
     let batch = Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] };
     // SAFETY: the arrays are alive and apart.
@@ -107,7 +114,8 @@ fn rows_that_are_not_there_are_refused() {
     let p = p.of_rows(empty).unwrap();
     assert!(p.is_empty());
     let inputs = [p.clone(), p.clone(), m.clone()];
-    let leaf = Leaf { inputs: &inputs, outputs: &[p, m], length: 0, dtype: Dtype::F32, scalar_set: 0, noise_key: 0 };
+    let leaf =
+        Leaf { inputs: &inputs, outputs: &[p, m], length: 0, dtype: Dtype::F32, scalar_set: 0, noise_key: 0, first: 0 };
     let kernel = kernel();
     let batch = Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] };
     // SAFETY: nothing is run: the outputs are not of the same rows.

@@ -59,6 +59,7 @@ fn leaves(buffers: &[[Buffer; 2]]) -> Vec<Leaf<'_>> {
             dtype: Dtype::F64,
             scalar_set,
             noise_key: 0,
+            first: 0,
         })
         .collect()
 }

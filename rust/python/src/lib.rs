@@ -48,6 +48,8 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::operations::function::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
+    use crate::autodiff::operations::leaf_calls::{LeafCall, call_leaves};
+    #[pymodule_export]
     use crate::autodiff::replay::scatter::scatter_into;
     #[pymodule_export]
     use crate::autodiff::transforms::{Watched, record_call, value_and_grad};

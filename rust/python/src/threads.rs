@@ -119,7 +119,10 @@ pub fn get_num_threads() -> usize {
     }
 }
 
-/// Sets the number of threads that a step may use, from 1 to 1024; raises `ValueError` for any other number.
+/// Sets the number of threads that a step may use; raises `ValueError` for a number that is not from 1 to 1024.
+///
+/// Args:
+///     threads: number of threads, from 1 to 1024; no result depends on it.
 #[pyfunction]
 pub fn set_num_threads(threads: usize) -> PyResult<()> {
     if !(1..=MOST).contains(&threads) {

@@ -111,10 +111,7 @@ class SparseDerivative:
 
     @property
     def pattern(self) -> Any:
-        """The pattern of the last call, or the user's pattern: a boolean `scipy.sparse.csr_array`, or None.
-
-        It is None before the first call.
-        """
+        """The pattern of the last call, or the user's: a boolean `scipy.sparse.csr_array`; None before the first call."""
         compression = self._compression
         return None if compression is None else compression.pattern.copy()
 
@@ -310,6 +307,14 @@ def sparse_jacobian(
 ) -> SparseDerivative:
     """A function that returns the Jacobian of ``f`` as a `scipy.sparse.csr_array`, at the cost of a few products.
 
+    Args:
+        f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
+        mode: direction of replay: "forward", "reverse", or None for the cheaper one.
+
     Rows are the elements of the result of ``f``, columns the elements of the argument, or of all arguments,
     concatenated, if ``argnums`` is a tuple; ``argnames`` names parameters instead. Trees are flattened leaf by leaf, in
     the order of `oxigrad.tree.leaves`, arrays in C order. Leaves that are not differentiated have no column, and
@@ -354,6 +359,13 @@ def sparse_hessian(
     pattern: Any = None,
 ) -> SparseDerivative:
     """A function that returns the Hessian of the scalar function ``f`` as a symmetric `scipy.sparse.csr_array`.
+
+    Args:
+        f: scalar function of arrays, numbers or trees of them.
+        argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
+        has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
+        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
 
     Rows and columns are the elements of the argument, as the columns of `sparse_jacobian`. The pattern is derived from
     the operations of the gradient. A star coloring uses its symmetry: an arrow matrix takes two products with the

@@ -3,50 +3,31 @@
 import copy
 import dataclasses
 import functools
-import threading
-import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import NonFiniteError, StateError
 from oxigrad._typing import Array, Config, Tree
-from oxigrad.distributed.communicator import Communicator, SingleWorker
-from oxigrad.distributed.coordination.coordinator import (
-    ASK,
-    JOIN,
-    LEAVE,
-    NOTHING,
-    NOTICES,
-    PULL,
-    PUSH,
-    REQUEST,
-    STATE,
-    UPDATES,
-    Coordinator,
-    DecodedReply,
-)
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.coordination.connection import Connection, Server
+from oxigrad.distributed.coordination.coordinator import Coordinator, DecodedReply, codec_of
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.link import Link, RemoteCoordinator, connected
-from oxigrad.distributed.coordination.parts import PartServer, coordinator
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve_or_abort, wait_for_others
+from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH, STATE, UPDATES
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.decisions.training import Admission, Training
-from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages.divided import DividedCodec
-from oxigrad.distributed.messages.gradients import SparseMean
-from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
+from oxigrad.distributed.messages.gradients import GradientCodec, SparseMean
 from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import COUNT, Domain
+from oxigrad.rules.core.ranges import Domain
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
 
@@ -72,8 +53,6 @@ class Coordinated(Wrapper):
         sparse_mean: the divisor of the sum of each row of `SparseRows` gradients: "replicas", the number of gradients of the
             step, as for dense arrays, or "touches", the number of those that have the row, as in TensorFlow 1.
         lease: seconds after which a worker that computes is no longer waited for; by default the time-out.
-        coordinators: the number of workers that add up gradients, each a part of them, so that not all gradients travel to one; the
-            first of them decides. Decisions and bits are the same for any number. There are at most as many as workers.
 
     Attributes:
         verdicts: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
@@ -82,7 +61,6 @@ class Coordinated(Wrapper):
 
     sparse_mean: Any
     lease: float
-    coordinators: int
 
     verdicts: list[Verdict]
 
@@ -94,23 +72,19 @@ class Coordinated(Wrapper):
         timeout: float | None = None,
         sparse_mean: SparseMean = "replicas",
         lease: float | None = None,
-        coordinators: int = 1,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
         self._lease, self.lease = lease, self._seconds if lease is None else lease
-        self.coordinators = COUNT.check("coordinators", coordinators)
         self.verdicts = []
         self._set_apart()
         self._enrolment.number_now()
 
-    _unstated = Wrapper._unstated | {"lease", "coordinators"}
+    _unstated = Wrapper._unstated | {"lease"}
     _states_defaults = _has_own_writes = True
-    _fixed = Wrapper._fixed | {"lease", "coordinators"}
-    _transient = frozenset(
-        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former _model".split()
-    )
+    _fixed = Wrapper._fixed | {"lease"}
+    _transient = frozenset({"_connection", "_server", "_replica", "_former", "_refusal", "_enrolment", "_model"})
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
@@ -120,18 +94,17 @@ class Coordinated(Wrapper):
 
     def _disconnect(self) -> None:
         """The state of a worker that has not joined."""
-        self._link: Link | None = None
-        self._coordinator: Coordinator | None = None
-        self._servers: list[threading.Thread] = []
-        self._holders: list[int] = []
-        self._failure: BaseException | None = None
+        self._connection: Connection | None = None
+        self._server: Server | None = None
         self._refusal: NonFiniteError | None = None
-        self._stopped = threading.Event()
         self._replica: Replica | None = None
-        self._is_admitted = False
-        self._local_step = self._number = self._incarnation = self._root = 0
+        self._local_step = 0
         self._model: Tree = None
-        self._memory = np.empty(0, np.uint8)
+
+    @property
+    def _coordinator(self) -> Coordinator | None:
+        """The coordinator, where this process has it."""
+        return None if self._server is None else self._server.coordinator
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 
@@ -179,7 +152,8 @@ class Coordinated(Wrapper):
 
     def _detach(self) -> None:
         """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
-        end(self._stopped, self._servers, self._seconds)
+        if self._server is not None:
+            self._server.end()
         step, replica, coordinator = self._local_step, self._replica, self._coordinator
         self._disconnect()
         self._local_step, self._replica = step, replica
@@ -187,25 +161,24 @@ class Coordinated(Wrapper):
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
 
     def leave(self, model: Tree = None) -> Any:
-        """See `Wrapper.leave`. On the coordinators' ranks, returns when all others have left or died.
+        """See `Wrapper.leave`. On the coordinator's rank, returns when all others have left or died.
 
-        On that of the first one, ``model``, or else the model of the last step, then has the parameters after the last step of all workers, and
+        There, ``model``, or else the model of the last step, then has the parameters after the last step of all workers, and
         the optimizer has its state. A worker that sends nothing for longer than the lease, while it is waited for, is excluded.
         """
-        if self._link is None:
+        if (connection := self._connection) is None:
             return model
         try:
-            self._request(LEAVE)
+            connection.request(LEAVE, self._local_step)
         except CommunicationError as error:
-            self._stopped.set()  # nobody is left to serve
+            if self._server is not None:
+                self._server.stop()  # nobody is left to serve
             if isinstance(error, Excluded):
                 raise
-        servers, self._servers, self._link = self._servers, [], None
-        self._enrolment.end(self._codec.digest)
-        service = self._coordinator or RemoteCoordinator(self.communicator, self._root, self._codec.digest)
-        wait_for_others(servers, self.communicator, service, max(self.lease, self._seconds))
-        if self._failure is not None:
-            raise self._failure
+        self._connection = None
+        connection.leave()
+        if self._server is not None:
+            self._server.wait_for_others(max(self.lease, self._seconds))
         return self._final(model)
 
     def _final(self, model: Tree) -> Tree:
@@ -225,13 +198,14 @@ class Coordinated(Wrapper):
 
     def _abandon(self) -> None:
         """See `Wrapper._abandon`."""
-        self._stopped.set()
-        if self._link is not None:
-            self._link = None
-            self._enrolment.end(self._codec.digest)
+        if self._server is not None:
+            self._server.stop()
+        if self._connection is not None:
+            self._connection.leave()
+            self._connection = None
 
     def _join(self, model: Tree) -> Tree:
-        if self._link is not None:
+        if self._connection is not None:
             return model
         parameters = dict(zip(self._parameters.paths(model), self._parameters.read(model).values(), strict=True))
         if self._enrolment.begin():
@@ -240,19 +214,20 @@ class Coordinated(Wrapper):
             apart = self._parameters.frozen(model), self._parameters.untrained(model)
             self._replica = Replica(self.optimizer, parameters, *apart)
         replica = self._replica
-        self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
-        self._holders = self._enrolment.first(self._root, self.coordinators)
-        if self.communicator.rank == self._root:
+        root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
+        if self.communicator.rank == root:
             self._coordinate(size)
-        self._incarnation = time.time_ns()  # unlike that of a process of this rank before
+        codec = functools.partial(codec_of, replica.parameters(), self._agreed_config())
+        places = self.communicator, root, self._server, self._enrolment, replica.layout, codec, self._seconds
+        self._connection = Connection(*places)
         try:
-            self._enrolment.ask(self._asked, self._seconds)
+            self._connection.join(self._local_step, replica.description(self._joining_config()), self._answered)
         except BaseException as error:
-            self._link = None
+            self._connection = None
             if isinstance(error, Refused):
                 self._replica = None
             raise
-        if not self._servers:
+        if self._server is None:
             self._enrolment.takes_part(self.leave)
         model = self._parameters.write_untrained(model, replica.untrained)
         self._model = self._parameters.write(model, replica.parameters())
@@ -271,54 +246,23 @@ class Coordinated(Wrapper):
 
     def _agreed_config(self) -> Config:
         """See `Wrapper._agreed_config`."""
-        return {**super()._agreed_config(), "coordinators": self.coordinators, "lease": self._lease}
+        return {**super()._agreed_config(), "lease": self._lease}
 
     def _coordinate(self, size: int) -> None:
         """Starts the coordinator in this process: from the replica of a former one, or from copies of this worker's."""
         former, self._former = self._former, None
         replica = former or self._running_replica().copy()
         step = max(replica.optimizer.step, self._local_step)
-        self._coordinator = coordinator(
-            self.communicator,
-            self._holders,
-            self._seconds,
+        coordinator = Coordinator(
             replica=replica,
             decisions=self._decisions(step=step, expected=size, lease=self.lease),
             config=self._agreed_config(),
             description=replica.description(self._joining_config()),
             sparse_mean=self.sparse_mean,
-            training=self._training,
+            training=self._enrolment.training,
         )
         self._shown = self._settings()
-        if not isinstance(self.communicator, SingleWorker):
-            self._start_server("coordinator", self._coordinator)
-
-    def _start_server(self, name: str, service: Service) -> None:
-        """Serves the training in a thread of this process."""
-        if not self._servers:
-            self._enrolment.end_former()
-        server = threading.Thread(target=self._serve, args=(service,), name=name, daemon=True)
-        server.start()
-        self._servers.append(server)
-        self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds), self.leave)
-
-    def _asked(self) -> tuple[Admission, int] | None:
-        """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
-        arrays = (replica := self._running_replica()).parameters()
-        places = self.communicator, self._holders, self._coordinator, self._seconds
-        self._link, self._codec = connected(*places, arrays, self._agreed_config(), self._training)
-        is_known = self._training != Training() and not any(server.name == "part" for server in self._servers)
-        if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
-            part = self._codec.parts[self._holders.index(self.communicator.rank)]
-            self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
-        self._request(JOIN, [replica.description(self._joining_config())])
-        answer = self._answered()
-        self._is_admitted = answer.kind not in NOTICES
-        return None if answer.kind not in NOTICES else (NOTICES[answer.kind], answer.step)
-
-    @property
-    def _training(self) -> Training:
-        return self._enrolment.training
+        self._server = Server(coordinator, self.communicator, self._enrolment, self.leave, self._seconds)
 
     def _settings(self) -> tuple[int, ...]:
         """Numbers that change with the hyperparameters."""
@@ -330,14 +274,11 @@ class Coordinated(Wrapper):
             self._shown = settings
             self._coordinator.offer(copy.deepcopy(self.optimizer))
 
-    def _serve(self, service: Service) -> None:
-        self._failure = serve_or_abort(service, self.communicator, self._stopped.is_set) or self._failure
-
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def _gradients_of_step(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """See `Optimizer._gradients_of_step`. Joins before the first gradient is computed."""
-        if self._link is None:
+        if self._connection is None:
             self.build(model)
         return super()._gradients_of_step(loss, model, record=record)
 
@@ -345,7 +286,7 @@ class Coordinated(Wrapper):
         gradients = self._parameters.gradients(model, grads)
         if keep_root:
             self._parameters.check_replaceable(model)
-        if self._link is None:
+        if self._connection is None:
             before = {path: array.tobytes() for path, array in self._parameters.all(model).items()}
             model = self._join(model)
             if any(array.tobytes() != before[path] for path, array in self._parameters.all(model).items()):
@@ -353,50 +294,37 @@ class Coordinated(Wrapper):
                 self._report.count(accepted=False)
                 return model
         check_unchanged(gradients, self._running_replica().parameters(), type(self).__name__)
-        self._number += 1
+        if (connection := self._connection) is None:
+            raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
+        connection.number += 1
         self._offer_settings()
-        self._request(PUSH, self._codec.encode(gradients))
+        connection.request(PUSH, self._local_step, connection.codec.encode(gradients))
         self._answered()
         self._model = model = self._parameters.write(model, self._running_replica().parameters())
         if self._refusal is not None:
             raise self._refusal
         return model
 
-    def _request(self, kind: int, bufs: Sequence[np.ndarray] = (), *, is_apart: bool = False) -> None:
-        """Sends a request; ``is_apart`` with `PULL` says that the replica differs from that of the coordinator."""
-        if self._link is None:
-            raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
-        words = np.array([kind, self._number, self._incarnation, is_apart], np.int64)
-        digest, step = (ANY, self._training.code) if kind == JOIN else (self._codec.digest, self._local_step)
-        self._link.send(Header(REQUEST, step, digest), [words, *bufs])
-
     def _answered(self) -> DecodedReply:
         """Waits for the answer with which the worker goes on, that with a token, and brings the replica to its step.
 
         Returns also for an answer that says to join later, or another training.
         """
-        self.verdicts, self._refusal, replica = [], None, self._running_replica()
-        places = self.communicator, self._root, self._seconds
-        wait = ServiceWait(*places, "the coordinator", "a step", lambda: self._request(ASK), self._is_admitted)
+        connection, replica = self._connection, self._running_replica()
+        assert connection is not None  # noqa: S101 - for the type checker: a worker that asks is connected
+        self.verdicts, self._refusal = [], None
+        wait = connection.wait(self._local_step)
         while True:
-            header = wait.receive(self._receive)
-            if header is None or self._enrolment.has_left(header.digest):
-                continue
-            answer = DecodedReply.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
+            answer = connection.answer(wait)
             for verdict in answer.verdicts:
                 self.verdicts.append(verdict)
                 self._report.count(accepted=verdict.accepted, staleness=verdict.staleness)
-            is_late = wait.watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
-            if is_late and answer.token < 0:
-                raise TimedOut(
-                    f"the coordinator gave no token within {self._seconds:g} s: other workers are slow or stopped"
-                )
-            if not self._advance(replica, answer):
-                self._request(PULL, is_apart=True)
-            elif answer.kind in NOTICES or (answer.token >= 0 and answer.number >= self._number):
+            if not self._advance(replica, connection.codec, answer):
+                connection.request(PULL, self._local_step, is_apart=True)
+            elif answer.kind in NOTICES or (answer.token >= 0 and answer.number >= connection.number):
                 return answer  # and no late one, to a gradient before an interrupt or a time-out
 
-    def _advance(self, replica: Replica, answer: DecodedReply) -> bool:
+    def _advance(self, replica: Replica, codec: GradientCodec, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
         if answer.kind == STATE:
             replica.load(answer.buffers, answer.parts[0])
@@ -406,7 +334,7 @@ class Coordinated(Wrapper):
             if first > self._local_step:
                 return False
             for part in answer.parts[self._local_step - first :]:
-                self._refusal = replica.take(self._codec.decode(part)) or self._refusal
+                self._refusal = replica.take(codec.decode(part)) or self._refusal
                 self._local_step += 1
             return self._local_step > answer.step or replica.agrees(answer.checksum, f"rank {self.communicator.rank}")
         return True
@@ -414,23 +342,6 @@ class Coordinated(Wrapper):
     def _running_replica(self) -> Replica:
         assert self._replica is not None  # noqa: S101 - for the type checker: a worker that has joined has one
         return self._replica
-
-    def _receive(self, seconds: float) -> Header | None:
-        def memory(header: Header) -> list[np.ndarray]:
-            is_answer_to_join = header.digest == ANY and header.step == self._training.code
-            is_known = header.digest == self._codec.digest or self._enrolment.has_left(header.digest)
-            if not (is_known or is_answer_to_join):
-                raise Refused("digest", "a reply is of other parameters, or of another training")
-            if self._memory.size < header.payload_bytes:
-                self._memory = np.empty(header.payload_bytes, np.uint8)
-            return [self._memory[: header.payload_bytes]]
-
-        if self._link is None:
-            raise WorkerLost({0}, "a step")
-        header = self._link.receive(memory, seconds)
-        if header is None and self._failure is not None:
-            raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
-        return header
 
     @property
     def step(self) -> int:

@@ -4,41 +4,46 @@ import dataclasses
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.coordination.service import ANY, MOST_DESCRIPTION, Reply, Service
+from oxigrad.distributed.coordination.service import (
+    ANY,
+    ASK,
+    DECISION_WORDS,
+    JOIN,
+    LEAVE,
+    MOST_DESCRIPTION,
+    NOTHING,
+    PULL,
+    PUSH,
+    REFUSED,
+    REPLY_WORDS,
+    REQUEST_WORDS,
+    STATE,
+    UPDATES,
+    Reply,
+    Service,
+)
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Verdict
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.decisions.training import Admission, Training
+from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.messages.divided import DividedCodec
-from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
+from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, RunningMean, SparseMean
 from oxigrad.distributed.messages.message import Header, Layout
-from oxigrad.distributed.messages.refusals import encoded, refusal_of
+from oxigrad.distributed.messages.refusals import refusal_of
 from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.optim.optimizer import Optimizer
 
-# Tags of messages.
-REQUEST, REPLY = 1, 2
-# Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
-# `JOIN` is followed by the description of the model; its answers `LATER` and `TELL` have the digest `ANY` too.
-JOIN, LEAVE, PULL, PUSH, ASK = range(5)
-REQUEST_WORDS = 4
-# A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
-# each; the step that it brings the worker to; the checksum of the parameters; the number of the last gradient that the worker sent; and the
-# bytes of each part of the content. `LATER` and `TELL` have the identity of the training that the coordinator serves in place of the step.
-NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
-NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
-REPLY_WORDS = 7
-DECISION_WORDS = 5
 REASONS = ("", "stale", "unknown", "future")
 # Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is smaller.
 _LOG_BYTES = 1 << 20
 
 Worker = tuple[int, int]
+Key = tuple[Worker, int]
+"""A gradient: its worker, and its number."""
 
 
 @dataclasses.dataclass
@@ -62,13 +67,11 @@ class Coordinator(Service):
         decisions: the state machine, which sees workers as pairs of rank and incarnation.
         config: what the messages of all workers have in common besides the parameters, as plain data.
         description: what those who ask to join must have alike; by default the parameters and ``config``.
-        sparse_mean: see `mean_of`.
+        sparse_mean: see `RunningMean`.
         training: the identity of the training; workers that ask to join a later one wait, those of an earlier one are refused.
 
     The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
     """
-
-    tags: ClassVar[tuple[int, int]] = REQUEST, REPLY
 
     def __init__(
         self,
@@ -83,12 +86,14 @@ class Coordinator(Service):
         super().__init__(training, replica.description(config) if description is None else description)
         self.replica: Replica = replica
         self.decisions: Decisions = decisions
-        self.sparse_mean: SparseMean = sparse_mean
+        #: The sum of the gradients of the next step that are settled, and the memory that it is in.
+        self._mean = RunningMean(sparse_mean)
+        self._memory_of_mean: tuple[np.ndarray, Gradients] | None = None
         self.codec: GradientCodec = codec_of(arrays, config, training)
         self._offered: Optimizer | None = None
-        self._gradients: dict[tuple[Worker, int], Gradients] = {}
         self._spare: list[np.ndarray] = []
-        self._held: dict[tuple[Worker, int], np.ndarray] = {}
+        #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that they are in.
+        self._held: dict[Key, tuple[Gradients, np.ndarray]] = {}
         self._logged: deque[Logged] = deque()
         self._state: tuple[int, np.ndarray] | None = None
         self._checksum: tuple[int, int] | None = None
@@ -120,7 +125,7 @@ class Coordinator(Service):
             raise Refused("kind", f"a request has the kind {kind} and the number {number}")
         worker = header.rank, incarnation
         if kind == PUSH:
-            gradients = self._decoded(data[8 * REQUEST_WORDS :])
+            gradients = self.codec.decode(data[8 * REQUEST_WORDS :])
             self._last_steps[header.rank] = header.step
             return self._push(worker, number, header.step, gradients, data)
         if kind == JOIN:
@@ -132,17 +137,6 @@ class Coordinator(Service):
         if kind == PULL and without:
             self._last_steps.pop(header.rank, None)
         return self._handle(Leave(worker) if kind == LEAVE else Pull(worker))
-
-    def refusal(self, request: Header, error: Refused) -> Reply:
-        """See `Service.refusal`."""
-        text = encoded(error)
-        words = np.array([-1, REFUSED, 0, 0, 0, 0, text.nbytes], np.int64)
-        return Reply(request.rank, request.step, [words, text], request.digest)
-
-    def _notice(self, request: Header, decision: Admission) -> Reply:
-        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
-        words = np.array([-1, kind, 0, self.training.code, 0, 0, 0], np.int64)
-        return Reply(request.rank, request.step, [words], ANY)
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
         """See `Service.lost`."""
@@ -174,21 +168,29 @@ class Coordinator(Service):
 
     def _push(self, worker: Worker, number: int, step: int, gradients: Gradients, payload: np.ndarray) -> list[Reply]:
         key = worker, number
-        if key not in self._gradients:
-            self._gradients[key], self._held[key] = gradients, payload
+        if not self._waits(key):  # else it has come twice
+            self._held[key] = gradients, payload
         replies = self._handle(Push(worker, number, step))
-        if not any((waiting.worker, waiting.number) == key for waiting in self.decisions.waiting):
-            self._release(key)
+        if not self._waits(key) and key in self._held:
+            self._give_back(self._held.pop(key)[1])
         return replies
 
-    def _decoded(self, data: np.ndarray) -> Gradients:
-        """The gradient in a request."""
-        return self.codec.decode(data)
+    def _waits(self, key: Key) -> bool:
+        return any((waiting.worker, waiting.number) == key for waiting in self.decisions.waiting)
 
-    def _release(self, key: tuple[Worker, int]) -> None:
-        self._gradients.pop(key, None)
-        if (payload := self._held.pop(key, None)) is not None:
+    def _give_back(self, payload: np.ndarray | None) -> None:
+        """Keeps memory for a later request."""
+        if payload is not None:
             self._spare = [*self._spare, payload][-8:]
+
+    def _add(self, key: Key, weight: float) -> None:
+        """Adds a gradient to the sum of the next step; the first one becomes the sum."""
+        gradients, payload = self._held.pop(key)
+        if self._mean.count == 0:
+            self._memory_of_mean = payload, gradients
+        self._mean.add(gradients, weight)
+        if self._mean.count > 1:
+            self._give_back(payload)
 
     # --- decisions -----------------------------------------------------------------------------------------------------
 
@@ -198,6 +200,8 @@ class Coordinator(Service):
         tokens: dict[Worker, int] = {}
         for action in self.decisions.handle(event):
             self._do(action, verdicts, tokens)
+        for push, weight in self.decisions.settled():
+            self._add((push.worker, push.number), weight)
         return [
             self._reply(worker, verdicts.get(worker, []), tokens.get(worker, -1)) for worker in {**verdicts, **tokens}
         ]
@@ -213,17 +217,17 @@ class Coordinator(Service):
             report.count(accepted=action.accepted, staleness=action.staleness)
 
     def _take(self, step: Step) -> None:
-        gradients = [self._gradients[worker, number] for worker, number in step.gradients]
-        mean = mean_of(gradients, step.weights, self.sparse_mean)
+        for key, weight in [*zip(step.gradients, step.weights, strict=True)][self._mean.count :]:
+            self._add(key, weight)
+        mean, memory = self._mean.result(), self._memory_of_mean
+        self._mean, self._memory_of_mean = RunningMean(self._mean.sparse_mean), None
         self._adopt()
         self.replica.take(mean)
+        payload, first = memory if memory is not None else (None, {})
         # A dense mean has taken the place of the first gradient, in the memory that it was received into.
-        payload = self._held.pop(step.gradients[0], None) if step.gradients else None
-        is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in gradients[0].items())
+        is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in first.items())
         bufs = [payload[8 * REQUEST_WORDS :]] if payload is not None and is_in_place else self.codec.encode(mean)
         self._log(Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
-        for key in step.gradients:
-            self._release(key)
 
     def offer(self, optimizer: Optimizer) -> None:
         """Gives the coordinator an optimizer with other hyperparameters, which takes the place of its own before the next step."""
@@ -235,10 +239,6 @@ class Coordinator(Service):
             offered.load_state_dict(self.replica.optimizer.state_dict(copy=False), strict=False)
             self.replica.optimizer = offered
 
-    def _oldest(self, step: int) -> int:
-        """The oldest step that is kept for the workers, once ``step`` is taken."""
-        return self._logged[0].step if self._logged else step
-
     def _log(self, taken: Logged) -> None:
         """Keeps a step for the workers, as long as the steps kept are smaller than the state."""
         self._logged.append(taken)
@@ -247,21 +247,24 @@ class Coordinator(Service):
         while len(self._logged) > 1 and total > most:
             dropped = self._logged.popleft()
             total -= dropped.nbytes
-            if dropped.payload is not None:
-                self._spare = [*self._spare, dropped.payload][-8:]
+            self._give_back(dropped.payload)
 
     def _reply(self, worker: Worker, verdicts: list[Verdict], token: int) -> Reply:
         has_content = token >= 0 or any(each.accepted for each in verdicts)
         kind, sizes, content = self._content(worker[0]) if has_content else (NOTHING, [], [])
         member = self.decisions.members.get(worker)
         last = 0 if member is None else max(member.last, 0)
-        words = [token, kind, len(verdicts), self.decisions.step, 0, last, len(sizes)]
+        words = [token, kind, len(verdicts), self._step_of(worker[0]), 0, last, len(sizes)]
         if kind == UPDATES:
             words[4] = self._sum()
         for each in verdicts:
             words += [each.number, each.accepted, each.staleness, each.step, REASONS.index(each.reason)]
         bufs = [np.array([*words, *sizes], np.int64), *content]
         return Reply(worker[0], self.decisions.step, bufs, self.codec.digest)
+
+    def _step_of(self, rank: int) -> int:
+        """The step that a reply brings a worker to."""
+        return self.decisions.step
 
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
         """The content of a reply, which brings a worker to the present step: its kind, the bytes of its parts, and buffers."""
@@ -287,10 +290,9 @@ class Coordinator(Service):
         return {path: array.copy() for path, array in self.replica.parameters().items()}
 
 
-def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training, parts: int = 1) -> GradientCodec:
-    """The codec of a training, whose digest differs from that of every other one; of several parts, a `DividedCodec`."""
-    extra = f"{json.dumps(config)}\n{training.code}"
-    return GradientCodec(arrays, extra) if parts == 1 else DividedCodec(arrays, parts, extra)
+def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) -> GradientCodec:
+    """The codec of a training. Its digest is unlike the digest of every other training."""
+    return GradientCodec(arrays, f"{json.dumps(config)}\n{training.code}")
 
 
 @dataclasses.dataclass

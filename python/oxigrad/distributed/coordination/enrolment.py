@@ -35,8 +35,6 @@ class Enrolment:
         self._sessions = 0
         self._is_open = False
         self._leave: Callable[[], Callable[[], Any] | None] | None = None
-        #: The ranks of the workers of the training, since the last `elected`.
-        self.members: list[int] = []
 
     def number_now(self) -> None:
         """Numbers the wrapper by the order in which it is made. One that was copied is numbered when it joins."""
@@ -110,7 +108,6 @@ class Enrolment:
         of the others; those that are in a later one wait for the next time that all tell each other.
         """
         if communicator.generation == 0:
-            self.members = list(range(communicator.size))
             return 0, communicator.size
         while True:
             rows = communicator.all_gather_v(np.array([step, self.training.code]), timeout=seconds)
@@ -123,9 +120,4 @@ class Enrolment:
                 members = {
                     rank: each for rank, (each, training) in enumerate(reported) if training in (present, Training())
                 }
-                self.members = sorted(members)
                 return max(members, key=lambda rank: (members[rank], -rank)), len(members)
-
-    def first(self, root: int, count: int) -> list[int]:
-        """As many members as there are up to ``count``: the elected one, then others in the order of ranks."""
-        return [root, *(rank for rank in self.members if rank != root)][:count]

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,24 @@ from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header
-from oxigrad.distributed.messages.refusals import Refusals
+from oxigrad.distributed.messages.refusals import Refusals, encoded
 
 ANY = bytes(8)
 MOST_DESCRIPTION = 1 << 24
+
+# Tags of messages.
+REQUEST, REPLY = 1, 2
+# Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
+# `JOIN` is followed by the description of the model; its answers `LATER` and `TELL` have the digest `ANY` too.
+JOIN, LEAVE, PULL, PUSH, ASK = range(5)
+REQUEST_WORDS = 4
+# A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
+# each; the step that it brings the worker to; the checksum of the parameters; the number of the last gradient that the worker sent; and the
+# bytes of each part of the content. `LATER` and `TELL` have the identity of the training that the coordinator serves in place of the step.
+NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
+NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
+REPLY_WORDS = 7
+DECISION_WORDS = 5
 
 _POLL, _STOPPED = 0.5, 5.0
 """Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
@@ -35,20 +49,16 @@ _log = logging.getLogger("oxigrad.distributed")
 
 @dataclasses.dataclass
 class Reply:
-    """A message to a worker, given by rank; with the tag of replies, unless it has one of its own."""
+    """A message to a worker, given by rank."""
 
     rank: int
     step: int
     bufs: list[np.ndarray]
     digest: bytes
-    tag: int | None = None
 
 
 class Service:
     """Base class of the services of a training; ``description`` is that of the model, with which those of the workers are compared."""
-
-    #: The tags of requests and of replies.
-    tags: ClassVar[tuple[int, int]]
 
     def __init__(self, training: Training, description: np.ndarray) -> None:
         self.training: Training = training
@@ -91,18 +101,19 @@ class Service:
         """The ranks of the workers that take part."""
         return []
 
-    def finish(self) -> None:
-        """Ends what serves the training in other processes."""
+    # --- admission -----------------------------------------------------------------------------------------------------
 
     def refusal(self, request: Header, error: Refused) -> Reply:
         """The reply to a request by which a worker raises an error."""
-        raise NotImplementedError
+        text = encoded(error)
+        words = np.array([-1, REFUSED, 0, 0, 0, 0, text.nbytes], np.int64)
+        return Reply(request.rank, request.step, [words, text], request.digest)
 
     def _notice(self, request: Header, decision: Admission) -> Reply:
         """The reply to a worker that is to join later, or is told the training."""
-        raise NotImplementedError
-
-    # --- admission -----------------------------------------------------------------------------------------------------
+        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
+        words = np.array([-1, kind, 0, self.training.code, 0, 0, 0], np.int64)
+        return Reply(request.rank, request.step, [words], ANY)
 
     def _dismissed(self, request: Header, description: np.ndarray) -> list[Reply]:
         """The replies to a worker that is not admitted: an error, where it has another model or version; none for one that is."""
@@ -147,7 +158,7 @@ def serve(
                 raise
             return to
 
-        header = communicator.recv_any(memory, tag=service.tags[0], timeout=poll)
+        header = communicator.recv_any(memory, tag=REQUEST, timeout=poll)
         before, alive = alive, communicator.alive()
         with service.lock:
             replies += service.tick(time.monotonic() - start)
@@ -170,8 +181,7 @@ def deliver(service: Service, communicator: Communicator, replies: list[Reply]) 
     lost: set[int] = set()
     for reply in replies:
         try:
-            tag = service.tags[1] if reply.tag is None else reply.tag
-            communicator.send(reply.rank, Header(tag, reply.step, reply.digest), reply.bufs)
+            communicator.send(reply.rank, Header(REPLY, reply.step, reply.digest), reply.bufs)
         except WorkerLost:
             lost.add(reply.rank)
             replies += service.lost([reply.rank])
@@ -184,7 +194,6 @@ def serve_or_abort(
     """As `serve`; returns the error by which it ended, of which the other workers are told, or None."""
     try:
         serve(service, communicator, is_stopped)
-        service.finish()
     except (WorkerLost, Excluded):
         return None  # the workers form the next generation
     except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
@@ -197,29 +206,14 @@ def serve_or_abort(
     return None
 
 
-class Heard(Protocol):
-    """The workers that a service waits for, and the time of the last message of each."""
-
-    heard: dict[int, float]
-
-    def members(self) -> list[int]:
-        """The ranks of the workers."""
-        ...
-
-
-def wait_for_others(
-    servers: Iterable[threading.Thread],
-    communicator: Communicator,
-    service: Heard,
-    seconds: float,
-) -> None:
-    """Waits until all other workers have left, and the threads have ended. A worker that sends ``service`` nothing for as many seconds is excluded.
+def wait_for_others(server: threading.Thread, communicator: Communicator, service: Service, seconds: float) -> None:
+    """Waits until all other workers have left, and the thread has ended. A worker that sends ``service`` nothing for as many seconds is excluded.
 
     Raises `Excluded` where the others exclude this one.
     """
     begun = before = time.monotonic()
-    while running := [server for server in servers if server.is_alive()]:
-        running[0].join(_POLL)
+    while server.is_alive():
+        server.join(_POLL)
         communicator.alive()  # which raises `Excluded`
         now = time.monotonic()
         begun, before = (now if now - before > _STOPPED else begun), now
@@ -230,15 +224,6 @@ def wait_for_others(
                     "rank %d is excluded: it has sent nothing for %g s, while the others have left", rank, seconds
                 )
                 communicator.exclude(rank)
-
-
-def end(stopped: threading.Event, servers: Iterable[threading.Thread], seconds: float) -> None:
-    """Ends the threads in which services run. Raises `TimedOut`."""
-    stopped.set()
-    for server in servers:
-        server.join(seconds)
-        if server.is_alive():
-            raise TimedOut(f"the {server.name} of this worker did not end within {seconds:g} s")
 
 
 @dataclasses.dataclass

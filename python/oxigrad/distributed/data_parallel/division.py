@@ -12,12 +12,14 @@ import numpy as np
 class Extent:
     """A parameter as it is divided: its shape, the bytes of an element, and the ``unit`` of elements that it is cut by, 0 for one that is not cut.
 
-    Pieces have at least ``unit`` elements.
+    Where its rule ``is_called`` on arrays, one worker alone has its slots. All have the ``numbers``, slots of one number.
     """
 
     shape: tuple[int, ...]
     itemsize: int
     unit: int
+    is_called: bool = False
+    numbers: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
@@ -52,6 +54,11 @@ class Piece:
 
     def __str__(self) -> str:
         return self.path if self.is_whole else f"{self.path}[{self.start}:{self.stop}]"
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.stop - self.start
 
     def of(self, array: np.ndarray) -> np.ndarray:
         """The piece of an array of the parameter's shape, a view where that is possible."""

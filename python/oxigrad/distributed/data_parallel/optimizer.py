@@ -15,12 +15,12 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
-from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
+from oxigrad.distributed.data_parallel.local_sums import LocalSums
+from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
-from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.in_backward import LateLock
@@ -30,7 +30,7 @@ from oxigrad.stepping.arrays.sparse_rows import as_array
 from oxigrad.stepping.state.state_dict import Report
 
 
-class DataParallel(LargeBatch):
+class DataParallel(LocalSums):
     """Data-parallel training: all workers take the same step, by the mean of their gradients.
 
     Gradients travel in buckets of ``bucket_bytes``: each bucket is exchanged in a thread while the next one is filled. The gradients of a PyTorch
@@ -48,19 +48,19 @@ class DataParallel(LargeBatch):
         overlap: whether gradients leave during the backward.
         local_batches: the number of batches of each worker that a step uses: the others are only added up, as by `LargeBatch`.
         shard_state: whether each worker keeps the slots of its part of the parameters alone, updates these, and receives the others (ZeRO-1).
-        communicator: see `Wrapper`.
-        timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     With ``overlap``, one backward after each `update`: call further ones within `no_sync`; ``local_batches`` needs none. A gradient that is changed
     between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other collective operation may come in between. Raises
     `Refused` on all workers, before the first step, where their parameters differ, with key path and rank.
 
-    With ``shard_state`` the bits are the same, for any number of workers. Parameters are divided by elements where their rule is elementwise (for 8-bit and 4-bit
-    slots by 4096), and by whole parameters where it sums over them or is called on arrays, as those of `LAMB` and `Muon`. `slots` are those of this worker's
-    part. `state_dict` and `save` are called by all workers, and give the state of one process, which any number of them loads; `save` writes it on rank 0. Raises
-    `TypeError`, `ValueError` or `RuleError`, before the first step, for what cannot be divided: random numbers, sums over all parameters but
-    that of `ClipByGlobalNorm` at the head of a chain, and the options ``accumulate``, ``loss_scale``, ``nonfinite``, ``sparse``, ``zero_gradients``
-    and ``rounding="stochastic"``. The part of a worker that is lost is lost: a step raises `WorkerLost`, and the training goes on from a saved state.
+    With ``shard_state`` the bits are the same, for any number of workers. Parameters are cut into slices where their rule is elementwise: anywhere, at multiples
+    of 256 elements with 8-bit and 4-bit slots, or of 4096 where the rule sums over elements. A parameter is not cut where its rule is called on arrays,
+    as that of `Muon`, where gradients are rows, or where the norm of its change is recorded. `slots` are those of this worker's slices. `state_dict`, `save` and `flush`
+    are called by all workers. The state is that of one process, which any number of workers loads; `save` writes it on rank 0. Raises
+    `TypeError`, before the first step, for an optimizer of another class than rules, chains and partitions. The slices of a worker that is lost are lost: a step raises
+    `WorkerLost`, and the training goes on from a saved state.
 
     >>> from oxigrad import distributed, optim
     >>> def worker(comm):
@@ -72,7 +72,7 @@ class DataParallel(LargeBatch):
     """
 
     _shards: Shards | None = None
-    _transient = LargeBatch._transient | frozenset(
+    _transient = LocalSums._transient | frozenset(
         "_buckets _group _hooks _is_agreed _is_blocked _order _overlaps _replayed _rides _source _specs".split()
     )
 
@@ -88,7 +88,7 @@ class DataParallel(LargeBatch):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
-        refuse_inside(self, LargeBatch)
+        refuse_inside(self, LocalSums)
         self.bucket_bytes: int = COUNT.check("bucket_bytes", bucket_bytes)
         self.overlap: bool = FLAG.check("overlap", overlap)
         self.shard_state: bool = FLAG.check("shard_state", shard_state)
@@ -96,7 +96,6 @@ class DataParallel(LargeBatch):
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
-        super()._set_apart()
         self._buckets: Buckets | None = None
         self._group: Any = None
         self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
@@ -205,16 +204,13 @@ class DataParallel(LargeBatch):
             raise error if self._shards is None else self._shards.lost(error) from error
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
-        """See `LargeBatch._take`."""
+        """See `LocalSums._take`."""
         if self._shards is None:
             return super()._take(model, means, keep_root=keep_root)
         if keep_root:
             self._parameters.check_replaceable(model)
-        are_parts = self._buckets is not None and self._buckets.pieces is not None
         with self._telling_of_slots():
-            return self._shards.take(
-                self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts
-            )
+            return self._shards.take(self._parameters, model, means, self.communicator, self._seconds)
 
     def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
         """See `Wrapper._inner_state`."""
@@ -246,9 +242,13 @@ class DataParallel(LargeBatch):
         """See `WholeSteps._has_own_writes`: the pieces are written after the optimizer's step."""
         return self._shards is not None
 
-    @property
-    def _stepper(self) -> Any:
-        return self.optimizer._stepper if self._shards is None else PartStepper(self.optimizer._stepper)
+    def flush(self, model: Tree) -> Tree:
+        """See `Optimizer.flush`. With ``shard_state`` all workers call it."""
+        if self._shards is None or not self._stepper.micro:
+            return super().flush(model)
+        with self._lock.stepping(), self._telling_of_slots():
+            self._divide(model)
+            return self._shards.flush(self._parameters, model, self.communicator, self._seconds)
 
     def minimize(
         self,
@@ -331,7 +331,7 @@ class DataParallel(LargeBatch):
             raise
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
-        """See `LargeBatch._read`. The gradients that are not None."""
+        """See `LocalSums._read`. The gradients that are not None."""
         self._replayed.check_whole()
         if (changed := self._hooks.changed()) is not None and self._buckets is not None and self._buckets.begun:
             self._drop()
@@ -356,14 +356,14 @@ class DataParallel(LargeBatch):
         return self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
-        """See `LargeBatch._accumulated`."""
+        """See `LocalSums._accumulated`."""
         rest = {path: total for path, total in self._sums.items() if path not in gradients}
         if self._group is not None:
             return {**rest, **self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)}
         return {**rest, **super()._accumulated(gradients)}
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
-        """See `LargeBatch._means`."""
+        """See `LocalSums._means`."""
         if self._group is None:  # after the loss of a worker, sums of this step may be on a device
             sums = on_host(sums)
         if self.communicator.size == 1:
@@ -393,7 +393,7 @@ class DataParallel(LargeBatch):
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any], codes: Sequence[int], count: int) -> None:
         """Completes the buckets of the parameters in ``order`` with the sums over workers; the last one may carry the kinds and the count."""
-        pieces = None if self._shards is None else self._shards.scattered
+        pieces = None if self._shards is None else self._shards.pieces
         # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
         limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
         flags = flags_of(codes, count) if self._rides else np.zeros(0)
@@ -443,8 +443,7 @@ class DataParallel(LargeBatch):
         if not self._is_agreed:
             are_arrays = not (rows[:, 2 : 2 + len(paths)] == ROWS).any()
             self._is_agreed, self._overlaps = True, bool(rows[:, 1].all()) and are_arrays
-            is_divided = self._shards is not None and self._shards.scattered is not None
-            self._rides = are_arrays and bool(paths) and not is_divided and self._group is None
+            self._rides = are_arrays and bool(paths) and self._shards is None and self._group is None
             self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
         kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
         return {path: {*of_workers} for path, of_workers in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())

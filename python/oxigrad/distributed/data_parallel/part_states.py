@@ -13,24 +13,28 @@ from oxigrad.stepping.parameters.presence import PRESENCE
 
 
 def joined(
-    states: Sequence[Mapping[str, Any]], extents: Mapping[str, Extent], waiting: Collection[str]
+    states: Sequence[Mapping[str, Any]],
+    pieces: Sequence[Sequence[Piece]],
+    extents: Mapping[str, Extent],
+    waiting: Collection[str],
 ) -> dict[str, Any]:
-    """The state of one process from those of all workers by rank, each with the slots of its pieces; no worker updates the ``waiting`` arrays."""
+    """The state of one process from those of all workers by rank, who have these pieces; no worker updates the ``waiting`` arrays."""
     parts: dict[str, list[Mapping[str, Any]]] = {path: [] for path in extents}
-    for state in states:
-        for path, named in state["slots"].items():
-            parts.setdefault(path, []).append(named)
-    slots = {path: _joined(of_workers, extents.get(path)) for path, of_workers in parts.items() if of_workers}
-    remembered = dict(states[0]["remembered"])
-    presences = [state["remembered"].get(PRESENCE, {}) for state in states]
-    if presence := _together([*presences, {"without_slots": waiting}], slots):
-        remembered[PRESENCE] = presence
-    return {**states[0], "remembered": remembered, "slots": slots}
+    for state, of_worker in zip(states, pieces, strict=True):
+        for piece in of_worker:
+            parts[piece.path] += [state["slots"][piece.path]] if piece.path in state["slots"] else []
+    slots = {path: _joined(of_workers, extents[path]) for path, of_workers in parts.items() if of_workers}
+    slots |= {path: dict(named) for path, named in states[0]["slots"].items() if path not in extents}
+    presence = dict(states[0]["remembered"].get(PRESENCE, {}))
+    presence["without_slots"] = sorted({*presence.get("without_slots", ()), *waiting} - slots.keys())
+    presence = {name: value for name, value in presence.items() if value}
+    rest = {name: value for name, value in states[0]["remembered"].items() if name != PRESENCE}
+    return {**states[0], "remembered": {**rest, **({PRESENCE: presence} if presence else {})}, "slots": slots}
 
 
-def _joined(parts: Sequence[Mapping[str, Any]], extent: Extent | None) -> dict[str, Any]:
+def _joined(parts: Sequence[Mapping[str, Any]], extent: Extent) -> dict[str, Any]:
     """The slots of one parameter from those of its pieces."""
-    if len(parts) == 1 or extent is None:
+    if len(parts) == 1:
         return dict(parts[0])
     return {name: _whole([part[name] for part in parts], extent.shape) for name in parts[0]}
 
@@ -45,45 +49,32 @@ def _whole(pieces: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return np.concatenate([to_host(piece) for piece in pieces]).reshape(shape)
 
 
-def _together(presences: Sequence[Mapping[str, Any]], with_slots: Collection[str]) -> dict[str, Any]:
-    """The presence of parameters in a state, from the states of all workers."""
-    missed = {path: number for each in presences for path, number in each.get("missed_steps", {}).items()}
-    lists = {
-        name: sorted({path for each in presences for path in each.get(name, ())})
-        for name in ("kept", "without_gradient", "without_slots")
-    }
-    lists["without_slots"] = [path for path in lists["without_slots"] if path not in with_slots]
-    return {name: value for name, value in {"missed_steps": missed, **lists}.items() if value}
-
-
-def cut(state: Mapping[str, Any], pieces: Sequence[Piece], extents: Mapping[str, Extent]) -> dict[str, Any]:
-    """The state of one process as far as it is that of the ``pieces`` of a worker; all of what belongs to no parameter.
+def cut(state: Mapping[str, Any], pieces: Mapping[str, Piece], extents: Mapping[str, Extent]) -> dict[str, Any]:
+    """The state of one process with the slots of a worker's pieces, by key path.
 
     Raises `StateError` for a slot that has not the shape of its parameter.
     """
-    pieces_by_path = {piece.path: piece for piece in pieces}
-    slots: dict[str, dict[str, Any]] = {}
-    for path, named in state["slots"].items():
-        if path not in extents:
-            slots[path] = dict(named)
-        elif path in pieces_by_path:
-            slots[path] = dict(_pieces(named, pieces_by_path[path], extents[path]))
-    presence = dict(state["remembered"].get(PRESENCE, {}))
-    if "missed_steps" in presence:
-        presence["missed_steps"] = {path: n for path, n in presence["missed_steps"].items() if path in slots}
-    rest = {name: value for name, value in state["remembered"].items() if name != PRESENCE}
-    return {**state, "remembered": {**rest, **({PRESENCE: presence} if presence else {})}, "slots": slots}
+    slots = {
+        path: dict(_pieces(named, pieces[path], extents[path])) if path in extents else dict(named)
+        for path, named in state["slots"].items()
+    }
+    return {**state, "slots": slots}
 
 
 def _pieces(named: Mapping[str, Any], piece: Piece, extent: Extent) -> Iterator[tuple[str, Any]]:
+    if piece.is_whole or (extent.is_called and piece.size):
+        yield from named.items()
+        return
     for name, slot in named.items():
         shape = tuple(slot.shape)
-        if piece.is_whole or not shape:
-            yield name, slot
-        elif shape != extent.shape:
+        if name in extent.numbers:
+            yield name, np.array(to_host(slot), np.float64) if extent.is_called else slot
+        elif extent.is_called:
+            continue
+        elif shape != extent.shape and piece.size:
             raise StateError(f"{piece.path}: slot {name} has shape {shape}: expected {extent.shape}")
         elif isinstance(slot, Quantized):
             on_host = slot.with_arrays(to_host(slot.codes), to_host(slot.scales))
             yield name, on_host.within(piece.start, piece.stop)
         else:
-            yield name, piece.of(np.asarray(to_host(slot)))
+            yield name, np.asarray(to_host(slot)).reshape(-1)[piece.start : piece.stop]

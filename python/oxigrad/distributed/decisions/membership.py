@@ -44,6 +44,8 @@ class Decisions:
         self.now = 0.0
         self.members: dict[Hashable, Member] = {}
         self.waiting: list[Push] = []
+        #: The number of first ones in ``waiting`` whose order is final.
+        self._settled = 0
         #: The workers that wait for a token, and the times at which those that compute for the next step got theirs, in order.
         self.idle: set[Any] = set()
         self.holders: dict[Hashable, float] = {}
@@ -88,6 +90,10 @@ class Decisions:
     def _grant(self, actions: list[Action]) -> None:
         """Gives tokens to those members that should compute a gradient now."""
         raise NotImplementedError
+
+    def _may_precede(self, push: Push) -> bool:
+        """Whether a gradient that comes later may stand before this one in the sum of a step."""
+        return not self.is_complete or any(worker < push.worker for worker in self.holders)
 
     def _weight(self, staleness: int) -> float:
         """The factor of a gradient of this staleness."""
@@ -134,6 +140,18 @@ class Decisions:
 
     # --- decisions -----------------------------------------------------------------------------------------------------
 
+    def settled(self) -> list[tuple[Push, float]]:
+        """The gradients that wait for a step, and that no other one comes before, with their weights; each is returned once."""
+        self.waiting[self._settled :] = self._in_order(self.waiting[self._settled :])
+        first = self._settled
+        while self._settled < len(self.waiting) and not self._may_precede(self.waiting[self._settled]):
+            self._settled += 1
+        return [(push, self._weight(self.step - push.local_step)) for push in self.waiting[first : self._settled]]
+
+    @staticmethod
+    def _in_order(pushes: list[Push]) -> list[Push]:
+        return sorted(pushes, key=lambda push: (push.worker, push.number))
+
     def _tell(self, push: Push, actions: list[Action], reason: str = "") -> None:
         """Decides on a gradient: it is in the step that was just taken, or is dropped for a reason."""
         accepted = not reason
@@ -144,9 +162,10 @@ class Decisions:
         actions.append(verdict)
 
     def _step(self, actions: list[Action]) -> None:
-        """Takes a step by all gradients that wait for it, in the order of workers, and tells these."""
-        taken = sorted(self.waiting, key=lambda push: (push.worker, push.number))
+        """Takes a step by all gradients that wait for it, in the order of workers but for those that are settled, and tells these."""
+        taken = [*self.waiting[: self._settled], *self._in_order(self.waiting[self._settled :])]
         self.waiting.clear()
+        self._settled = 0
         self.holders.clear()
         weights = tuple(self._weight(self.step - push.local_step) for push in taken)
         self.step += 1

@@ -40,6 +40,9 @@ class Staleness(Decisions):
         super().__init__(step, expected, lease)
         self.gradients_per_step, self.limit, self.is_scaled = gradients_per_step, limit, is_scaled
 
+    def _may_precede(self, push: Push) -> bool:
+        return False  # no worker waits, so that the order is the order of arrival
+
     def _weight(self, staleness: int) -> float:
         return 1.0 / staleness if self.is_scaled and staleness > 0 else 1.0
 

@@ -1,11 +1,9 @@
 """The message engine: headers, checks, time-outs and counts of all communicators, over the primitives of each engine."""
 
-import dataclasses
 import logging
 import threading
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +11,9 @@ from oxigrad.distributed.communicator import Buffer, Memory
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import InOrder
 from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.errors import NotSupported, Refused
-from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, Header, copied, scatter, size_of
+from oxigrad.distributed.messages.message import HEADER_BYTES, Header, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
 from oxigrad.distributed.messages.reports.clock import waiting
@@ -37,27 +36,12 @@ class Place(NamedTuple):
     generation: int
 
 
-@dataclasses.dataclass(eq=False)
-class Arrival:
-    """A message that has come: its header, and its payload as an array of bytes, unless the engine has another handle of it."""
-
-    header: bytes
-    payload: Any
-    #: The sender that the engine itself knows; None where only the header names it.
-    source: int | None = None
-
-    @classmethod
-    def of(cls, message: np.ndarray, source: int | None = None) -> Self:
-        """The message in an array of bytes that begins with its header."""
-        return cls(message[:HEADER_BYTES].tobytes(), message[HEADER_BYTES:], source)
-
-
 class EngineCommunicator(InOrder):
     """Base class of the communicators of all engines; see `oxigrad.distributed.communicator.Communicator`.
 
     An engine implements the operations on all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`, and `_reduce_scatter` where it can
     send less), membership (`alive`, `exclude`, `reform`, `leave`, `abort`), and the primitives of messages: `_post` sends one, and `_poll` waits
-    for the next one with a tag. An engine that sends and receives payloads in pieces has its own `_transmit` and `_received` as well.
+    for the next one with a tag in the `Mailbox` of this worker.
     """
 
     rank: int
@@ -75,9 +59,6 @@ class EngineCommunicator(InOrder):
         self.bytes_sent = 0
         self.refused = Refusals()
         self.trainings = Trainings(is_known=self.generation == 0) if trainings is None else trainings
-        self._guard = Guard(job, self.generation, self.size)
-        self._sequence: Counter[int] = Counter()
-        self._turns = [threading.Lock() for _ in range(self.size)]
         self._counting = threading.Lock()
 
     # --- primitives ----------------------------------------------------------------------------------------------------
@@ -99,8 +80,8 @@ class EngineCommunicator(InOrder):
         """Sends a message, bytes that begin with its header, and may keep the array. Raises `WorkerLost` where the worker has died or left."""
         raise NotImplementedError
 
-    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Any:
-        """The next message as an `Arrival`, which is not checked; None when the wait is over. Raises as `Communicator.recv_any` does."""
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
+        """The next message; None when the wait is over. Raises as `Communicator.recv_any` does."""
         raise NotImplementedError
 
     # --- operations on all workers -------------------------------------------------------------------------------------
@@ -148,24 +129,19 @@ class EngineCommunicator(InOrder):
     def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
         """See `Communicator.send`."""
         self._check_rank(dest, "the rank")
-        with self._turns[dest]:  # the messages to one worker are sent in the order of their sequence numbers
-            unsealed = head.sealed(
-                bufs,
-                job=self.job,
-                generation=self.generation,
-                rank=self.rank,
-                sequence=self._sequence[dest],
-                payload_checksum=0,
-            )
-            self._sequence[dest] += 1
-            self._transmit(dest, unsealed, bufs)
-        self._count(unsealed.payload_bytes)
-
-    def _transmit(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
-        """Sends a message whose header lacks its checksum yet."""
-        message = np.empty(HEADER_BYTES + head.payload_bytes, np.uint8)
-        seal(message, head, copied(bufs, message[HEADER_BYTES:]))
+        sealed = head.sealed(bufs, job=self.job, generation=self.generation, rank=self.rank)
+        message = self._memory(HEADER_BYTES + sealed.payload_bytes)
+        message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)
+        scatter(bufs, [message[HEADER_BYTES:]])
         self._post(dest, message)
+        self._count(sealed.payload_bytes)
+
+    def _memory(self, nbytes: int) -> np.ndarray:
+        """Memory for a message."""
+        return np.empty(nbytes, np.uint8)
+
+    def _free(self, message: np.ndarray) -> None:
+        """Takes back the memory of a message that was received."""
 
     def recv_any(
         self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
@@ -173,31 +149,16 @@ class EngineCommunicator(InOrder):
         """See `Communicator.recv_any`."""
         wait = Backoff(self._limit(timeout))
         with waiting():
-            while (arrival := self._poll(tag, source, wait)) is not None:
+            while (message := self._poll(tag, source, wait)) is not None:
                 try:
-                    if (header := self._received(arrival, bufs, wait)) is not None:
-                        return header
+                    scatter([message.payload], bufs(message.header) if callable(bufs) else bufs)
                 except Refused as error:
                     self.refused.add(error)
+                else:
+                    return message.header
+                finally:
+                    self._free(message.data)
         return None
-
-    def _received(self, arrival: Any, memory: Memory, wait: Backoff) -> Header | None:
-        """The header of a message whose payload is copied into the receiver's memory; None where `_poll` returns it again when it has come.
-
-        Raises `Refused` for one that must not be used.
-        """
-        header = self._origin(arrival)
-        self._guard.check(header, [arrival.payload])
-        scatter([arrival.payload], memory(header) if callable(memory) else memory)
-        return header
-
-    def _origin(self, arrival: Arrival) -> Header:
-        """The header of a message of a worker of this job. Raises `Refused` for any other."""
-        header = Header.unpack(arrival.header)
-        self._guard.check(header)
-        if arrival.source not in (None, header.rank):
-            raise Refused("rank", f"a message of the rank {arrival.source} says that it is of the rank {header.rank}")
-        return header
 
     # --- arguments and counts ------------------------------------------------------------------------------------------
 
@@ -212,9 +173,3 @@ class EngineCommunicator(InOrder):
     def _count(self, nbytes: int) -> None:
         with self._counting:
             self.bytes_sent += nbytes
-
-
-def seal(message: np.ndarray, head: Header, payload_checksum: int) -> None:
-    """Writes the header of a message, with the checksum that the payload gives it, before the payload."""
-    sealed = dataclasses.replace(head, checksum=head.checksum_with(payload_checksum))
-    message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)

@@ -3,14 +3,15 @@
 import hashlib
 import itertools
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import EngineCommunicator
-from oxigrad.distributed.errors import CommunicationError, Refused
+from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import as_bytes, size_of
 from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
 
@@ -29,14 +30,19 @@ class ByteCollectives(EngineCommunicator):
     """Base class of communicators whose library has collective operations on bytes.
 
     Before each operation the workers tell each other which it is, so that all of them call the same one. An engine implements the operations
-    on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`, `_spread` and `_reduce_natively`.
+    on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`, `_spread` and `_reduce_natively`, each by `_run`.
     """
+
+    #: The exceptions of the library.
+    _errors: ClassVar[tuple[type[Exception], ...]] = ()
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         #: The number of operations on all workers that this one has called, and the error after which it calls no other.
         self._calls = 0
         self._failure: CommunicationError | None = None
+        #: Operations that have not ended: after a loss, the library may still write to their buffers.
+        self._under_way: list[Any] = []
         self._staging: np.ndarray = np.empty(0, np.uint8)
 
     # --- primitives ----------------------------------------------------------------------------------------------------
@@ -63,6 +69,50 @@ class ByteCollectives(EngineCommunicator):
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
         """The sum or the maximum over all workers, in any order; a mean is a sum here."""
         raise NotImplementedError
+
+    def _check(self, what: str) -> None:
+        """Raises an error where the job is aborted, this worker is excluded, or one takes no part in the present operation."""
+        raise NotImplementedError
+
+    def _is_done(self, work: Any) -> bool:
+        """Whether an operation that has begun has ended. Raises one of ``_errors`` where it has failed."""
+        raise NotImplementedError
+
+    def _lost(self, what: str) -> CommunicationError:
+        """The error of an operation that has failed."""
+        raise NotImplementedError
+
+    def _run(self, what: str, seconds: float, begin: Callable[[], Iterable[Any]]) -> None:
+        """Begins operations of the library, and waits for them."""
+        wait = Backoff(seconds)
+        try:
+            self._under_way.extend(begin())
+            while not self._are_done():
+                try:
+                    self._check(what)
+                except WorkerLost:
+                    if self._are_done():  # it was completed before the loss
+                        break
+                    raise
+                if wait.is_over():
+                    raise self._late(what, seconds)
+                wait.pause()
+        except (WorkerLost, *self._errors) as error:
+            self._failure = self._lost(what)
+            raise self._failure from error
+        except CommunicationError as error:
+            self._failure = error
+            raise
+        self._under_way.clear()
+
+    def _are_done(self) -> bool:
+        return all(self._is_done(work) for work in self._under_way)
+
+    def _late(self, what: str, seconds: float) -> TimedOut:
+        """The error of an operation that has not ended in time."""
+        return TimedOut(
+            f"{what} took more than {seconds:g} s: a worker is stopped, slow, or has not called it; this communicator cannot be used further"
+        )
 
     # --- operations ----------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,11 @@ def devices(
 ) -> list[WorkerDevice]:
     """The GPU of each worker, by rank: a different one for each, among those that its process sees (``CUDA_VISIBLE_DEVICES``).
 
+    Args:
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        shared: whether several workers may have the same GPU.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+
     All workers call it, and get the same list: ``torch.cuda.set_device(devices(comm)[comm.rank].device)``. GPUs are told apart by their UUID, so that it does
     not matter whether a launcher shows all GPUs of a host to each worker or one. With ``shared``, workers have the same one where there are
     too few, as few on each as possible. Needs the extra "cuda".

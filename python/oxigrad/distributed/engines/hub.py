@@ -6,16 +6,14 @@ worker raises its own error.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.errors import Aborted, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, check_origin
 from oxigrad.distributed.messages.reduction import reduce_in_order
 
 
@@ -41,27 +39,11 @@ class Outcome(NamedTuple):
         return self.value
 
 
-class Condition(Protocol):
-    """Protocol of the condition by which a hub waits: a lock, held in an ``async with`` block."""
-
-    async def __aenter__(self) -> Any: ...
-
-    async def __aexit__(self, kind: Any, error: Any, trace: Any, /) -> Any: ...
-
-    def notify_all(self) -> None:
-        """Lets all that wait test again whether they wait for more."""
-        ...
+class Condition(asyncio.Condition):
+    """The condition by which a hub waits, here of an event loop: a lock, held in an ``async with`` block."""
 
     async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
         """Waits until ``is_done()``, tested with the lock held; False after the time-out."""
-        ...
-
-
-class _LoopCondition(asyncio.Condition):
-    """The condition of an event loop."""
-
-    async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """See `Condition.wait_until`."""
         try:
             await asyncio.wait_for(self.wait_for(is_done), max(timeout, 0.001))
         except TimeoutError:
@@ -98,7 +80,7 @@ class Hub:
     ) -> None:
         self.job: bytes = job
         self._keep, self._version = keep, version
-        self._changed: Condition = condition or _LoopCondition()
+        self._changed: Condition = condition or Condition()
         self._generation = -1
         self._members: list[str] = []
         self._expected = set(expected)
@@ -111,7 +93,7 @@ class Hub:
         self._ready: dict[str, tuple[int, int]] = {}
         self._failure: str | None = None
         self._has_finished = False
-        self._mail: defaultdict[int, Mailbox] = defaultdict(Mailbox)
+        self._mail: list[Mailbox] = []
         self._rounds: dict[int, Round] = {}
 
     # --- membership ----------------------------------------------------------------------------------------------------
@@ -217,8 +199,13 @@ class Hub:
         self._generation = max(generation, self._generation) + 1
         self._members, self._gone, self._ready = order, set(), {}
         self._admitted |= set(order)
-        self._mail.clear()
+        self._open_mail()
         self._rounds = {}
+
+    def _open_mail(self) -> None:
+        """Gives the members of a new generation their mailboxes."""
+        size = len(self._members)
+        self._mail = [Mailbox(self.job, self._generation, size) for _ in range(size)]
 
     def _lose(self, uid: str) -> None:
         """Notes that a process has died, has left, or was excluded: nothing is kept for it."""
@@ -312,20 +299,22 @@ class Hub:
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
-    async def post(self, dest: int, generation: int, message: np.ndarray) -> Outcome:
-        """Puts a message into a mailbox. Its payload is not checked; a sender of another job, version or generation is refused."""
+    async def post(self, place: Sequence[int], dest: int, message: np.ndarray) -> Outcome:
+        """Puts a message into a mailbox, which refuses a stranger."""
+        rank, _, generation = place
         async with self._changed:
-            if (generation, Address.of(message).rank) in self._fenced:
+            if (generation, rank) in self._fenced:
                 return Outcome("excluded")
             if generation != self._generation:
                 return Outcome("lost", [])
+            if (refusal := self._refusal_of(place)) is not None:
+                return refusal
             if dest in self._lost() or not 0 <= dest < len(self._members):
                 return Outcome("lost", [dest])
             try:
-                self._check(message)
+                self._mail[dest].put(message, rank)
             except Refused as error:
                 return Outcome("refused", (error.reason, str(error)))
-            self._mail[dest].put(message)
             self._changed.notify_all()
             return Outcome("done")
 
@@ -337,10 +326,6 @@ class Hub:
         text = f"a caller is the worker {rank} of {size}: expected a worker of {len(self._members)}"
         return Outcome("refused", ("rank", text))
 
-    def _check(self, message: np.ndarray) -> None:
-        """Raises `Refused` for a message that is not of a member."""
-        check_origin(Header.unpack(message[:HEADER_BYTES]), self.job, self._generation, len(self._members))
-
     async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> Outcome:
         """Waits for a message with this tag, and takes it out of the mailbox; the answer is None after the time-out."""
         rank, _, generation = place
@@ -350,7 +335,8 @@ class Hub:
             nonlocal message
             if generation != self._generation or (generation, rank) in self._fenced:
                 return True
-            message = self._mail[rank].take(tag, source)
+            taken = self._mail[rank].take(tag, source)
+            message = None if taken is None else taken.data
             return message is not None or source in self._lost() or self._is_ending()
 
         async with self._changed:

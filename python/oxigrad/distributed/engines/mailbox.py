@@ -1,30 +1,64 @@
 """Mailboxes: the messages that have come for a worker, until it receives them."""
 
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
-from oxigrad.distributed.messages.message import Address
+from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.messages.message import HEADER_BYTES, Header
+
+
+class Message(NamedTuple):
+    """A message that has come: its header, and all of its bytes, which begin with it."""
+
+    header: Header
+    data: np.ndarray
+
+    @classmethod
+    def of(cls, data: np.ndarray) -> "Message":
+        """The message in bytes. Raises `Refused` where they have no header."""
+        return cls(Header.unpack(data[:HEADER_BYTES]), data)
+
+    @property
+    def payload(self) -> np.ndarray:
+        """The bytes after the header."""
+        return self.data[HEADER_BYTES:]
 
 
 class Mailbox:
-    """Messages of one receiver, each a header and its payload in one array of bytes, in the order in which they came.
+    """The messages to one worker, by tag and in the order in which they came. It takes messages of its job alone.
 
-    They are sorted by the tag and the sender in their headers, and checked by the receiver alone. It is guarded by its owner's lock.
+    The sender of a message shows the identity of the job, the generation and its rank, which is below ``size``. The owner of the mailbox holds
+    its lock.
     """
 
-    def __init__(self) -> None:
-        self._messages: dict[int, deque[np.ndarray]] = {}
+    def __init__(self, job: bytes, generation: int, size: int) -> None:
+        self._job, self._generation, self._size = job, generation, size
+        self._messages: dict[int, deque[Message]] = {}
 
-    def put(self, message: np.ndarray) -> None:
-        """Adds a message."""
-        self._messages.setdefault(Address.of(message).tag, deque()).append(message)
+    def put(self, data: np.ndarray, source: int | None = None) -> None:
+        """Adds a message, which the rank ``source`` has sent where the engine knows it. Raises `Refused` for a message of a stranger."""
+        message = Message.of(data)
+        header = message.header
+        if header.job != self._job:
+            raise Refused("job", f"a message is of the job {header.job.hex()}: expected {self._job.hex()}")
+        if header.generation != self._generation:
+            text = f"a message is of the generation {header.generation}: expected {self._generation}"
+            raise Refused("generation", text)
+        if header.rank >= self._size:
+            raise Refused("rank", f"a message is from the rank {header.rank}: expected less than {self._size}")
+        if source not in (None, header.rank):
+            raise Refused("rank", f"a message is of the rank {header.rank}: expected {source}, its sender")
+        if header.payload_bytes != (count := message.payload.nbytes):
+            raise Refused("length", f"a message has {count} bytes of payload: expected {header.payload_bytes}")
+        self._messages.setdefault(header.tag, deque()).append(message)
 
-    def take(self, tag: int, source: int | None) -> np.ndarray | None:
+    def take(self, tag: int, source: int | None) -> Message | None:
         """Removes and returns the first message with a tag, from any worker or from ``source``; None where there is none."""
         waiting = self._messages.get(tag, deque())
         for position, message in enumerate(waiting):
-            if source is None or Address.of(message).rank == source:
+            if source in (None, message.header.rank):
                 del waiting[position]
                 return message
         return None

@@ -76,6 +76,8 @@ class KFAC(CollectiveWrapper):
         mean: whether the loss is a mean over examples rather than a sum.
         communicator: see `Wrapper`.
         timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     Where a worker is lost, the others go on, and repeat the step. Raises `StructureError`, on all workers, where they record different layers. Moments that are not finite leave the factors as they are.
 

@@ -2,7 +2,12 @@
 
 import dataclasses
 from collections.abc import Hashable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.messages.message import Layout, as_bytes, scatter
 
 _Job = TypeVar("_Job", bound=Hashable)
 
@@ -28,7 +33,7 @@ class Placement:
     """The groups of workers, the group of each layer, and the worker of each decomposition (Pauloski et al. 2021, KAISA).
 
     ``factors[layer]`` are the ranks that decompose the factor of its inputs and that of its outputs. All workers of the layer's group
-    receive both decompositions and precondition its gradient; worker k of a group sends it to the workers k of other groups.
+    keep both decompositions and precondition its gradient; one of them gives it to the others.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -57,10 +62,37 @@ class Placement:
         """The workers that precondition the gradient of a layer."""
         return self.groups[self.layers[layer]]
 
-    def sender(self, layer: str, rank: int) -> int:
-        """The worker that gives the preconditioned gradient of a layer to the worker ``rank``: itself, within the group."""
-        group = self.group(layer)
-        if rank in group:
-            return rank
-        members = next(each for each in self.groups if rank in each)
-        return group[members.index(rank) % len(group)]
+    def sender(self, layer: str) -> int:
+        """The worker that gives the preconditioned gradient of a layer to those outside of its group."""
+        return self.factors[layer][1]
+
+
+class ArraySpec(NamedTuple):
+    """The shape and dtype of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def gathered(
+    communicator: Communicator,
+    local: Mapping[str, np.ndarray],
+    specs: Mapping[str, ArraySpec],
+    owners: Mapping[str, int],
+    timeout: float | None = None,
+) -> dict[str, np.ndarray]:
+    """The arrays that ``owners`` names, each from the worker that has it in ``local``. All workers call it with the same owners and specs.
+
+    Raises `Refused` for arrays of another size, and errors of communication.
+    """
+    if not owners:
+        return {}
+    of_rank = [[name for name, owner in owners.items() if owner == rank] for rank in range(communicator.size)]
+    layouts = [Layout({name: specs[name] for name in names}) for names in of_rank]
+    mine = layouts[communicator.rank].pack({name: local[name] for name in of_rank[communicator.rank]})
+    whole = np.concatenate([np.empty(0, np.uint8), *map(as_bytes, mine)])
+    arrays: dict[str, np.ndarray] = {}
+    for layout, received in zip(layouts, communicator.all_gather_v(whole, timeout=timeout), strict=True):
+        scatter([received], buffers := layout.empty())
+        arrays |= layout.views(buffers)
+    return arrays

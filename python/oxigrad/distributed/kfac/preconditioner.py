@@ -12,14 +12,9 @@ from oxigrad._core import StateError, StructureError
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.kfac.kronecker import Factor, Inverse, Method, damped, invert, precondition
 from oxigrad.distributed.kfac.layers import Layer, Statistics
-from oxigrad.distributed.kfac.placement import Placement
-from oxigrad.distributed.kfac.routing import ArraySpec, Transfer, exchanged
+from oxigrad.distributed.kfac.placement import ArraySpec, Placement, gathered
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.means import mean_over_workers
-
-# Tags of messages: those of decompositions, and those of preconditioned gradients.
-_INVERSES = 0x4B41
-_GRADIENTS = 0x4B47
 
 _SIDES = ("inputs", "outputs")
 
@@ -177,14 +172,14 @@ class Preconditioner:
         return _Decomposed(factors, damped(*factors, settings.damping, split=settings.split_damping))
 
     def _decompose(self, paths: Sequence[str], settings: Settings, *, again: bool) -> None:
-        """Inverts the factors that are placed on this worker, and exchanges them within the groups of the layers.
+        """Inverts the factors that are placed on this worker, and takes those of the layers of its group from the others.
 
         With ``again``, they are the factors of the last decomposition, where these are known.
         """
         placed, rank = self.placement, settings.communicator.rank
         local: dict[str, np.ndarray] = {}
         specs: dict[str, ArraySpec] = {}
-        transfers = []
+        owners: dict[str, int] = {}
         for path in paths:
             source = self._to_decompose(path, settings, again=again)
             self.decomposed.pop(path, None)
@@ -195,10 +190,9 @@ class Preconditioner:
                 specs[name] = ArraySpec((size + (settings.method == "eigen"), size), factor.value.dtype)
                 if worker == rank:
                     local[name] = _packed(invert(factor, source.added[side], settings.method))
-                transfers += [Transfer(name, worker, other) for other in placed.group(path) if other != worker]
-        inverses = local | exchanged(
-            settings.communicator, local, specs, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
-        )
+                if len(placed.group(path)) > 1:
+                    owners[name] = worker
+        inverses = local | gathered(settings.communicator, local, specs, owners, settings.timeout)
         for path in paths:
             if rank in placed.group(path):
                 a, g = (_unpacked(inverses[f"{path}/{side}"]) for side in _SIDES)
@@ -215,15 +209,9 @@ class Preconditioner:
             if rank in placed.group(path)
         }
         specs = {path: ArraySpec(m.shape, self.factors[path][0].value.dtype) for path, m in matrices.items()}
-        transfers = [
-            Transfer(path, placed.sender(path, other), other)
-            for path in matrices
-            for other in range(settings.communicator.size)
-            if other not in placed.group(path)
-        ]
-        solved = local | exchanged(
-            settings.communicator, local, specs, transfers, tag=_GRADIENTS, step=self.count, timeout=settings.timeout
-        )
+        size = settings.communicator.size
+        owners = {path: placed.sender(path) for path in matrices if len(placed.group(path)) < size}
+        solved = gathered(settings.communicator, local, specs, owners, settings.timeout) | local
         factor = self._clip(matrices, solved, settings)
         result: dict[str, np.ndarray] = {}
         for path, layer in self.layers.items():

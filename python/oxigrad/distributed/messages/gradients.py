@@ -5,14 +5,13 @@ rows of a sparse one. The dense gradients follow in flat buffers, one for each d
 one. Every part fills whole words of eight bytes. Gradients of parameters of half precision are sent in float32.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import Layout
-from oxigrad.distributed.messages.reduction import reduce_in_order
 from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.arrays.precision import HALVES
 from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
@@ -157,44 +156,61 @@ def padded(buffer: np.ndarray) -> list[np.ndarray]:
     return [buffer, np.zeros(missing, np.uint8)] if missing else [buffer]
 
 
-def mean_of(
-    gradients: Sequence[Gradients], weights: Sequence[float], sparse_mean: SparseMean = "replicas"
-) -> Gradients:
-    """The weighted sum of gradients, added in the order given, divided by their number.
+class RunningMean:
+    """The weighted sum of gradients, added in the order in which they come, and its quotient by their number.
 
     With ``sparse_mean="touches"``, the sum of each row of a sparse gradient is divided by the number of gradients that have the
-    row, as TensorFlow 1 did (tensorflow/core/kernels/sparse_conditional_accumulator.h at e0807946). The first dense arrays are
-    written to. Sparse gradients have unique indices in order.
+    row, as TensorFlow 1 did (tensorflow/core/kernels/sparse_conditional_accumulator.h at e0807946). The dense arrays of the first gradient
+    become the sum. Sparse gradients have unique indices in order.
+
+    >>> mean = RunningMean()
+    >>> for gradient in ([1.0, 2.0], [5.0, 4.0]):
+    ...     mean.add({"w": np.array(gradient)})
+    >>> mean.count, mean.result()
+    (2, {'w': array([3., 3.])})
     """
-    return {
-        path: _mean([each[path] for each in gradients], weights, sparse_mean)
-        for path in (gradients[0] if gradients else ())
-    }
+
+    count: int
+
+    def __init__(self, sparse_mean: SparseMean = "replicas") -> None:
+        self.sparse_mean: SparseMean = sparse_mean
+        self.count = 0
+        self._sums: Gradients = {}
+        #: The number of gradients that have each row.
+        self._touches: dict[str, SparseRows] = {}
+
+    def add(self, gradients: Gradients, weight: float = 1.0) -> None:
+        """Adds the gradients of a worker, multiplied by a weight; dense arrays are written to."""
+        for path, gradient in gradients.items():
+            if self.sparse_mean == "touches" and isinstance(gradient, SparseRows):
+                ones = SparseRows(gradient.indices, np.ones(len(gradient.indices)), gradient.shape[:1])
+                self._touches[path] = (self._touches[path] + ones).coalesce() if path in self._touches else ones
+            scaled = gradient if weight == 1.0 else _scaled(gradient, weight)
+            self._sums[path] = _added(self._sums[path], scaled) if self.count else scaled
+        self.count += 1
+
+    def result(self) -> Gradients:
+        """The mean, in the memory of the sum."""
+        return {path: self._mean(path, total) for path, total in self._sums.items()}
+
+    def _mean(self, path: str, total: Any) -> Any:
+        if not isinstance(total, SparseRows):
+            return np.divide(total, total.dtype.type(self.count), out=total) if self.count > 1 else total
+        divisor: Any = self.count
+        if path in self._touches:
+            divisor = self._touches[path].values.reshape(-1, *(1,) * (total.values.ndim - 1))
+        return SparseRows(total.indices, total.values / np.asarray(divisor, total.values.dtype), total.shape)
 
 
-def _mean(gradients: list[Any], weights: Sequence[float], sparse_mean: SparseMean) -> Any:
-    if all(isinstance(gradient, SparseRows) for gradient in gradients):
-        return _mean_of_rows(gradients, weights, sparse_mean)
-    dense = [as_array(gradient) for gradient in gradients]
-    for gradient, weight in zip(dense, weights, strict=True):
-        if weight != 1.0:
-            np.multiply(gradient, gradient.dtype.type(weight), out=gradient)
-    reduce_in_order([gradient.reshape(-1) for gradient in dense], "mean", dense[0].reshape(-1))
-    return dense[0]
+def _scaled(gradient: Any, weight: float) -> Any:
+    factor = gradient.dtype.type(weight)
+    if isinstance(gradient, SparseRows):
+        return SparseRows(gradient.indices, gradient.values * factor, gradient.shape)
+    return np.multiply(gradient, factor, out=gradient)
 
 
-def _mean_of_rows(gradients: list[SparseRows], weights: Sequence[float], sparse_mean: SparseMean) -> SparseRows:
-    indices = np.concatenate([gradient.indices for gradient in gradients])
-    values = np.concatenate(
-        [
-            gradient.values * gradient.values.dtype.type(weight)
-            for gradient, weight in zip(gradients, weights, strict=True)
-        ]
-    )
-    total = SparseRows(indices, values, gradients[0].shape).coalesce()
-    if sparse_mean == "touches":
-        touched, counts = np.unique(indices, return_counts=True)
-        divisor = counts[np.searchsorted(touched, total.indices)].reshape(-1, *(1,) * (total.values.ndim - 1))
-    else:
-        divisor = len(gradients)
-    return SparseRows(total.indices, total.values / np.asarray(divisor, total.values.dtype), total.shape)
+def _added(total: Any, gradient: Any) -> Any:
+    if isinstance(total, SparseRows) and isinstance(gradient, SparseRows):
+        return (total + gradient).coalesce()
+    dense = as_array(total)
+    return np.add(dense, as_array(gradient), out=dense)

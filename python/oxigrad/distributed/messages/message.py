@@ -1,4 +1,4 @@
-"""Messages: a header of 64 bytes, and flat buffers that hold a tree.
+"""Messages: a header of 56 bytes, and flat buffers that hold a tree.
 
 The header is little-endian, without padding:
 
@@ -15,32 +15,28 @@ offset bytes field
 40     8     digest of the tree: of key paths, shapes and dtypes, and of what else
              both sides agree on, as the identity of the training
 48     8     bytes of payload
-56     4     sequence number among the messages of one sender to one receiver
-60     4     CRC-32C of the bytes before it and of the CRC-32C of the payload
 ====== ===== ===================================================================
 
-Nothing in a message is executed or unpickled: a payload is numbers, whose layout both sides know beforehand.
+Nothing in a message is executed or unpickled: a payload is numbers, whose layout both sides know beforehand. The transports of all engines
+deliver bytes undamaged, in order and once, so that messages have neither checksums nor numbers.
 """
 
 import dataclasses
 import functools
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
-from oxigrad._core import copied_crc32c, crc32c
+from oxigrad._core import crc32c
 from oxigrad.distributed.errors import Refused
 
 MAGIC = b"OXGD"
 VERSION = 1
-HEADER_BYTES = 64
-CHECKSUM_BYTES = 4
-"""Bytes at the end of a header, of its checksum."""
-_FIELDS = struct.Struct("<4sHH16sIIQ8sQI")
-_ADDRESS = struct.Struct("<6xH20xI24xI4x")
+_FIELDS = struct.Struct("<4sHH16sIIQ8sQ")
+HEADER_BYTES = _FIELDS.size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +45,7 @@ class Header:
 
     >>> sealed = Header(tag=3, step=7).sealed([np.ones(2)], rank=1)
     >>> sealed.payload_bytes, len(sealed.pack()), Header.unpack(sealed.pack()) == sealed
-    (16, 64, True)
+    (16, 56, True)
     """
 
     tag: int
@@ -58,136 +54,31 @@ class Header:
     job: bytes = bytes(16)
     generation: int = 0
     rank: int = 0
-    sequence: int = 0
     payload_bytes: int = 0
-    checksum: int = 0
 
     def sealed(
-        self,
-        bufs: Iterable[np.ndarray],
-        *,
-        job: bytes = bytes(16),
-        generation: int = 0,
-        rank: int = 0,
-        sequence: int = 0,
-        payload_checksum: int | None = None,
+        self, bufs: Iterable[np.ndarray], *, job: bytes = bytes(16), generation: int = 0, rank: int = 0
     ) -> "Header":
-        """The header of a message with this payload, from this sender; the `checksum` of the payload may be known."""
-        bufs = list(bufs)
-        payload_bytes = size_of(bufs)
-        complete = dataclasses.replace(
-            self,
-            job=job,
-            generation=generation,
-            rank=rank,
-            sequence=sequence & 0xFFFFFFFF,
-            payload_bytes=payload_bytes,
-        )
-        crc = checksum(bufs) if payload_checksum is None else payload_checksum
-        return dataclasses.replace(complete, checksum=complete.checksum_with(crc))
+        """The header of a message with this payload, from this sender."""
+        return dataclasses.replace(self, job=job, generation=generation, rank=rank, payload_bytes=size_of(bufs))
 
     def pack(self) -> bytes:
-        """The header as 64 bytes."""
-        return self._fields() + self.checksum.to_bytes(4, "little")
+        """The header as bytes."""
+        place = self.generation, self.rank
+        return _FIELDS.pack(MAGIC, VERSION, self.tag, self.job, *place, self.step, self.digest, self.payload_bytes)
 
     @classmethod
     def unpack(cls, data: Any) -> Self:
-        """The header in 64 bytes. Raises `Refused` for a wrong length, magic or version."""
+        """The header in bytes. Raises `Refused` for a wrong length, magic or version."""
         data = bytes(data)
         if len(data) != HEADER_BYTES:
             raise Refused("length", f"a header has {len(data)} bytes: expected {HEADER_BYTES}")
-        magic, version, tag, job, generation, rank, step, digest, payload, sequence = _FIELDS.unpack(data[:-4])
+        magic, version, tag, job, generation, rank, step, digest, payload = _FIELDS.unpack(data)
         if magic != MAGIC:
             raise Refused("magic", f"a message begins with {magic!r}: expected {MAGIC!r}")
         if version != VERSION:
             raise Refused("version", f"a message has the version {version} of the protocol: expected {VERSION}")
-        return cls(tag, step, digest, job, generation, rank, sequence, payload, int.from_bytes(data[-4:], "little"))
-
-    def checksum_with(self, payload_checksum: int) -> int:
-        """The checksum of the other fields and of a payload, given by its own."""
-        return crc32c(payload_checksum.to_bytes(4, "little"), crc32c(self._fields()))
-
-    def _fields(self) -> bytes:
-        return _FIELDS.pack(
-            MAGIC,
-            VERSION,
-            self.tag,
-            self.job,
-            self.generation,
-            self.rank,
-            self.step,
-            self.digest,
-            self.payload_bytes,
-            self.sequence,
-        )
-
-
-class Address(NamedTuple):
-    """The fields of a header by which a message is sorted before it is checked.
-
-    >>> Address.of(Header(tag=3).sealed([], rank=1, sequence=5).pack())
-    Address(tag=3, rank=1, sequence=5)
-    """
-
-    tag: int
-    rank: int
-    sequence: int
-
-    @classmethod
-    def of(cls, message: Any) -> Self:
-        """The fields in bytes that begin with a header, which may be malformed: missing bytes count as zeros."""
-        return cls(*_ADDRESS.unpack(bytes(message[:HEADER_BYTES]).ljust(HEADER_BYTES, b"\0")))
-
-
-class Guard:
-    """Checks received messages: of the job, the generation and a known rank, complete, intact and new.
-
-    ``size`` is the number of workers. A sender's sequence numbers must grow within each tag, so that a replayed message is
-    refused, and one that a later message overtook is too.
-    """
-
-    job: bytes
-    generation: int
-    size: int
-
-    def __init__(self, job: bytes, generation: int, size: int) -> None:
-        self.job, self.generation, self.size = job, generation, size
-        self._last: dict[tuple[int, int], int] = {}
-
-    def check(
-        self, header: Header, bufs: Sequence[np.ndarray] | None = None, payload_checksum: int | None = None
-    ) -> None:
-        """Raises `Refused` for a message that must not be used; ``bufs`` is its payload, None before it is received.
-
-        The `checksum` of the payload may be known.
-        """
-        check_origin(header, self.job, self.generation, self.size)
-        last = self._last.get((header.rank, header.tag), -1)
-        if header.sequence <= last:
-            raise Refused("sequence", f"message {header.sequence} of the rank {header.rank} came after message {last}")
-        if bufs is None:
-            return
-        if (expected := size_of(bufs)) != header.payload_bytes:
-            raise Refused("length", f"a message has {header.payload_bytes} bytes of payload: expected {expected}")
-        crc = checksum(bufs) if payload_checksum is None else payload_checksum
-        if header.checksum_with(crc) != header.checksum:
-            raise Refused("checksum", f"a message of the rank {header.rank} is damaged: its checksum differs")
-        self._last[header.rank, header.tag] = header.sequence
-
-    def forget(self, rank: int) -> None:
-        """Accepts any sequence numbers of a rank next, as that of a worker that was restarted."""
-        for key in [key for key in self._last if key[0] == rank]:
-            del self._last[key]
-
-
-def check_origin(header: Header, job: bytes, generation: int, size: int) -> None:
-    """Raises `Refused` for a message that is not of a worker of this job, this generation and a rank below ``size``."""
-    if header.job != job:
-        raise Refused("job", f"a message is of the job {header.job.hex()}: expected {job.hex()}")
-    if header.generation != generation:
-        raise Refused("generation", f"a message is of the generation {header.generation}: expected {generation}")
-    if header.rank >= size:
-        raise Refused("rank", f"a message is from the rank {header.rank}: expected less than {size}")
+        return cls(tag, step, digest, job, generation, rank, payload)
 
 
 def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> None:
@@ -208,41 +99,6 @@ def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> Non
 def checksum(bufs: Iterable[np.ndarray]) -> int:
     """The CRC-32C of the bytes of buffers, as of one sequence."""
     return functools.reduce(lambda crc, buffer: crc32c(as_bytes(buffer), crc), bufs, 0)
-
-
-def copied(bufs: Iterable[np.ndarray], into: np.ndarray, crc: int = 0) -> int:
-    """Copies the bytes of buffers, one after the other, into bytes; returns their `checksum`, which takes no pass of its own.
-
-    It continues ``crc``, that of the bytes before them.
-    """
-    at = 0
-    for buffer in bufs:
-        crc = copied_crc32c(as_bytes(buffer), into[at : at + buffer.nbytes], crc)
-        at += buffer.nbytes
-    return crc
-
-
-def in_pieces(bufs: Iterable[np.ndarray], step: int) -> Iterator[list[np.ndarray]]:
-    """The bytes of buffers in pieces of ``step`` bytes, of which the last one may have less: each is a list of parts of buffers.
-
-    >>> [
-    ...     [part.nbytes for part in piece]
-    ...     for piece in in_pieces([np.zeros(3, np.uint8), np.zeros(6, np.uint8)], 4)
-    ... ]
-    [[3, 1], [4], [1]]
-    """
-    piece: list[np.ndarray] = []
-    left = step
-    for rest in map(as_bytes, bufs):
-        while rest.nbytes:
-            part, rest = rest[:left], rest[left:]  # noqa: PLW2901 - what is left of the buffer
-            piece.append(part)
-            left -= part.nbytes
-            if not left:
-                yield piece
-                piece, left = [], step
-    if piece:
-        yield piece
 
 
 def size_of(bufs: Iterable[np.ndarray]) -> int:

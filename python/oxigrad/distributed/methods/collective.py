@@ -18,6 +18,7 @@ from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.state import state_dict as states
+from oxigrad.stepping.state.state_dict import Report
 
 _Result = TypeVar("_Result")
 
@@ -84,16 +85,7 @@ class CollectiveWrapper(Wrapper):
         The workers tell each other the operations that they have completed. The first of those with the most gives its
         parameters and its state to those with fewer.
         """
-        while True:
-            try:
-                completed = self._completed(model)
-                root = completed.index(max(completed))
-                data, untrained = None, {}
-                if len(set(completed)) > 1 or completed[root] < 0:
-                    data, untrained = self._broadcast_state(model, root), self._broadcast_untrained(model, root)
-                break
-            except WorkerLost:
-                self._reform()
+        completed, root, data, untrained = self._offered(model)
         late = self._done < completed[root]
         if data is not None and (late or completed[root] < 0) and self.communicator.rank != root:
             parameters, state = transfer.unpack(data)
@@ -106,6 +98,33 @@ class CollectiveWrapper(Wrapper):
         self._done = max(completed[root], 0)
         self._begin(model)
         return model, late
+
+    def _offered(self, model: Tree) -> tuple[list[int], int, np.ndarray | None, dict[str, np.ndarray]]:
+        """The operations that each worker has completed, the first worker with the most, and its state where a worker has fewer."""
+        while True:
+            try:
+                completed = self._completed(model)
+                root = completed.index(max(completed))
+                if len(set(completed)) == 1 and completed[root] >= 0:
+                    return completed, root, None, {}
+                return completed, root, self._broadcast_state(model, root), self._broadcast_untrained(model, root)
+            except WorkerLost:
+                self._reform()
+
+    def _missed(self, model: Tree) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]] | None:
+        """Continues with the survivors after a `WorkerLost`: what they have completed without this worker, and None where that is nothing.
+
+        These are their parameters, the values of their attributes, and the slots of their optimizer. This worker takes none of them by itself.
+        """
+        self._reform()
+        completed, root, data, _ = self._offered(model)
+        is_behind, self._done = self._done < completed[root], max(completed[root], 0)
+        if data is None or not is_behind:
+            return None
+        parameters, state = transfer.unpack(data)
+        values, mismatched = self._restored(*self._own_parts(state))
+        Report(mismatched=mismatched).check()
+        return parameters, values, state["slots"]
 
     def _completed(self, model: Tree) -> list[int]:
         """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""

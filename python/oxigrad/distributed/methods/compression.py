@@ -85,6 +85,8 @@ class DeepGradientCompression(CollectiveWrapper):
             added (local gradient clipping); None for none.
         min_size: the number of elements below which a parameter is exchanged densely.
         communicator, timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     The residuals of a worker are in its own checkpoint; ``save(file, gather=True)`` writes one for any number of workers. The worker is told by the report of gradients that were dropped: those
     that are not finite, where ``nonfinite`` is "skip" or "raise" (then no worker takes the step), and the first one of a worker

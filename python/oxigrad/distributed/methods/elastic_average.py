@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -10,11 +11,12 @@ import numpy as np
 from oxigrad import tree, xp
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.coordination import elastic_centre
-from oxigrad.distributed.coordination.elastic_centre import JOIN, LEAVE, NOTICES, PUSH, REFUSED, CentreServer, moved
+from oxigrad.distributed.coordination.connection import Connection, Server
+from oxigrad.distributed.coordination.coordinator import DecodedReply, codec_of
+from oxigrad.distributed.coordination.elastic_centre import Centre, ElasticCoordinator, greet, moved
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.decisions.elastic import Centre, moving_rate
-from oxigrad.distributed.decisions.training import Admission
+from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
+from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
@@ -61,6 +63,8 @@ class ElasticAverage(CollectiveWrapper):
         nesterov: EAMSGD (algorithm 2): around `SGD` with momentum, `minimize` takes the gradient at `lookahead`.
         lease: seconds without an exchange after which an asynchronous worker counts as having left; None for never.
         communicator, timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
     state of a survivor. Asynchronously, parameters that groups freeze have the same values on all workers, else `Refused`. The state
@@ -96,7 +100,7 @@ class ElasticAverage(CollectiveWrapper):
         arrays("_centre", _SEEN),
         dataclasses.replace(arrays("_loaded_centre", _KEPT), write=_write_served),
     )
-    _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment"})
+    _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment", "_connection", "_server"})
 
     def __init__(
         self,
@@ -127,17 +131,14 @@ class ElasticAverage(CollectiveWrapper):
             )
         if nesterov and not (isinstance(optimizer, SGD) and optimizer.momentum and not optimizer.nesterov):
             raise ValueError(f"nesterov is EAMSGD: found {optimizer!r}, expected SGD with momentum and nesterov=False")
-        Centre((), lease=lease)  # refuses a lease that is not positive
+        Elastic(lease=lease)  # refuses a lease that is not positive
         self.period, self.moving_rate, self.rho = period, moving_rate, rho
         self.synchronous, self.deterministic, self.nesterov, self.lease = synchronous, deterministic, nesterov, lease
         self._count = 0
-        self._number = 0
         self._centre: dict[str, np.ndarray] = {}
         self._loaded_centre: dict[str, np.ndarray] = {}
         self._layout: Layout | None = None
-        self._server: CentreServer | None = None
         self._description = np.empty(0, np.uint8)
-        self._root = 0
         # The pushes that the centre had applied with the last one of this worker, and the parameters that it pushed.
         self._applied = -1
         self._position: list[np.ndarray] = []
@@ -147,6 +148,10 @@ class ElasticAverage(CollectiveWrapper):
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
         self._enrolment = Enrolment(self.communicator.trainings)
+        self._connection: Connection | None = None
+        self._server: Server | None = None
+        #: The number of the last push that was answered.
+        self._number = 0
 
     @property
     def _rate(self) -> float:
@@ -196,12 +201,8 @@ class ElasticAverage(CollectiveWrapper):
                 self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
                 break
             except WorkerLost:
-                before = self._whole_state(copy=True)
-                model, behind = self._recover(model)
-                if behind:  # the others have completed this exchange: the centre is theirs, all else this worker's own
-                    centre, done = self._centre, self._done
-                    self._load(before, strict=True)
-                    self._centre, self._done = centre, done
+                if (missed := self._missed(model)) is not None:  # the others have completed this exchange
+                    self._centre = missed[1]["_centre"]
                     return self._written(model, new)
         self._done += 1
         means = layout.views(buffers)
@@ -216,7 +217,7 @@ class ElasticAverage(CollectiveWrapper):
     def centre(self) -> dict[str, np.ndarray]:
         """The centre by key path, as this worker last saw it; float32 for parameters of half precision."""
         if self._server is not None and self._layout is not None:
-            return self._layout.views(self._server.copies())
+            return self._layout.views(self._kept(self._server))
         return {path: value.copy() for path, value in self._centre.items()}
 
     # --- the asynchronous centre ---------------------------------------------------------------------------------------
@@ -255,27 +256,40 @@ class ElasticAverage(CollectiveWrapper):
         assert self._layout is not None  # noqa: S101 - for the type checker
         server, self._server = self._server, None
         if server is not None:
-            server.halt()
-            self._applied = server.count
-            return server.copies()
+            server.end()
+            self._applied = server.coordinator.decisions.step
+            return self._kept(server)
         buffers = self._layout.pack(self._centre, out=self._layout.empty())
         for centre, position in zip(buffers, self._position, strict=False):  # the centre was answered before this move
             np.add(centre, moved(centre, position, self._rate), out=centre)
         return buffers
 
+    @staticmethod
+    def _kept(server: Server) -> list[np.ndarray]:
+        """Copies of the buffers of the centre that this worker keeps."""
+        assert isinstance(server.coordinator, ElasticCoordinator)  # noqa: S101 - for the type checker
+        return server.coordinator.copies()
+
     def _elect_keeper(self, buffers: list[np.ndarray]) -> None:
-        """Elects the worker that keeps the centre; this one serves ``buffers`` where it is elected."""
-        assert self._layout is not None  # noqa: S101 - for the type checker
+        """Elects the worker that keeps the centre, and connects to it; this one serves ``buffers`` where it is elected."""
         communicator = self.communicator
-        self._root, _ = self._enrolment.elected(communicator, self._applied, self._seconds)
-        if communicator.rank == self._root:
-            self._layout = self._identified(self._layout)
-            machine = Centre((), ordered=self.deterministic, lease=self.lease, awaited=range(communicator.size))
-            count = max(self._applied, 0)
-            arguments = communicator, self._layout, buffers, machine, self._rate, self._description, count
-            self._enrolment.end_former()
-            self._server = CentreServer(*arguments, self._enrolment.training, self._seconds)
-            self._enrolment.serve(self._server.halt, self._server.leave)
+        root, size = self._enrolment.elected(communicator, self._applied, self._seconds)
+        if communicator.rank == root:
+            step = max(self._applied, 0)
+            decisions = Elastic(ordered=self.deterministic, lease=self.lease, step=step, expected=size)
+            agreed = self._agreed_config(), self._description, self._enrolment.training
+            centre = ElasticCoordinator(Centre(self._running_layout(), buffers), decisions, self._rate, *agreed)
+            self._server = Server(centre, communicator, self._enrolment, self._depart, self._seconds)
+        self._connection = self._connected(self._running_layout(), root)
+
+    def _connected(self, layout: Layout, root: int) -> Connection:
+        """A connection to the worker ``root``, which keeps the centre or begins synchronous exchanges."""
+        codec = functools.partial(codec_of, layout.views(layout.empty()), self._agreed_config())
+        return Connection(self.communicator, root, self._server, self._enrolment, layout, codec, self._seconds)
+
+    def _running_layout(self) -> Layout:
+        assert self._layout is not None  # noqa: S101 - for the type checker: a worker that has started has one
+        return self._layout
 
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`: returns ``model``, asynchronously with the centre as its parameters.
@@ -283,33 +297,39 @@ class ElasticAverage(CollectiveWrapper):
         Rank 0 waits for the other workers to leave, at most for the time-out.
         """
         with self._lock.stepping():
-            if self.synchronous or self._layout is None:
+            if (connection := self._connection) is None:
                 return model
-            bufs = self._request(JOIN, 0, [self._description]).bufs
-            if self._server is None:
-                self._request(LEAVE, 0, [])
-            else:
-                self._server.leave()
-                bufs = self._server.copies()
-            self._centre = {path: array.copy() for path, array in self._layout.views(bufs).items()}
-            self._disconnect(self._layout)
+            self._pull(connection)
+            layout, server = self._running_layout(), self._server
+            self._depart()
+            if server is not None:
+                self._centre = layout.views(self._kept(server))
             return model if model is None else self._written(model, self._centre)
+
+    def _depart(self) -> None:
+        """Tells the worker that keeps the centre that the work of this one has ended; that one waits for the others, at most for the time-out."""
+        if self._connection is not None:
+            with contextlib.suppress(CommunicationError):
+                self._connection.request(LEAVE, self._applied)
+            if self._server is not None:
+                self._server.wait(self._seconds)
+                self._server.end()
+            self._disconnect()
 
     def _abandon(self) -> None:
         """See `Wrapper._abandon`."""
-        if self.synchronous or self._layout is None:
-            return
         if self._server is not None:
-            self._server.halt()
-        self._disconnect(self._layout)
+            self._server.stop()
+        self._disconnect()
 
-    def _disconnect(self, layout: Layout) -> None:
-        self._enrolment.end(layout.digest)
-        self._layout, self._server, self._number, self._applied = None, None, 0, -1
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.leave()
+        self._layout, self._connection, self._server, self._number, self._applied = None, None, None, 0, -1
 
     def _started(self, model: Tree) -> tuple[Tree, bool]:
         parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
-        layout = Layout(parameters, self.name)
+        layout = Layout(parameters)
         if self.synchronous:
             self._description = agreement.described(parameters, self._joining_config())
             self._greet(layout)
@@ -324,7 +344,7 @@ class ElasticAverage(CollectiveWrapper):
             self._elect_keeper(layout.pack(self._loaded_centre or self._centre or parameters, out=layout.empty()))
             self._join()
         except BaseException:
-            self._layout = None
+            self._layout = self._connection = None
             raise
         if self._count:  # It continues from a checkpoint.
             self._centre = seen
@@ -337,73 +357,58 @@ class ElasticAverage(CollectiveWrapper):
         if communicator.size == 1 or communicator.generation:
             return
         self._enrolment.begin()
-        layout, training = self._identified(layout), self._enrolment.training
-
-        def ask() -> tuple[Admission, int] | None:
-            bufs = [self._description]
-            answer = elastic_centre.request(communicator, layout, JOIN, 0, bufs, self._seconds, training=training)
-            return (NOTICES[answer.kind], answer.applied) if answer.kind in NOTICES else None
-
         if communicator.rank:
-            self._enrolment.ask(ask, self._seconds)
+            connection = self._connected(layout, 0)
+            connection.join(0, self._description, lambda: self._answered(connection))
         else:
             self._enrolment.end_former()
-            elastic_centre.greet(communicator, layout, self._description, training, self._seconds)
+            greet(communicator, self._description, self._enrolment.training, self._seconds)
 
     def _join(self) -> None:
-        self._enrolment.ask(self._asked, self._seconds)
+        """Asks the worker that keeps the centre to admit this one, and takes the centre."""
+        assert self._connection is not None  # noqa: S101 - for the type checker
+        connection = self._connection
+        answer = connection.join(max(self._applied, 0), self._description, lambda: self._answered(connection))
         self._number = 0
+        self._adopt_centre(answer, [])
         if self._server is None:
             self._enrolment.takes_part(self._depart)
 
-    def _depart(self) -> None:
-        """Tells the worker that keeps the centre that the work of this one has ended."""
-        if self._layout is not None:
-            with contextlib.suppress(CommunicationError):
-                self._request(LEAVE, 0, [])
-            self._disconnect(self._layout)
+    def _pull(self, connection: Connection) -> None:
+        """Takes the centre as it is."""
+        connection.number = self._number = 0
+        connection.request(PULL, self._applied)
+        self._adopt_centre(self._answered(connection), [])
 
-    def _asked(self) -> tuple[Admission, int] | None:
-        """Asks the worker that keeps the centre to admit this one; None where it does, otherwise its decision and its training."""
-        assert self._layout is not None  # noqa: S101 - for the type checker
-        self._layout = self._identified(self._layout)
-        answer = self._request(JOIN, 0, [self._description])
-        if answer.kind in NOTICES:
-            return NOTICES[answer.kind], answer.applied
-        self._adopt_centre(answer, [])
-        return None
+    def _answered(self, connection: Connection) -> DecodedReply:
+        """Waits for the answer to the last request: the centre, or a refusal of the push."""
+        wait = connection.wait(max(self._applied, 0))
+        while True:
+            answer = connection.answer(wait)
+            has_centre = answer.token >= 0 and answer.number >= connection.number
+            is_refused = any(not each.accepted and each.number >= connection.number for each in answer.verdicts)
+            if has_centre or is_refused or answer.kind in NOTICES:
+                return answer
 
-    def _adopt_centre(self, answer: elastic_centre.CentreReply, position: list[np.ndarray]) -> None:
-        assert self._layout is not None  # noqa: S101 - for the type checker
-        self._centre = self._layout.views(answer.bufs)
-        self._applied, self._position = answer.applied, position
-
-    def _request(self, kind: int, number: int, bufs: list[np.ndarray]) -> elastic_centre.CentreReply:
-        assert self._layout is not None  # noqa: S101 - for the type checker
-        if self._server is not None:
-            return self._server.request(kind, number, bufs, self._seconds)
-        training = self._enrolment.training
-        return elastic_centre.request(
-            self.communicator, self._layout, kind, number, bufs, self._seconds, self._root, training
-        )
-
-    def _identified(self, layout: Layout) -> Layout:
-        """The layout with the digest of the present training."""
-        return Layout(layout.views(layout.empty()), f"{self.name}\n{self._enrolment.training.code}")
+    def _adopt_centre(self, answer: DecodedReply, position: list[np.ndarray]) -> None:
+        self._centre = self._running_layout().views([np.array(buffer) for buffer in answer.buffers])
+        self._applied, self._position = answer.step, position
 
     def _pushed(self, model: Tree) -> Tree:
-        assert self._layout is not None  # noqa: S101 - for the type checker
+        connection = self._connection
+        assert connection is not None  # noqa: S101 - for the type checker
         parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
-        bufs = self._layout.pack(parameters, out=self._layout.empty())
         for _ in range(2):
-            answer = self._request(PUSH, self._number + 1, bufs)
-            if answer.kind != REFUSED:
+            connection.number = self._number + 1  # the same after an interrupt: a push is applied once
+            connection.request(PUSH, self._applied, connection.codec.encode(parameters))
+            answer = self._answered(connection)
+            if all(each.accepted for each in answer.verdicts):
                 break
             self._join()  # its lease had ended
         else:
             raise Refused("member", "the centre refuses the exchange of this worker")
         self._number += 1
-        self._adopt_centre(answer, bufs)
+        self._adopt_centre(answer, self._running_layout().pack(parameters, out=self._running_layout().empty()))
         return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in parameters.items()})
 
     # --- EAMSGD --------------------------------------------------------------------------------------------------------

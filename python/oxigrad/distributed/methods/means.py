@@ -21,13 +21,11 @@ def mean_over_workers(
     *,
     count: int = 1,
     timeout: float | None = None,
-    buffers: "BufferCache | None" = None,
 ) -> dict[str, Any]:
     """The sum over all workers of ``sums``, arrays in host memory or `SparseRows`, divided by that of ``count``.
 
     ``count`` is the number of gradients in the sums of this worker, 0 for one that takes no part: its sums are not used. Rows that a
-    worker does not have count as zeros. The result is empty where no worker takes part. All workers call it; the sums themselves are not changed. Dense means are views of ``buffers``,
-    if given, until the next call. Those of half precision are of float32, in which sums do not overflow. Raises
+    worker does not have count as zeros. The result is empty where no worker takes part. All workers call it; the sums themselves are not changed. Means of half precision are of float32, in which sums do not overflow. Raises
     `Refused` where a gradient has rows on some workers, and is an array on others.
     """
     sums = {path: promoted(total) for path, total in sums.items()}
@@ -40,8 +38,8 @@ def mean_over_workers(
         **contributed,
         COUNT: np.array([count, *(path not in dense for path in sums)], dtype),
     }  # the sums of further elements are the number of gradients, and of the workers that have rows
-    layout, flat = (buffers or BufferCache()).of(contributed)
-    layout.pack(contributed, flat)
+    layout = Layout(contributed)
+    flat = layout.pack(contributed, layout.empty())
     communicator.all_reduce(flat, op="sum", timeout=timeout)
     means: dict[str, Any] = layout.views(flat)
     gradients, *with_rows = map(int, means.pop(COUNT))
@@ -56,21 +54,6 @@ def mean_over_workers(
         if isinstance(total, SparseRows):
             means[path] = divided(sum_of_rows(total if count else no_rows(total), communicator, timeout), gradients)
     return means
-
-
-class BufferCache:
-    """Buffers that are used again by calls of `mean_over_workers`, since the first touch of new memory costs more than a copy."""
-
-    def __init__(self) -> None:
-        self._latest: tuple[tuple[Any, ...], Layout, list[np.ndarray]] | None = None
-
-    def of(self, arrays: Mapping[str, np.ndarray]) -> tuple[Layout, list[np.ndarray]]:
-        """The layout of arrays, and its buffers; the former ones for the same names, shapes and dtypes."""
-        key = tuple((path, array.shape, array.dtype) for path, array in arrays.items())
-        if self._latest is None or self._latest[0] != key:
-            layout = Layout(arrays)
-            self._latest = key, layout, layout.empty()
-        return self._latest[1:]
 
 
 def sum_of_rows(gradient: SparseRows, communicator: Communicator, timeout: float | None) -> SparseRows:

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import types
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -58,6 +57,8 @@ class ModelAverage(CollectiveWrapper):
         average_slots: which slots of ``optimizer`` are averaged with the parameters: False (none: each worker keeps its own), True
             (all of floating-point dtype), or a tuple of names. It excludes ``delay``.
         communicator, timeout: see `Wrapper`.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
     Every gradient is used by its own worker; `report` counts all as accepted. Where a worker is lost, the others average without it.
     In an update that raises another error of communication the local step is taken, and the exchange is left to the next
@@ -220,39 +221,25 @@ class ModelAverage(CollectiveWrapper):
         """The model with the survivors after a `WorkerLost`; what they have completed without this worker is taken from them."""
         if self.delay:
             return self._recover(model)[0]
-        before = self._whole_state(copy=True)
-        values = {p: np.array(to_host(v)) for p, v in self._parameters.read(model).items()}
-        model, behind = self._recover(model)
-        if not behind:
+        if (missed := self._missed(model)) is None:
             return model
         # The others have completed this communication alone: every further one needs this worker.
-        theirs = types.SimpleNamespace(**vars(self))
-        averaged, slots = {**self._parameters.read(model)}, self.optimizer.state_dict()["slots"]
-        self._load(before, strict=True)
-        self._done = theirs._done
+        averaged, theirs, slots = missed
         action = self._pending.pop(0)
-        paths = self._paths(values, action.fragment)
-        if isinstance(action, Send) and all(path in theirs._sent for path in paths):
-            self._sent |= {path: theirs._sent[path] for path in paths}  # they wait in the exchange of its slots
-            return self._parameters.write(model, values)
+        paths = self._paths(self._parameters.read(model), action.fragment)
+        if isinstance(action, Send) and all(path in theirs["_sent"] for path in paths):
+            self._sent |= {path: theirs["_sent"][path] for path in paths}  # they wait in the exchange of its slots
+            return model
         if isinstance(action, Send):
             self._pending.remove(Merge(action.fragment))
-        values |= {path: np.array(to_host(averaged[path])) for path in paths}
-        self._adopt(theirs, slots, action.fragment, paths)
-        return self._parameters.write(model, values)
-
-    def _adopt(self, theirs: Any, slots: Mapping[str, Any], fragment: int, paths: list[str]) -> None:
-        """Takes anchors, the outer optimizer and averaged slots of a fragment."""
         for path in paths:
             self._sent.pop(path, None)
-            if self._outer:
-                self._anchors[path] = theirs._anchors[path]
+            for name in self._chosen_slots(path) if self.average_slots else ():
+                _assign_slot(self.optimizer.slots[path], name, np.asarray(to_host(slots[path][name])))
         if self._outer:
-            self._outer[fragment] = theirs._outer[fragment]
-        if self.average_slots:
-            for path in paths:
-                for name in self._chosen_slots(path):
-                    _assign_slot(self.optimizer.slots[path], name, np.asarray(to_host(slots[path][name])))
+            self._anchors |= {path: theirs["_anchors"][path] for path in paths}
+            self._outer[action.fragment] = theirs["_outer"][action.fragment]
+        return self._parameters.write(model, {path: averaged[path] for path in paths})
 
     def _wait_for(self, fragment: int) -> None:
         """Waits for the exchange of a fragment that runs in a thread; where it fails, all that run are put back in front."""

@@ -22,6 +22,8 @@ class Softsync(Coordinated):
         optimizer: see `Coordinated`, also for ``options``.
         gradients_per_step: the number of gradients of each step.
         scaled: whether gradients are divided by their staleness.
+        limit: the largest staleness of a gradient that is used; None for no limit.
+        **options: arguments of `Coordinated`, by keyword.
 
     >>> from oxigrad import distributed, optim
     >>> distributed.Softsync(optim.SGD(0.1), gradients_per_step=2).gradients_per_step
@@ -30,27 +32,36 @@ class Softsync(Coordinated):
 
     gradients_per_step: int
     scaled: Any
+    limit: int | None
 
     def __init__(
-        self, optimizer: Optimizer, gradients_per_step: int = 1, *, scaled: bool = True, **options: Any
+        self,
+        optimizer: Optimizer,
+        gradients_per_step: int = 1,
+        *,
+        scaled: bool = True,
+        limit: int | None = None,
+        **options: Any,
     ) -> None:
         self.gradients_per_step = COUNT.check("gradients_per_step", gradients_per_step)
         self.scaled = FLAG.check("scaled", scaled)
+        self.limit = None if limit is None else _STALENESS.check("limit", limit)
         super().__init__(optimizer, **options)
 
     def _decisions(self, **options: Any) -> Decisions:
-        return Staleness(self.gradients_per_step, is_scaled=self.scaled, **options)
+        return Staleness(self.gradients_per_step, limit=self.limit, is_scaled=self.scaled, **options)
 
 
-class DropStale(Coordinated):
+class DropStale(Softsync):
     """Takes a step by every gradient as it comes, but drops those whose staleness is above a bound; no worker waits for another.
 
-    The staleness is the number of steps taken since the worker read its parameters. As TensorFlow 1's DropStaleGradientOptimizer
-    (tensorflow/contrib/opt at 4d48d1dc), which did not tell the worker.
+    It is `Softsync` with one gradient a step, ``scaled=False`` and the bound as its ``limit``. The staleness is the number of steps taken since
+    the worker read its parameters. As TensorFlow 1's DropStaleGradientOptimizer (tensorflow/contrib/opt at 4d48d1dc), which did not tell the worker.
 
     Args:
         optimizer: see `Coordinated`, also for ``options``.
         staleness: the largest staleness of a gradient that is used.
+        **options: arguments of `Coordinated`, by keyword.
 
     >>> from oxigrad import distributed, optim
     >>> distributed.DropStale(optim.SGD(0.1), staleness=2).staleness
@@ -59,9 +70,8 @@ class DropStale(Coordinated):
 
     staleness: int
 
+    _unstated = Softsync._unstated | {"gradients_per_step", "scaled", "limit"}
+
     def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
         self.staleness = _STALENESS.check("staleness", staleness)
-        super().__init__(optimizer, **options)
-
-    def _decisions(self, **options: Any) -> Decisions:
-        return Staleness(limit=self.staleness, **options)
+        super().__init__(optimizer, scaled=False, limit=self.staleness, **options)

@@ -20,6 +20,7 @@ class SyncReplicas(Coordinated):
         optimizer: see `Coordinated`, also for ``options``.
         replicas_to_aggregate: the number of gradients of each step. With fewer workers, some contribute several.
         total_replicas: the number of workers that compute at the same time; by default ``replicas_to_aggregate``.
+        **options: arguments of `Coordinated`, by keyword.
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim

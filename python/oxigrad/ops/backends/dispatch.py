@@ -58,9 +58,11 @@ def _remembered(value: Any) -> _Entry:
 
 
 def _namespace_of(value: Any) -> Any:
+    if isinstance(value, _core.BatchLevel):  # one of a recording is an instance of the class of its plain value
+        return _completed(value.__array_namespace__()) if is_array(value) else None
     if isinstance(value, (np.ndarray, np.generic)):
         return np
-    if isinstance(value, _NUMBERS) or (isinstance(value, _core.BatchLevel) and not is_array(value)):
+    if isinstance(value, _NUMBERS):
         return None
     from array_api_compat import array_namespace  # for libraries whose own namespace is not the standard's
 
@@ -134,6 +136,8 @@ def standard_namespace(*values: Any) -> Any:
             array = value
     if type(array) is np.ndarray and array.dtype.kind in "biufc":
         return _standard_numpy()
+    if isinstance(array, _core.BatchLevel) and is_array(array):
+        return namespace(array)
     from array_api_compat import array_namespace
 
     try:
@@ -253,6 +257,8 @@ class _Operand:
 def defers(array: Any) -> bool:
     """Whether the library's operators defer to the operators of other classes, as Python's and NumPy's do."""
     kind = type(array)
+    if kind not in _defers and isinstance(array, _core.BatchLevel):
+        _defers[kind] = True
     if kind not in _defers:
         operand = _Operand()
         try:
@@ -382,8 +388,7 @@ def one_by_one(
 ) -> Any:
     """The stacked results of a function, called for each example of the batched values in its arguments.
 
-    Derivatives are the derivatives of each call. If no argument is batched, the ``error`` of the call on batched values
-    is raised again.
+    Derivatives are the derivatives of each call. Raises the ``error`` again if no argument is batched.
     """
     return _one_by_one[0](function, args, named, error)
 

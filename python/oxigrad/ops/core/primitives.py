@@ -52,8 +52,8 @@ __all__ = [
 
 _record = _core.record
 
-for _function in _core.elementwise_functions():
-    globals()[_function.__name__] = _function
+_ELEMENTWISE = {function.__name__: function for function in _core.elementwise_functions()}
+globals().update(_ELEMENTWISE)
 
 
 def __getattr__(name: str) -> Any:  # elementwise ops are defined by the op table
@@ -101,7 +101,7 @@ def max(
     With ``initial``, the largest of it and the elements that ``where`` selects.
     """
     if initial is not None or where is not None:
-        return _extreme(max, globals()["maximum"], -math.inf, x, axis, keepdims, initial, where)
+        return _extreme(max, _ELEMENTWISE["maximum"], -math.inf, x, axis, keepdims, initial, where)
     return _along("max", x, {"axis": axis, "keepdims": keepdims})
 
 
@@ -113,7 +113,7 @@ def min(
     With ``initial``, the smallest of it and the elements that ``where`` selects.
     """
     if initial is not None or where is not None:
-        return _extreme(min, globals()["minimum"], math.inf, x, axis, keepdims, initial, where)
+        return _extreme(min, _ELEMENTWISE["minimum"], math.inf, x, axis, keepdims, initial, where)
     return _along("min", x, {"axis": axis, "keepdims": keepdims})
 
 
@@ -131,7 +131,7 @@ def selected(x: Array, mask: Any, other: complex) -> Array:
     x, mask = array_of(x), plain(mask)
     if not is_array(mask) or namespace(mask) is not namespace(x):
         mask = namespace(x).asarray(mask, device=device_of(plain(x)))
-    return globals()["where"](broadcasting(mask, x.shape), x, other)
+    return _ELEMENTWISE["where"](broadcasting(mask, x.shape), x, other)
 
 
 def _extreme(
@@ -418,9 +418,6 @@ def items(results: Any, /) -> tuple[Any, ...]:
 
 class TupleCotangent(dict[int, Any]):
     """The cotangent or tangent of an op's tuple of results, by index, without absent results; ``+`` adds by index."""
-
-    def __init__(self, parts: Any = ()) -> None:
-        super().__init__(parts)
 
     def __missing__(self, which: int) -> None:
         """None for a result without a cotangent."""

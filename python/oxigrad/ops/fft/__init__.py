@@ -1,4 +1,4 @@
-"""Fourier transforms of the Array API standard, and cosine and sine transforms of `scipy.fft`: `oxigrad.xp.fft`.
+"""Fourier transforms of the Array API standard, and Hermitian, cosine and sine transforms of `scipy.fft`: `oxigrad.xp.fft`.
 
 >>> import oxigrad as ox
 >>> import numpy as np
@@ -9,12 +9,14 @@ array([0.5, 0.5, 0.5, 0.5])
 from collections.abc import Callable
 
 from oxigrad._names import without
-from oxigrad.ops.fft import standard, trigonometric
+from oxigrad.ops.fft import hermitian, standard, trigonometric
+from oxigrad.ops.fft.hermitian import *
 from oxigrad.ops.fft.standard import *
 from oxigrad.ops.fft.trigonometric import *
 
 __all__: list[str] = []
 __all__ += standard.__all__
+__all__ += hermitian.__all__
 __all__ += trigonometric.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 

@@ -14,6 +14,10 @@ def dst(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None, 
     """The sine transform of a ``type`` from 1 to 4, with the arguments of `dct`."""
 def dstn(x: Any, type: Any = 2, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, orthogonalize: Any = None) -> Array:
     """`dst` along several axes, with the arguments of `dctn`."""
+def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: _bool = False, workers: Any = None) -> Array:
+    """`hfftn` along two axes."""
+def hfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None) -> Array:
+    """The real transform of an array that is Hermitian along the last of the axes, of which ``x`` is one half."""
 def idct(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, orthogonalize: Any = None) -> Array:
     """The inverse of `dct`."""
 def idctn(x: Any, type: Any = 2, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, orthogonalize: Any = None) -> Array:
@@ -22,5 +26,9 @@ def idst(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None,
     """The inverse of `dst`."""
 def idstn(x: Any, type: Any = 2, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, orthogonalize: Any = None) -> Array:
     """The inverse of `dstn`."""
+def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: _bool = False, workers: Any = None) -> Array:
+    """`ihfftn` along two axes."""
+def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None) -> Array:
+    """The inverse of `hfftn`."""
 
-__all__ = ['dct', 'dctn', 'dst', 'dstn', 'fft', 'fft2', 'fftfreq', 'fftn', 'fftshift', 'hfft', 'idct', 'idctn', 'idst', 'idstn', 'ifft', 'ifft2', 'ifftn', 'ifftshift', 'ihfft', 'irfft', 'irfft2', 'irfftn', 'rfft', 'rfft2', 'rfftfreq', 'rfftn']
+__all__ = ['dct', 'dctn', 'dst', 'dstn', 'fft', 'fft2', 'fftfreq', 'fftn', 'fftshift', 'hfft', 'hfft2', 'hfftn', 'idct', 'idctn', 'idst', 'idstn', 'ifft', 'ifft2', 'ifftn', 'ifftshift', 'ihfft', 'ihfft2', 'ihfftn', 'irfft', 'irfft2', 'irfftn', 'rfft', 'rfft2', 'rfftfreq', 'rfftn']

@@ -17,7 +17,7 @@ _LINES = (
     "np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); ox.stop_gradient(v) gives the plain array"
 )
 # The parts of SciPy that `oxigrad.xp` has too.
-_PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate")
+_PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate", "interpolate")
 
 
 # Above the numbers of pandas' classes, which leave operators to a class with a larger one.

@@ -5,7 +5,7 @@ The loss is evaluated on copies of the model that hold trial parameters; the mod
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
@@ -41,13 +41,21 @@ def lbfgs(
     steps: Array = rows,
     changes: Array = rows,
     *,
-    learning_rate: NonNegative = 1.0,
-    max_iterations: Count = 20,
-    max_evaluations: Count | None = None,
-    tolerance_gradient: NonNegative = 1e-7,
-    tolerance_change: NonNegative = 1e-9,
-    history: Count = 10,
-    line_search: Literal["strong_wolfe", None] = "strong_wolfe",
+    learning_rate: Annotated[
+        NonNegative, "First trial length of the line search, or the length of a move without one."
+    ] = 1.0,
+    max_iterations: Annotated[Count, "Largest number of iterations of one ``minimize``."] = 20,
+    max_evaluations: Annotated[
+        Count | None, "Largest number of evaluations of the loss; None is 5/4 of ``max_iterations``."
+    ] = None,
+    tolerance_gradient: Annotated[NonNegative, "Largest element of the gradient at which iterations end."] = 1e-7,
+    tolerance_change: Annotated[
+        NonNegative, "Change of the loss, or of the parameters, at which iterations end."
+    ] = 1e-9,
+    history: Annotated[Count, "Number of past steps that approximate the Hessian, each two slots."] = 10,
+    line_search: Annotated[
+        Literal["strong_wolfe", None], 'Line search: "strong_wolfe", or None for moves of a fixed length.'
+    ] = "strong_wolfe",
 ) -> Array:
     """L-BFGS (Liu and Nocedal 1989; Nocedal and Wright 2006, algorithms 7.4 and 7.5), as in torch.optim.LBFGS: for deterministic losses.
 

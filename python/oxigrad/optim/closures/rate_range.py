@@ -55,6 +55,15 @@ def range_test(
 ) -> RateRange:
     """Takes ``steps`` steps with learning rates from ``initial`` to ``final``, equally spaced in their logarithm; returns the losses.
 
+    Args:
+        optimizer: optimizer with one ``learning_rate``; it stays as it is.
+        loss: function of the model that returns a number.
+        model: model from which the test starts; it stays as it is.
+        initial: first learning rate of the test.
+        final: last learning rate of the test.
+        steps: number of learning rates that are tried.
+        divergence: ratio to the smallest loss at which the test ends.
+
     The steps are taken by copies, so that ``optimizer`` and ``model`` remain as they are, to the bit; ``loss`` must compute the loss of its
     argument, and may take another batch in each call. The test ends where the loss is not finite, or larger than ``divergence`` times
     the smallest so far, if that is positive. Raises `ValueError` for rates or steps out of range, and `AttributeError` for an

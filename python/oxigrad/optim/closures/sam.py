@@ -22,6 +22,13 @@ _DISTANCE = Domain(interval=Interval("[0, inf)"))
 class SAM(LocalOptimizer):
     """Sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412) around another optimizer.
 
+    Args:
+        optimizer: optimizer that takes the steps.
+        rho: distance from the parameters at which the gradient is taken.
+        adaptive: whether each element is scaled by its magnitude (ASAM).
+        eta: number added to magnitudes where ``adaptive`` is set.
+        **options: options of every optimizer, by keyword; see `Optimizer`.
+
     The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is the global norm.
     With ``adaptive`` (ASAM, Kwon et al. 2021, arXiv:2102.11600) each element is scaled by ``t = abs(p) + eta``: the gradient is
     that at ``p + rho * t * t * g / norm(t * g)``, for biases too. Frozen parameters are not perturbed.

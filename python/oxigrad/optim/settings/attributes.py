@@ -1,7 +1,7 @@
 """Objects with a fixed set of attributes: values are checked when set, and unknown names raise with a suggestion."""
 
-import abc
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,28 +32,7 @@ def error_of_property(instance: Any, name: str) -> AttributeError | None:
     return None
 
 
-class Sealing(abc.ABCMeta):
-    """Metaclass that seals instances after ``__init__``."""
-
-    if not TYPE_CHECKING:  # to type checkers, the instance is one of the class
-
-        def __call__(cls, *args: Any, **named: Any) -> Any:
-            """A new instance."""
-            instance = super().__call__(*args, **named)
-            instance._seal()
-            return instance
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """The signature of the constructor, which ``__call__`` hides from `inspect.signature`."""
-        attributes = next(vars(base) for base in cls.__mro__ if {"__signature__", "__init__"} & vars(base).keys())
-        if "__signature__" in attributes:
-            return attributes["__signature__"]
-        _, *parameters = inspect.signature(attributes["__init__"]).parameters.values()
-        return inspect.Signature(parameters)
-
-
-class Sealed(metaclass=Sealing):
+class Sealed:
     """Base class of objects that take no new public attributes after construction.
 
     Attributes that ``__init__`` sets or the class declares may be assigned; a subclass may set others in its ``__init__``.
@@ -64,6 +43,13 @@ class Sealed(metaclass=Sealing):
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
     _fixed: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "__init__" in vars(cls):
+            _, *parameters = inspect.signature(cls.__init__).parameters.values()
+            cls.__signature__ = vars(cls).get("__signature__") or inspect.Signature(parameters)
+            cls.__init__ = _sealing(cls.__init__)
 
     if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
 
@@ -76,8 +62,10 @@ class Sealed(metaclass=Sealing):
                     )
                 if name not in vars(self) and not hasattr(type(self), name):
                     raise self._unknown(name)
-            check = self._checks.get(name)
-            super().__setattr__(name, check(self, value) if check else value)
+            if name in self._checks:
+                self._set_checked(name, value)
+            else:
+                super().__setattr__(name, value)
 
         def __delattr__(self, name: str) -> None:
             if not name.startswith("_"):
@@ -86,6 +74,10 @@ class Sealed(metaclass=Sealing):
 
         def __getattr__(self, name: str) -> Any:
             raise error_of_property(self, name) or self._unknown(name)
+
+    def _set_checked(self, name: str, value: Any) -> None:
+        """Sets an attribute of `_checks`, whose value is validated."""
+        object.__setattr__(self, name, self._checks[name](self, value))
 
     def _seal(self) -> None:
         """Ends the construction, after which there are no new attributes."""
@@ -100,3 +92,15 @@ class Sealed(metaclass=Sealing):
     def _hint(self, name: str) -> str:
         """The end of the error message for an unknown attribute."""
         return hint(name, [each for each in (*vars(self), *dir(type(self))) if not each.startswith("_")])
+
+
+def _sealing(construct: Callable[..., None]) -> Callable[..., None]:
+    """The ``__init__`` of a class, which seals the instances of the class at its end."""
+
+    @functools.wraps(construct)
+    def sealing(self: Any, /, *args: Any, **named: Any) -> None:
+        construct(self, *args, **named)
+        if type(self).__init__ is sealing:
+            self._seal()
+
+    return sealing

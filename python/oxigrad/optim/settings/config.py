@@ -36,6 +36,9 @@ OPTIONS = {
 def from_config(config: Config) -> Any:
     """The optimizer of a configuration by `get_config`. Raises `ValueError` where its class is not defined, `TypeError` for anything but a dict.
 
+    Args:
+        config: dict that ``get_config`` of an optimizer returned.
+
     >>> from oxigrad import schedules
     >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())

@@ -1,6 +1,5 @@
 """Hyperparameters as attributes: constants or schedules, validated when they are set."""
 
-import copyreg
 import inspect
 import math
 import types
@@ -14,7 +13,8 @@ from oxigrad import schedules
 from oxigrad._core import BatchLevel, ShapeError, Variable
 from oxigrad._typing import Config
 from oxigrad.ops.backends import fetched, is_array, lowest
-from oxigrad.optim.settings.attributes import Sealed, Sealing, hint
+from oxigrad.optim.settings.attributes import Sealed, hint
+from oxigrad.optim.settings.documentation import of_rule
 from oxigrad.rules.core.ranges import Domain, scalar
 from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.schedules.base import is_traced, number_at, term
@@ -181,13 +181,6 @@ class DeclaredAttributes:
         raise NotImplementedError
 
 
-def _reduced(cls: Any) -> Any:
-    """A class with declared attributes for `pickle`: by its plain class, which has its name; another one by its name."""
-    return (cls._plain_class._declaring, (cls._attributes,)) if vars(cls).get("_attributes") else cls.__qualname__
-
-
-copyreg.pickle(Sealing, _reduced)  # the metaclass of these classes
-
 _DECLARING: "weakref.WeakValueDictionary[tuple[type, tuple[str, ...]], Any]" = weakref.WeakValueDictionary()
 
 
@@ -280,7 +273,7 @@ def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], modu
     common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in options.items()]
     body = {
         **declared,
-        "__doc__": rule.call.__doc__,
+        "__doc__": of_rule(rule, title, options),
         "__module__": module,
         "__signature__": inspect.Signature([*parameters, *common]),
         "_rule": rule,

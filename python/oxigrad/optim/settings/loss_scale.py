@@ -17,6 +17,11 @@ _AT_LEAST_ONE = Domain(interval=Interval("[1, inf)"))
 class LossScale(Sealed):
     """Dynamic loss scale: halved after a step with gradients that are not finite, doubled after ``interval`` finite ones.
 
+    Args:
+        initial: scale of the first steps.
+        factor: factor by which the scale grows, and by whose inverse it falls.
+        interval: number of finite steps before the scale grows.
+
     ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
     Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides the gradients by it, and steps
     with gradients that are not finite are skipped. Raises `ValueError` for an ``initial`` that is not positive, or a ``factor`` below 1.
@@ -44,6 +49,7 @@ class LossScale(Sealed):
     def __post_init__(self) -> None:
         self.value = float(self.initial)
         self.good = 0
+        self._seal()  # since a dataclass gets its ``__init__`` after `Sealed.__init_subclass__`
 
     @property
     def value(self) -> float:

@@ -1,7 +1,7 @@
 """Options of all optimizers: their domains, their validation, and their configuration."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,15 +140,14 @@ class Options(Sealed):
     _version: Version
     _nonfinite: str
 
-    if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            for owner in vars(self).get("_parameter_groups", ()) if name in self._checks else ():
-                if owner is not self and value != OPTIONS[name]:
-                    raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
-            super().__setattr__(name, value)
-            if name in self._checks and "_stepper" in vars(self):
-                self._version.raise_structure()
+    def _set_checked(self, name: str, value: Any) -> None:
+        """See `Sealed._set_checked`. Raises `AttributeError` for an option of an optimizer inside of another."""
+        for owner in vars(self).get("_parameter_groups", ()):
+            if owner is not self and value != OPTIONS[name]:
+                raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
+        super()._set_checked(name, value)
+        if "_stepper" in vars(self):
+            self._version.raise_structure()
 
     @property
     def slot_dtype(self) -> str | None:

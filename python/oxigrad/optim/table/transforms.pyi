@@ -15,17 +15,32 @@ _Library: TypeAlias = Literal["torch", "optax", "keras"] | None
 TRANSFORMS: dict[str, type[Transform]]
 
 class ClipByValue(Transform):
-    """Clips each element of the gradient to ``[-limit, limit]`` (torch's ``clip_grad_value_``, optax's ``clip``)."""
+    """Clips each element of the gradient to ``[-limit, limit]`` (torch's ``clip_grad_value_``, optax's ``clip``).
+
+    Hyperparameters:
+        limit: Largest absolute value of an element of the gradient. A number in [0, inf], or a
+            schedule; default 1.0.
+    """
     limit: _Number
     def __init__(self, limit: Number = 1.0, *, compat: _Library = None) -> None: ...
 
 class ClipByNorm(Transform):
-    """Scales the gradient of a leaf down to the norm ``max_norm`` if its norm is larger (Keras' clipnorm)."""
+    """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm).
+
+    Hyperparameters:
+        max_norm: Largest norm of the gradient of one parameter. A number in [0, inf], or a schedule;
+            default 1.0.
+    """
     max_norm: _Number
     def __init__(self, max_norm: Number = 1.0, *, compat: _Library = None) -> None: ...
 
 class ClipByGlobalNorm(Transform):
-    """Scales all gradients down to the global norm ``max_global_norm`` (Pascanu et al. 2013)."""
+    """Scales all gradients down to the global norm ``max_global_norm`` where their norm is larger (Pascanu et al. 2013).
+
+    Hyperparameters:
+        max_global_norm: Largest norm of all gradients together. A number in [0, inf], or a schedule;
+            default 1.0.
+    """
     max_global_norm: _Number
     def __init__(self, max_global_norm: Number = 1.0, *, compat: _Library = None) -> None: ...
 
@@ -34,75 +49,154 @@ class Maximize(Transform):
     def __init__(self, *, compat: _Library = None) -> None: ...
 
 class Regularize(Transform):
-    """The gradient of the loss plus ``l1 * sum(abs(p)) + l2 / 2 * sum(p * p)``."""
+    """The gradient of the loss plus ``l1 * sum(abs(p)) + l2 / 2 * sum(p * p)``.
+
+    Hyperparameters:
+        l1: Strength of L1 regularization, which drives small parameters to zero. A number in [0, inf),
+            or a schedule; default 0.0.
+        l2: Strength of L2 regularization, which shrinks parameters in proportion to their size. A
+            number in [0, inf), or a schedule; default 0.0.
+    """
     l1: _Number
     l2: _Number
     def __init__(self, l1: Number = 0.0, l2: Number = 0.0, *, compat: _Library = None) -> None: ...
 
 class GradientNoise(Transform):
-    """Adds normal noise of variance ``eta / step**gamma`` to the gradient (Neelakantan et al. 2015, arXiv:1511.06807)."""
+    """Adds normal noise of variance ``eta / step**gamma`` to the gradient (Neelakantan et al. 2015, arXiv:1511.06807).
+
+    Hyperparameters:
+        eta: Variance of the noise in the first step. A number in [0, inf), or a schedule; default 0.01.
+        gamma: Exponent by which the variance of the noise falls with the step. A number in [0, inf), or
+            a schedule; default 0.55.
+    """
     eta: _Number
     gamma: _Number
     def __init__(self, eta: Number = 0.01, gamma: Number = 0.55, *, compat: _Library = None) -> None: ...
 
 class Centralize(Transform):
-    """Gradient centralization (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more."""
+    """Gradient centralization (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
+
+    Hyperparameters:
+        kept: Axis over which gradients keep their means apart: "first" or "last". 'first' or 'last';
+            default 'first'.
+    """
     kept: Literal['first', 'last']
     def __init__(self, kept: Literal['first', 'last'] = 'first', *, compat: _Library = None) -> None: ...
 
 class AdaptiveGradientClip(Transform):
-    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits gradient norms relative to weights."""
+    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits a unit's gradient norm relative to its weights.
+
+    Hyperparameters:
+        max_ratio: Largest ratio of the norm of a gradient to that of its parameter. A number in [0,
+            inf], or a schedule; default 0.01.
+        min_norm: Lower bound of the norm of a parameter in the ratio. A number in [0, inf), or a
+            schedule; default 0.001.
+        units: Axis of the units whose norms are compared: "last" as in optax, "first" as in torch.
+            'last' or 'first'; default 'last'.
+    """
     max_ratio: _Number
     min_norm: _Number
     units: Literal['last', 'first']
     def __init__(self, max_ratio: Number = 0.01, min_norm: Number = 0.001, units: Literal['last', 'first'] = 'last', *, compat: _Library = None) -> None: ...
 
 class MARS(Transform):
-    """MARS, the variance-reduced gradient (Yuan et al. 2024, arXiv:2411.10438)."""
+    """The variance-reduced gradient of MARS (Yuan et al. 2024, arXiv:2411.10438), as the authors' program without a second gradient.
+
+    Hyperparameters:
+        gamma: Strength of the variance reduction by the last gradient. A number in [0, inf), or a
+            schedule; default 0.025.
+        momentum: Momentum of the optimizer that follows, its ``beta1``. A number in [0, 1), or a
+            schedule; default 0.95. Cost: one slot when not 0.
+        max_norm: Largest norm of the corrected gradient of one parameter. A number in [0, inf], or a
+            schedule; default 1.0.
+    """
     gamma: _Number
     momentum: _Number
     max_norm: _Number
     def __init__(self, gamma: Number = 0.025, momentum: Number = 0.95, max_norm: Number = 1.0, *, compat: _Library = None) -> None: ...
 
 class Cautious(Transform):
-    """Zeroes the elements of a step whose sign differs from the gradient's (Liang et al. 2024, arXiv:2411.16085)."""
+    """Zeroes the elements of a step whose sign is not that of the gradient (Liang et al. 2024, arXiv:2411.16085)."""
     def __init__(self, *, compat: _Library = None) -> None: ...
 
 class LearningRateDropout(Transform):
-    """Learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): skips the update of a random subset of elements."""
+    """Learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): after an optimizer, a random subset of elements is not updated.
+
+    Hyperparameters:
+        dropout_rate: Probability that an element of a parameter is not updated in a step. A number in
+            [0, 1], or a schedule; default 0.5.
+    """
     dropout_rate: _Number
     def __init__(self, dropout_rate: Number = 0.5, *, compat: _Library = None) -> None: ...
 
 class ScheduleFree(Transform):
-    """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682), wrapped around the optimizer before it."""
+    """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682) with the optimizer before it, as optax.contrib.schedule_free.
+
+    Hyperparameters:
+        interpolation: Share of the average in the point at which gradients are taken. A number in (0,
+            1], or a schedule; default 0.9.
+        weight_power: Exponent of the learning rate in the weight of a step in the average. A number in
+            [0, inf), or a schedule; default 2.0.
+    """
     interpolation: _Number
     weight_power: _Number
     def __init__(self, interpolation: Number = 0.9, weight_power: Number = 2.0, *, compat: _Library = None) -> None: ...
 
 class WeightDecay(Transform):
-    """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update."""
+    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019); it reads the parameter before the update.
+
+    Hyperparameters:
+        weight_decay: Strength of the decay: a step subtracts learning_rate * weight_decay * parameter.
+            A number in [0, inf), or a schedule; default 0.01.
+    """
     weight_decay: _Number
     def __init__(self, weight_decay: Number = 0.01, *, compat: _Library = None) -> None: ...
 
 class EMA(Transform):
-    """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step."""
+    """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step.
+
+    Hyperparameters:
+        decay: Decay of the average, which spans about 1 / (1 - decay) steps. A number in [0, 1], or a
+            schedule; default 0.999.
+        average_from: Initial value of the average: parameters at the "start", after the "first_step",
+            or "zeros". 'start', 'first_step' or 'zeros'; default 'start'.
+    """
     decay: _Number
     average_from: Literal['start', 'first_step', 'zeros']
     def __init__(self, decay: Number = 0.999, average_from: Literal['start', 'first_step', 'zeros'] = 'start', *, compat: _Library = None) -> None: ...
 
 class SWA(Transform):
-    """SWA, the mean of the parameters over every ``every``-th step (Izmailov et al. 2018)."""
+    """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
+
+    Hyperparameters:
+        start: Number of steps before the average begins. A whole number in [0, inf), or a schedule;
+            default 0.
+        every: Number of steps between two terms of the average. A whole number in [1, inf), or a
+            schedule; default 1.
+    """
     start: _Number
     every: _Number
     def __init__(self, start: Number = 0, every: Number = 1, *, compat: _Library = None) -> None: ...
 
 class Lookahead(Transform):
-    """Every ``sync_period`` steps, moves the slow parameters towards the fast ones, and sets the fast ones to them."""
+    """Every ``sync_period`` steps, moves the slow parameters towards the fast ones, and sets the fast ones to them.
+
+    Hyperparameters:
+        sync_period: Number of steps between two moves of the slow parameters. A whole number in [1,
+            inf), or a schedule; default 6.
+        slow_step_size: Share of the way by which slow parameters move to the fast ones. A number in [0,
+            1], or a schedule; default 0.5.
+    """
     sync_period: _Number
     slow_step_size: _Number
     def __init__(self, sync_period: Number = 6, slow_step_size: Number = 0.5, *, compat: _Library = None) -> None: ...
 
 class Copy(Transform):
-    """A copy of the parameters in a lower precision, for a forward pass in mixed precision."""
+    """A copy of the parameters in another dtype, "bfloat16", "float16" or "float32", for a forward pass in mixed precision.
+
+    Hyperparameters:
+        copy_dtype: Dtype of the copy that `copied_parameters` returns. 'bfloat16', 'float16' or
+            'float32'; default 'bfloat16'.
+    """
     copy_dtype: Literal['bfloat16', 'float16', 'float32']
     def __init__(self, copy_dtype: Literal['bfloat16', 'float16', 'float32'] = 'bfloat16', *, compat: _Library = None) -> None: ...

@@ -3,7 +3,7 @@
 A rule annotates its hyperparameters with the aliases here, or with ``Annotated[float, Interval("[0, 1)")]``, where
 ``int`` stands for integers and ``| None`` allows None. Names are annotated with ``Literal["a", "b"]``, and flags with
 ``bool``. Without an annotation, a number may have any value except NaN, and a flag may be True, False, None or a
-string.
+string. A text within ``Annotated`` describes the hyperparameter in one sentence.
 """
 
 import dataclasses
@@ -22,6 +22,9 @@ _ROUNDING = 1e-7
 
 class Interval:
     """An interval of numbers, written as in mathematics: a square bracket includes its end, a round one does not.
+
+    Args:
+        text: interval as in mathematics, such as ``[0, 1)``.
 
     NaN is in no interval, and an infinite number only if a square bracket includes it. Raises `ValueError` for a text
     that is not an interval.
@@ -141,6 +144,9 @@ _FLAGS = (bool, str, type(None))
 def domain(annotation: Any, default: Any) -> Domain | None:
     """The domain that an annotation states for a hyperparameter with this default; None admits any flag."""
     optional = False
+    if typing.get_origin(annotation) is Annotated:
+        kind, *notes = typing.get_args(annotation)
+        annotation = annotation if any(isinstance(note, Interval) for note in notes) else kind
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         members = [each for each in typing.get_args(annotation) if each is not type(None)]
         optional = len(members) < len(typing.get_args(annotation))
@@ -166,6 +172,12 @@ def domains(function: Callable[..., Any], defaults: typing.Mapping[str, Any]) ->
     """
     written = getattr(function, "__annotations__", {})
     return {name: domain(_evaluated(function, written.get(name)), default) for name, default in defaults.items()}
+
+
+def sentence(function: Callable[..., Any], name: str) -> str:
+    """The sentence in the annotation of a hyperparameter; empty without one."""
+    annotation = _evaluated(function, getattr(function, "__annotations__", {}).get(name))
+    return next((note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, str)), "")
 
 
 def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:

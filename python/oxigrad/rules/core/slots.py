@@ -48,8 +48,11 @@ class Slot:
         when: the name of a hyperparameter. If that is 0, None or False, there is no slot: the rule gets None for it,
             and returns None.
         decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a
-            hyperparameter. By default it is derived from the rule; see `oxigrad.stepping.parameters.decay_factors`.
+            hyperparameter. By default `oxigrad.stepping.parameters.decay` measures it.
         dtype_by: the name of a hyperparameter that names the dtype of the slot, by default the parameter's dtype.
+        begin: initial value: None for zeros, or a value of ``full``, ``copy``, ``scalar`` or ``computed``.
+        is_moment: set when the rule is defined: whether ``slot_dtype`` applies.
+        dtype: set when the rule is defined: fixed dtype of the slot.
 
     >>> from oxigrad import optim
     >>> def descent(xp, p, g, m=Slot.zeros(when="momentum"), *, learning_rate=0.1, momentum=0.0):

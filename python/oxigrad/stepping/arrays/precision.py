@@ -62,12 +62,15 @@ class Precision:
             return slots[MASTER]
         return widened(p) + widened(slots[COMPENSATION]) if half(p) and self.rounding == "kahan" else widened(p)
 
-    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
-        """The dtype of a slot of the parameter ``p``; the name of a codec for codes, where what updates it reads them (``coded``)."""
+    def kept_in(self, slot: Slot, p: Any, *, coded: bool, whole: int | None = None) -> Any:
+        """The dtype of a slot of ``p``, which is a parameter, or a slice of one of ``whole`` elements.
+
+        It is the name of a codec for codes, where what updates the parameter reads them (``coded``).
+        """
         name = slot.dtype or ("float32" if half(p) and not self.keeps_halves else None)
         if self.slot_dtype and slot.is_moment:
             name = self.slot_dtype
-            if name in CODECS and (not coded or size_of(p.shape) < SMALLEST_CODED):
+            if name in CODECS and (not coded or (size_of(p.shape) if whole is None else whole) < SMALLEST_CODED):
                 name = "float32"
         return name if name in CODECS else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
 

@@ -37,6 +37,11 @@ CODECS = {codec.name: codec for codec in (EIGHT, FOUR)}
 class Quantized:
     """Numbers as codes, with a scale for each block of them in row-major order; NumPy reads them as float32.
 
+    Args:
+        codes: array of uint8 with the codes.
+        scales: array of float32 with one scale for each block.
+        shape: shape of the array, for codes of four bits.
+
     Its only data are ``codes`` (uint8) and ``scales`` (float32), arrays of the library and on the device of the parameter. Without
     a ``shape``, codes have eight bits and the shape of the array; with one, they have four bits, two a byte, the first in its upper half.
 

@@ -51,6 +51,11 @@ LAST_STEP = "last-step"
 class SparseRows:
     """A gradient of an array of ``shape`` that is zero except in the rows ``indices``, where it is ``values``.
 
+    Args:
+        indices: row numbers, one axis of integers; a number may occur repeatedly.
+        values: rows of the gradient, of shape ``(len(indices), *shape[1:])``.
+        shape: shape of the whole array.
+
     ``indices`` is one axis of integers, from 0 to below ``shape[0]``, in any order; values of the same index are added
     up. ``values`` has the shape ``(len(indices), *shape[1:])`` and the dtype of the parameter. In a tree it is one
     leaf.

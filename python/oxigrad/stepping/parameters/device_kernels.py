@@ -56,7 +56,7 @@ def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, permuted: b
         return "slots of rows catch up (sparse='catch_up')"
     slots = sum(slot.is_number for slot in rule.slots)
     arrays = 2 + len(rule.slots) - slots
-    draws = "noise" in rule.supplied or group.precision.rounding == "stochastic"
+    draws = program.draws or group.precision.rounding == "stochastic"
     try:
         source = launch.text_of(program, (dtype,) * arrays, numbers, slots, False)
     except RuleError as error:

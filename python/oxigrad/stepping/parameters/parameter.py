@@ -32,10 +32,18 @@ class Parameter:
     position: int
     missed: int = 0
     executor: Executor = HOST
+    #: For a slice, the index of its first element in the parameter, and the number of elements of that.
+    first: int = 0
+    whole: int | None = None
     #: Whether it lies on a device in an order of axes other than row-major.
     is_permuted: bool = False
     #: Whether kernels update a row-major copy of it.
     is_copied: bool = False
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another worker calls its rule, and has its slots."""
+        return bool(self.whole) and 0 in self.shape and self.executor.calls_rule
 
     @property
     def indices(self) -> tuple[int, ...]:

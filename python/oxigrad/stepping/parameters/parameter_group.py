@@ -5,12 +5,12 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from oxigrad._core import StateError
+from oxigrad._core import RuleError, StateError
 from oxigrad.ops.backends import is_array
 from oxigrad.rules.core.composition import compose
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.decay_factors import decays
+from oxigrad.stepping.parameters.decay import decay_factors
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.parameters.weak import WeakAttribute
 
@@ -222,15 +222,38 @@ class ParameterGroup:
         return kernel_of(rule, self.flags, **options)
 
     @property
+    def takes_rows(self) -> bool:
+        """Whether sparse gradients update the rows alone that they have."""
+        return self._owner.sparse != "dense"
+
+    @property
     def catches_up(self) -> bool:
         """Whether the slots of rows catch up with the steps that skipped them."""
         return self._owner.sparse == "catch_up" and self.rule().elementwise
 
     def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The factors by which a zero gradient multiplies slots that catch up (see `oxigrad.stepping.parameters.decay_factors`)."""
+        """The factors by which a zero gradient multiplies slots that catch up; the ``values`` are of all hyperparameters.
+
+        Present values count, also for rows that were skipped under others. Raises `RuleError` with the name of a slot without a
+        factor: an average of the parameter, say, or a momentum to which L2 weight decay adds.
+        """
         if not self.catches_up:
             return {}
-        return decays(self.rule(), {name: values[name] for name in self._values})
+        rule = self.rule()
+        constants = {
+            name: values[name]
+            for name, value in self._values.items()
+            if not callable(value) and isinstance(values[name], (int, float, str, type(None)))
+        }
+        factors = decay_factors(rule, constants)
+        if missing := [slot for slot in rule.slots if slot.name in factors and factors[slot.name] is None]:
+            slot = missing[0]
+            by, end = ("a factor", ", or a slot that declares its decay") if slot.decay is None else (slot.decay, "")
+            raise RuleError(
+                f"the rule {rule.name}: rows cannot catch up, since a step with a zero gradient does not multiply the slot "
+                f"{slot.name} by {by}; expected sparse='lazy' or 'dense'{end}"
+            )
+        return {name: values[factor] if isinstance(factor, str) else factor for name, factor in factors.items()}
 
 
 def _on_arrays(rule: Rule) -> Rule:

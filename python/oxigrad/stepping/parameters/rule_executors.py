@@ -11,7 +11,17 @@ import numpy as np
 from oxigrad import _core, xp
 from oxigrad._core import RuleError
 from oxigrad._names import path_name
-from oxigrad.ops.backends import REFUSALS, adapter_of, beneath, device_of, fetched, is_array, namespace, size_of
+from oxigrad.ops.backends import (
+    REFUSALS,
+    adapter_of,
+    beneath,
+    device_of,
+    fetched,
+    is_array,
+    namespace,
+    size_of,
+    to_host,
+)
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Evaluation, ResultsError, Rule, Stages
 from oxigrad.stepping.arrays.combined import combined
@@ -148,26 +158,50 @@ class CalledLeaf:
         return put_rows(last, rows, xp.zeros_like(rows, dtype=last.dtype) + self.values["step"])
 
 
-def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]], Any]:
+def call_rules(
+    leaves: Sequence[CalledLeaf], seed: int, gather: Callable[[bytes], bytes] | None = None
+) -> tuple[list[list[Any]], Any]:
     """The rules on the arrays of these leaves: for each the new parameter and the new slots, and whether to keep them.
 
     All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with the sum.
+    Where other workers have further leaves, ``gather`` returns the bytes of all, in the order of the leaves.
     """
     guards: list[tuple[str, Any]] = []
-    if not leaves:
+    if not leaves and gather is None:
         return [], True
     check_totals((leaf.path, leaf.rule) for leaf in leaves)
     operands = (x for leaf in leaves for x in leaf.operands())
     with rule_context([leaf.p for leaf in leaves], operands) as context:
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
-        while any(totals := [each.resume() for each in evaluations]):
+        while True:
+            totals = [each.resume() for each in evaluations]
             check_totals(((leaf.path, leaf.rule) for leaf in leaves), [total is not None for total in totals])
             pending = [total for total in totals if total is not None]
-            summed = combined(operator.add, [leaf.path for leaf in leaves], [total.term for total in pending])
+            paths, terms = [leaf.path for leaf in leaves], [total.term for total in pending]
+            if gather is not None:
+                terms = _terms_of_all(terms, gather)
+                paths = [""] * len(terms)
+            if not terms:
+                break
+            summed = combined(operator.add, paths, terms)
             for total in pending:
                 total.sum = summed
     keep = combined(xp.logical_and, *zip(*guards, strict=True)) if guards else True
+    if gather is not None:
+        keep = all(gather(bytes([bool(fetched(keep))])))
     return _apart(leaves, [each.results for each in evaluations]), keep
+
+
+def _terms_of_all(terms: Sequence[Any], gather: Callable[[bytes], bytes]) -> list[Any]:
+    """The terms of a total, of all workers, as arrays like those of this worker."""
+    on_host = [np.asarray(to_host(term)) for term in terms]
+    sent = np.array([(term.item(), term.dtype.itemsize) for term in on_host], np.float64)
+    numbers = np.frombuffer(gather(sent.tobytes())).reshape(-1, 2)
+    like = terms[0] if terms else np.zeros(())
+    return [
+        namespace(like).asarray(number, dtype=getattr(namespace(like), f"float{8 * int(size)}"), device=device_of(like))
+        for number, size in numbers.tolist()
+    ]
 
 
 def first_of_each_rule(named: Iterable[tuple[str, str]]) -> str:

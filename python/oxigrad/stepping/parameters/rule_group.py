@@ -65,8 +65,8 @@ class RuleGroup(Protocol):
         ...
 
 
-def slot_dtype(group: RuleGroup, slot: Slot, p: Any, *, coded: bool) -> Any:
+def slot_dtype(group: RuleGroup, slot: Slot, p: Any, *, coded: bool, whole: int | None = None) -> Any:
     """The dtype of a slot of the parameter ``p`` of a group: see `Precision.kept_in`."""
     if slot.dtype_by:
         slot = dataclasses.replace(slot, dtype=group.value(slot.dtype_by))
-    return group.precision.kept_in(slot, p, coded=coded)
+    return group.precision.kept_in(slot, p, coded=coded, whole=whole)

@@ -11,6 +11,7 @@ from oxigrad.stepping.parameters.executor import DEVICE, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
+from oxigrad.stepping.plan.slices import Gather
 
 
 class Assignment:
@@ -27,6 +28,8 @@ class Assignment:
         self.parameters: list[Any] = []
         self.groups: list[Any] = []
         self.missed: list[int] = []
+        #: For slices of parameters, the function that gathers bytes of all workers.
+        self.gather: Gather | None = None
 
     def group_number(self, group: RuleGroup, missed: int) -> int:
         """The number of a group whose parameters ``missed`` steps; adds it where it is new."""
@@ -55,7 +58,10 @@ class Assignment:
                 p.executor = self.on_arrays(arrays[p.index])
         self.host: list[Any] = [p for p in self.parameters if p.executor.is_core]
         self.on_devices: list[Any] = [p for p in self.parameters if p.executor is DEVICE]
-        self.ruled: list[Any] = [p for p in self.parameters if p.executor.calls_rule]
+        called = [p for p in self.parameters if p.executor.calls_rule]
+        self.ruled: list[Any] = [p for p in called if not p.is_elsewhere]
+        #: Gathers the terms of values over all parameters whose rules workers call.
+        self.gather_terms: Gather | None = self.gather if called and self.needs_all else None
         self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], len(arrays))
 
     def on_arrays(self, array: Any) -> Executor:

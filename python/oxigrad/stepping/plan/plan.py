@@ -17,6 +17,7 @@ from oxigrad.ops.backends import (
     is_complex,
     obstacle,
     refuse_masked_or_units,
+    size_of,
 )
 from oxigrad.ops.core.aliasing import refuse_shared, refuse_unwritable
 from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless, refuse_traced
@@ -30,6 +31,7 @@ from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.assignment import Assignment, picker
 from oxigrad.stepping.plan.gradients import PlannedGradients
+from oxigrad.stepping.plan.slices import Slices
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.version import Version
 
@@ -41,7 +43,7 @@ class Plan(Assignment):
     ``present`` is a byte for each leaf that tells whether its gradient is other than None, where some are; parameters without one
     are not updated. With ``holds_own``, these are gradients that the model holds itself. ``inactive`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
     not trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in the place of
-    that of the owner.
+    that of the owner, ``slices`` what the model has in place of parameters.
     ``versions`` are those of the settings that it was made from, ``gradients`` reads the gradients of a step.
 
     Raises `StructureError` for a model without parameters or gradients, `DtypeError` for complex parameters, and
@@ -62,6 +64,7 @@ class Plan(Assignment):
         holds_own: bool = False,
         missed: Callable[[str], int] | None = None,
         adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
+        slices: Slices | None = None,
     ) -> None:
         super().__init__()
         self.versions: list[Version] = [*versions, *owner._versions()]
@@ -71,13 +74,15 @@ class Plan(Assignment):
         self._owner = owner
         self.frozen: set[str] = set()
         self.idle: bool = False
+        self.gather = slices.gather if slices else None
         self._holds_gradients = structure.holds_gradients()
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
         self.inactive: set[str] = set(untrained)
         seen: list[tuple[str, Any]] = []
         for index, *tied in _tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
-            seen.append((str(paths[0]), array))
+            text = str(paths[0])
+            seen.append((text, slices.wholes[text] if slices else array))
             group = owner._assign(*seen[-1])
             if group is None:
                 self.frozen.update(map(str, paths))
@@ -93,6 +98,9 @@ class Plan(Assignment):
                 continue
             group = adapt(group) if adapt else group
             self._add(array, paths, index, tuple(tied), group, missed(str(paths[0])) if missed else 0)
+            if slices:
+                self.parameters[-1].first = slices.firsts[text]
+                self.parameters[-1].whole = size_of(tuple(slices.wholes[text].shape))
         self.waiting = {path for path in self.inactive if path not in untrained or is_array(leaves[untrained[path]])}
         if self.idle and not self.parameters:
             raise StructureError(
@@ -104,7 +112,8 @@ class Plan(Assignment):
                 + (" that is not frozen" if self.frozen else "")
                 + _hint_of_classes(leaves)
             )
-        owner._check_patterns(seen)
+        if slices is None:  # else the plan of the whole model does it, which has the frozen ones
+            owner._check_patterns(seen)
         self._choose_executors(leaves)
         self.gradients: PlannedGradients = PlannedGradients(self, owner)
 

@@ -38,8 +38,13 @@ def host_parameter(
     *,
     catches_up: bool = False,
     stochastic: bool = False,
+    first: int = 0,
+    whole: int | None = None,
 ) -> "_core.HostParameter":
-    """A parameter that the core updates in place, with the values of its slots, and its place in a `ProgramTable`."""
+    """A parameter that the core updates in place, with the values of its slots, and its place in a `ProgramTable`.
+
+    Of a slice, ``first`` is the index of its first element in the parameter, which has ``whole`` elements.
+    """
     arrays: list[tuple[str, Any]] = []
     numbers: list[tuple[str, Any]] = []
     for slot, value in slots:
@@ -54,6 +59,8 @@ def host_parameter(
         stochastic=stochastic,
         program=place[0],
         scalar_set=place[1],
+        first=first,
+        whole=whole,
     )
 
 

@@ -139,6 +139,8 @@ class StepProgram:
                     self.layout[p.group],
                     catches_up=group.catches_up,
                     stochastic=group.precision.rounding == "stochastic",
+                    first=p.first,
+                    whole=p.whole,
                 )
             )
         return prepared

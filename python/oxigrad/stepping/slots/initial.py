@@ -26,18 +26,20 @@ def new_slots(
     *,
     on_host: bool,
     coded: bool,
+    whole: int | None = None,
     existing: Container[str] = (),
     values: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The initial slots of the parameter ``p``, except those that are ``existing``; by hyperparameters of the group, or ``values``.
 
-    ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes.
+    ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes. Of a slice,
+    ``whole`` is the number of elements of the parameter.
     Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
     the key path, and `ArrayMemoryError` for a parameter that cannot be read.
     """
 
     def initial(slot: Slot) -> Any:
-        dtype = slot_dtype(group, slot, p, coded=coded)
+        dtype = slot_dtype(group, slot, p, coded=coded, whole=whole)
         if isinstance(dtype, str):
             codes = Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
             if slot.begin is not None:

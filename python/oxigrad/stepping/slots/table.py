@@ -11,6 +11,7 @@ from oxigrad.rules.core.slots import Formula
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.slots.initial import new_slots, slot_names
@@ -40,6 +41,8 @@ class SlotTable:
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
         """The slots of one parameter that its rule has: existing ones, and new ones where they are missing."""
         group, path = plan.groups[parameter.group], parameter.text
+        if parameter.is_elsewhere:
+            return dict(self.by_path[path]) if path in self.by_path else _numbers(group)
         if path in self.by_path:
             self.by_path[path].check()
         existing = dict(self.by_path.get(path, {}))
@@ -53,13 +56,14 @@ class SlotTable:
         if not isinstance(array, np.ndarray) and any(
             isinstance(slot, np.ndarray) and name not in numbers for name, slot in existing.items()
         ):  # as a file has them, loaded before the library of the parameter was known
-            first = new_slots(group, path, array, on_host=on_host, coded=coded)
+            first = new_slots(group, path, array, on_host=on_host, coded=coded, whole=parameter.whole)
             existing |= {
                 name: copied_like(existing[name], first[name])
                 for name in (existing.keys() & first.keys()) - numbers
                 if isinstance(existing[name], np.ndarray) and not isinstance(first[name], Quantized)
             }
-        slots = {**existing, **new_slots(group, path, array, on_host=on_host, coded=coded, existing=existing)}
+        new = new_slots(group, path, array, on_host=on_host, coded=coded, whole=parameter.whole, existing=existing)
+        slots = {**existing, **new}
         if parameter.executor is DEVICE:
             slots = {name: as_placed(slot, array) for name, slot in slots.items()}
         return {name: slots[name] for name in slot_names(group) if name in slots}
@@ -67,12 +71,15 @@ class SlotTable:
     def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any], waiting: Container[str]) -> None:
         """Matches slots that were loaded in advance to the parameters of the first model; ``waiting`` ones may have none yet."""
         first = {
-            p.text: new_slots(
+            p.text: _numbers(plan.groups[p.group])
+            if p.is_elsewhere
+            else new_slots(
                 plan.groups[p.group],
                 p.text,
                 leaves[p.index],
                 on_host=p.executor.is_core,
                 coded=plan.reads_codes(p),
+                whole=p.whole,
             )
             for p in plan.parameters
             if p.text in self.by_path or p.text not in waiting
@@ -86,3 +93,8 @@ class SlotTable:
     def prepare(self, step: ResolvedStep, leaves: list[Any]) -> None:
         """Gives the core the memory of the parameters that it updates, and of their slots."""
         self._core.prepare(step.host_parameters(leaves, self.by_path))
+
+
+def _numbers(group: ParameterGroup) -> dict[str, Any]:
+    """The slots of a parameter that another worker steps: those of one number."""
+    return {slot.name: np.array(slot.begin, np.float64) for slot in group.rule().slots if slot.is_number}

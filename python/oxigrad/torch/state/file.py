@@ -214,6 +214,9 @@ def _without_tensors(value: Any, name: str, arrays: dict[str, Any]) -> Any:
 def read_state(path: Any) -> dict[str, Any]:
     """The state of an optimizer in a file that its `flush` has written: the argument of ``load_state_dict``.
 
+    Args:
+        path: path of the file, as given to ``state_device``.
+
     Raises `StateError` for a file of another format or a damaged one, `OSError` where it cannot be read.
 
     >>> import tempfile, torch

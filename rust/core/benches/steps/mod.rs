@@ -93,5 +93,5 @@ impl Tree {
 
 /// A leaf without arrays yet.
 pub fn leaf<'a>(length: usize) -> Leaf<'a> {
-    Leaf { inputs: &[], outputs: &[], length, dtype: Dtype::F32, scalar_set: 0, noise_key: 7 }
+    Leaf { inputs: &[], outputs: &[], length, dtype: Dtype::F32, scalar_set: 0, noise_key: 7, first: 0 }
 }

@@ -20,6 +20,8 @@ pub struct Leaf<'a> {
     pub scalar_set: usize,
     /// The key of its random numbers: see [`crate::noise::noise_key`].
     pub noise_key: u64,
+    /// The index of its first element in the whole leaf, by which random numbers are drawn: zero but for a slice.
+    pub first: usize,
 }
 
 impl<'a> Leaf<'a> {
@@ -53,7 +55,7 @@ pub(super) struct Part<'a> {
 }
 
 /// Elements in a chunk: sums are computed chunk by chunk, so that they do not depend on the number of threads.
-pub(super) const CHUNK: usize = 4096;
+pub const CHUNK: usize = 4096;
 
 /// The buffer of an input or output.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! The interpreter: a block of elements at a time, each fused loop a tight loop over lanes, or all of them as native
 //! code. It names no op and no instruction set. One of the files that touch foreign memory.
 
-use super::batch::{CHUNK, Part, foreign};
+use super::batch::{CHUNK, Leaf, Part, foreign};
 use super::loops::{
     BoundLoop, DOT, Drawn, NUMBERS, PRODUCTS, SQUARED_DIFFERENCES, Summed, accumulates, draws, fill, fold,
 };
@@ -198,16 +198,17 @@ impl Interpreter<'_, '_> {
     /// Draws the random numbers of a block.
     #[inline(always)]
     fn draw<L: Lane<Element: Compute>>(&self, register: usize, draw: u32, start: usize, length: usize) {
-        let (to, key) = (self.scratch.registers[register].pointer, self.part.leaf.noise_key);
+        let to = self.scratch.registers[register].pointer;
+        let Leaf { noise_key: key, first, .. } = *self.part.leaf;
         let function = draws::<L>();
         match self.part.leaf.rows() {
             // SAFETY: a register that is written has room for a block, and the instruction set is the one that this
             // runs on.
-            None => unsafe { function(Drawn { to, key, draw, start, length }) },
+            None => unsafe { function(Drawn { to, key, draw, start: first + start, length }) },
             Some(rows) => rows.runs(start, length, |start, place, length| {
                 let to = to.wrapping_add(place * size_of::<L::Element>());
                 // SAFETY: as above, and the places of all runs lie in it.
-                unsafe { function(Drawn { to, key, draw, start, length }) };
+                unsafe { function(Drawn { to, key, draw, start: first + start, length }) };
             }),
         }
     }
@@ -287,7 +288,9 @@ impl Interpreter<'_, '_> {
             let pointer = buffer.pointer.wrapping_add(start * buffer.dtype.size());
             let draws = match buffer.rounding {
                 Rounding::Nearest => None,
-                Rounding::Stochastic(number) => Some(Rounding::draws(leaf.noise_key, number, start as u64)),
+                Rounding::Stochastic(number) => {
+                    Some(Rounding::draws(leaf.noise_key, number, (leaf.first + start) as u64))
+                }
             };
             scratch.registers[register] = Register { pointer, moves: true, dtype: buffer.dtype, draws };
         }
@@ -376,7 +379,7 @@ impl Interpreter<'_, '_> {
             // SAFETY: as for `gather`; and the buffer was checked to be writable.
             unsafe {
                 let block = staged(self.scratch.registers[register], length);
-                Transfer::<E> { buffer, start, block }.scatter(self.part.leaf.noise_key);
+                Transfer::<E> { buffer, start, block }.scatter(self.part.leaf);
             }
         }
     }

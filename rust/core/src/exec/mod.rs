@@ -19,8 +19,8 @@ mod step_count;
 mod transfer;
 pub mod xla;
 
-pub use batch::{Batch, Leaf};
+pub use batch::{Batch, CHUNK, Leaf};
 pub use check::check;
 pub use interpreter::Scratch;
-pub use run::{run, run_checked, run_one};
+pub use run::{Measured, Partials, apply, measure, run, run_checked, run_one};
 pub use step_count::{MOST_STEPS, StepCount};

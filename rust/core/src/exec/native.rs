@@ -356,5 +356,6 @@ pub(super) fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: boo
 pub(super) fn is_rounded_apart<L: Lane>(buffer: &Buffer, part: &Part) -> bool {
     let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
     let is_by_lane = native::<L>(part.phase).is_some() && buffer.dtype == Dtype::BF16;
-    is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
+    let first = part.leaf.first;
+    is_drawn && !(is_by_lane && (first + part.start) | u32::MAX as usize >= first + part.end - 1)
 }

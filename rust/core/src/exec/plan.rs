@@ -26,6 +26,9 @@ pub(super) struct Plan<'a> {
     partials: Vec<AtomicU64>,
     /// The number of the first chunk of each leaf.
     first_chunks: Vec<usize>,
+    /// The sums of whole leaves that were measured before, `kernel.sums` numbers a leaf: those that are known are not
+    /// computed from chunks.
+    measured: Option<&'a [Option<f64>]>,
 }
 
 /// The division of the elements of all leaves into tasks.
@@ -55,7 +58,12 @@ impl<'a> Plan<'a> {
         let of_each_leaf = !kernel.totals.is_empty();
         let owners = if of_each_leaf { leaves.len() } else { sets };
         let values = (0..owners).map(|_| Vec::with_capacity(kernel.scalar_steps.len())).collect();
-        Self { kernel, inputs, leaves, starts, values, of_each_leaf, partials, first_chunks }
+        Self { kernel, inputs, leaves, starts, values, of_each_leaf, partials, first_chunks, measured: None }
+    }
+
+    /// A plan for slices, whose leaves have these sums.
+    pub fn with_sums(self, measured: &'a [Option<f64>]) -> Self {
+        Self { measured: Some(measured), ..self }
     }
 
     /// Computes the scalars of a phase, or up to the next total: then returns the term of these leaves; the next
@@ -141,6 +149,46 @@ impl<'a> Plan<'a> {
                 *sum += f64::from_bits(partial.load(Relaxed));
             }
         }
+        if let Some(measured) = self.measured {
+            let measured = &measured[number * self.kernel.sums..];
+            sums.iter_mut().zip(measured).for_each(|(sum, measured)| *sum = measured.unwrap_or(*sum));
+        }
+    }
+
+    /// For each leaf, the sums of its chunks that a phase has computed: chunk by chunk, in the order of the phase.
+    pub fn partials(&self, phase: usize) -> Vec<Vec<f64>> {
+        let each = self.kernel.sums;
+        let mut partials = vec![Vec::new(); self.leaves.len()];
+        for ((of_leaf, leaf), first) in partials.iter_mut().zip(self.leaves).zip(&self.first_chunks) {
+            for chunk in self.partials[first * each..].chunks_exact(each).take(leaf.length.div_ceil(CHUNK)) {
+                let sums = self.kernel.phases[phase].sums.iter();
+                of_leaf.extend(sums.map(|sum| f64::from_bits(chunk[usize::from(*sum)].load(Relaxed))));
+            }
+        }
+        partials
+    }
+
+    /// Forgets the scalars: they are computed anew.
+    pub fn forget(&mut self) {
+        self.values.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Whether a total is of sums over outputs that are written already.
+    pub fn totals_written(&self) -> bool {
+        self.kernel.totals.iter().any(|(phase, _)| *phase > self.kernel.writing())
+    }
+
+    pub fn leaves(&self) -> usize {
+        self.leaves.len()
+    }
+
+    pub fn phases(&self) -> usize {
+        self.kernel.phases.len()
+    }
+
+    /// The phase in which outputs are written.
+    pub fn writing(&self) -> usize {
+        self.kernel.writing()
     }
 
     /// Stores the sum of one chunk.

@@ -1,5 +1,6 @@
 //! Transfer of elements of any layout and type into a block, and back. One of the files that touch foreign memory.
 
+use super::batch::Leaf;
 use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::array::dtype::{DtypeVisitor, Stored};
 use crate::array::half::{Bfloat16, Float16, Half, narrowed};
@@ -85,29 +86,29 @@ impl<E: Compute> Transfer<'_, E> {
         }
     }
 
-    /// Writes the block to the elements, converted; stochastic rounding draws by the `key` of the leaf's noise. The
+    /// Writes the block to the elements, converted; stochastic rounding draws by the noise of the `leaf`. The
     /// block is unspecified afterwards.
     ///
     /// # Safety
     /// The buffer has these elements, and its memory is valid and may be written.
     #[inline(always)]
-    pub unsafe fn scatter(mut self, key: u64) {
+    pub unsafe fn scatter(mut self, leaf: &Leaf) {
         // SAFETY: the caller's promise; each arm writes the buffer's own dtype.
         unsafe {
             match (self.buffer.dtype, self.buffer.rounding) {
-                _ if !self.is_vectorised() => self.scatter_any(key),
+                _ if !self.is_vectorised() => self.scatter_any(leaf),
                 (Dtype::F16, Rounding::Stochastic(number)) => {
-                    self.round::<Float16>(key, number);
+                    self.round::<Float16>(leaf, number);
                     self.write::<Float16>();
                 }
                 (Dtype::BF16, Rounding::Stochastic(number)) => {
-                    self.round::<Bfloat16>(key, number);
+                    self.round::<Bfloat16>(leaf, number);
                     self.write::<Bfloat16>();
                 }
                 (Dtype::F16, Rounding::Nearest) => self.write::<Float16>(),
                 (Dtype::BF16, Rounding::Nearest) => self.write::<Bfloat16>(),
                 (Dtype::U8, _) if self.buffer.is_quantized() => self.encode(),
-                _ => self.scatter_any(key),
+                _ => self.scatter_any(leaf),
             }
         }
     }
@@ -135,12 +136,12 @@ impl<E: Compute> Transfer<'_, E> {
     /// # Safety
     /// As `scatter`.
     #[inline(never)]
-    unsafe fn scatter_any(mut self, key: u64) {
+    unsafe fn scatter_any(mut self, leaf: &Leaf) {
         // SAFETY: the caller's promise.
         unsafe {
             match (self.buffer.dtype, self.buffer.rounding) {
-                (Dtype::F16, Rounding::Stochastic(number)) => self.round::<Float16>(key, number),
-                (Dtype::BF16, Rounding::Stochastic(number)) => self.round::<Bfloat16>(key, number),
+                (Dtype::F16, Rounding::Stochastic(number)) => self.round::<Float16>(leaf, number),
+                (Dtype::BF16, Rounding::Stochastic(number)) => self.round::<Bfloat16>(leaf, number),
                 _ if self.buffer.is_quantized() => return self.encode(),
                 _ => {}
             }
@@ -172,11 +173,12 @@ impl<E: Compute> Transfer<'_, E> {
 
     /// Rounds the numbers of the block to halves stochastically, so that writing them is exact.
     #[inline(always)]
-    fn round<H: Half>(&mut self, key: u64, number: u32) {
+    fn round<H: Half>(&mut self, leaf: &Leaf, number: u32) {
+        let Leaf { noise_key: key, first, .. } = *leaf;
         match &self.buffer.rows {
-            None => round::<E, H>(self.block, key, number, self.start),
+            None => round::<E, H>(self.block, key, number, first + self.start),
             Some(rows) => rows.runs(self.start, self.block.len(), |element, place, count| {
-                round::<E, H>(&mut self.block[place..][..count], key, number, element);
+                round::<E, H>(&mut self.block[place..][..count], key, number, first + element);
             }),
         }
     }

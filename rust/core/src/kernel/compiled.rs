@@ -127,6 +127,31 @@ impl Kernel {
         self.results.len()
     }
 
+    /// The phase that writes the outputs: those before only read.
+    #[must_use]
+    pub fn writing(&self) -> usize {
+        let writes = self.phases.iter().position(|phase| !phase.writes.is_empty());
+        writes.unwrap_or_else(|| self.guard.map_or(self.phases.len() - 1, |(phase, _)| phase))
+    }
+
+    /// Whether it sums over the elements of a leaf.
+    #[must_use]
+    pub fn has_sums(&self) -> bool {
+        self.sums > 0
+    }
+
+    /// Whether the outputs are all that depends on sums: results do not wait for what is summed as outputs are written.
+    #[must_use]
+    pub fn is_done_by_writing(&self) -> bool {
+        self.phases[self.writing()..].iter().all(|phase| phase.sums.is_empty())
+    }
+
+    /// Whether it draws random numbers.
+    #[must_use]
+    pub fn draws(&self) -> bool {
+        self.phases.iter().any(|phase| !phase.draws.is_empty())
+    }
+
     /// The number of passes over memory: one more than the longest chain of sums.
     #[must_use]
     pub fn phases(&self) -> usize {

@@ -1,9 +1,13 @@
 //! The reference semantics of a program, evaluated element by element, and a comparison of executors with it.
 
 mod codes;
+mod held;
 pub mod programs;
+mod slices;
 
 use codes::{codec, coded, decoded};
+use held::Held;
+pub use held::Shape;
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::array::half::{Bfloat16, Float16, Half, narrowed};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
@@ -145,104 +149,6 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 
-/// The memory layout of an array.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
-    Plain,
-    Unaligned,
-    Every(isize),
-    Rows,
-}
-
-/// An array in separate memory, with room for the layout. A `U8` or `I8` array consists of codes: see `codec`.
-struct Held {
-    bytes: Vec<u8>,
-    scales: Vec<f32>,
-    buffer: Buffer,
-    dtype: Dtype,
-    places: Vec<usize>,
-}
-
-impl Held {
-    fn new(values: &[f64], dtype: Dtype, shape: Shape) -> Self {
-        let (n, size) = (values.len(), dtype.size());
-        let mut bytes = vec![0u8; 3 * n * size + 64];
-        let start = bytes.as_mut_ptr();
-        let signed = |x: usize| isize::try_from(x).unwrap();
-        let codec = codec(dtype);
-        let mut scales = vec![0.0f32; codec.map_or(0, |codec| n.div_ceil(codec.block())).max(1)];
-        let quantized = codec.map(|codec| Buffer::quantized(codec, start, scales.as_mut_ptr().cast(), n, true));
-        let (places, buffer): (Vec<usize>, _) = match shape {
-            _ if codec.is_some() => ((0..n).collect(), quantized.unwrap()),
-            Shape::Plain | Shape::Unaligned => {
-                let first = usize::from(shape == Shape::Unaligned);
-                let places = (0..n).map(|i| first + i * size).collect();
-                (places, Buffer::contiguous(start.wrapping_add(first), n, dtype, true))
-            }
-            Shape::Every(step) => {
-                let far = step.unsigned_abs() * size;
-                let first = if step < 0 { 3 + far * n.saturating_sub(1) } else { 3 };
-                let stride = signed(size) * step;
-                let places = (0..n).map(|i| first.wrapping_add_signed(stride * signed(i))).collect();
-                (places, Buffer::strided(start.wrapping_add(first), &[n], &[stride], dtype, true))
-            }
-            Shape::Rows => {
-                // Rows of three in columns' order, if the length allows it.
-                let rows = if n % 3 == 0 { 3 } else { 1 };
-                let columns = n / rows;
-                let places = (0..n).map(|i| (i / columns.max(1) + i % columns.max(1) * rows) * size).collect();
-                let strides = [signed(size), signed(size * rows)];
-                (places, Buffer::strided(start, &[rows, columns], &strides, dtype, true))
-            }
-        };
-        let mut held = Self { bytes, scales, buffer: buffer.unwrap(), dtype, places };
-        if let Some(codec) = codec {
-            for (number, (codes, scale)) in coded(codec, values).into_iter().enumerate() {
-                held.bytes[codec.bytes(number * codec.block())..][..codes.len()].copy_from_slice(&codes);
-                held.scales[number] = scale;
-            }
-        } else {
-            (0..n).for_each(|i| held.set(i, values[i]));
-        }
-        held
-    }
-
-    fn set(&mut self, i: usize, value: f64) {
-        let at = self.places[i];
-        match self.dtype {
-            Dtype::F16 => self.bytes[at..at + 2].copy_from_slice(&half::f16::from_f64(value).to_ne_bytes()),
-            Dtype::BF16 => self.bytes[at..at + 2].copy_from_slice(&half::bf16::from_f64(value).to_ne_bytes()),
-            Dtype::F32 => self.bytes[at..at + 4].copy_from_slice(&f32::splat(value).to_ne_bytes()),
-            Dtype::F64 => self.bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes()),
-            Dtype::Bool => self.bytes[at] = u8::from(value != 0.0),
-            #[allow(clippy::cast_possible_truncation)]
-            _ => self.bytes[at..at + 4].copy_from_slice(&(value as i32).to_ne_bytes()),
-        }
-    }
-
-    fn get(&self, i: usize) -> f64 {
-        let at = self.places[i];
-        match self.dtype {
-            Dtype::F16 => half::f16::from_ne_bytes(self.bytes[at..at + 2].try_into().unwrap()).to_f64(),
-            Dtype::BF16 => half::bf16::from_ne_bytes(self.bytes[at..at + 2].try_into().unwrap()).to_f64(),
-            Dtype::F32 => f64::from(f32::from_ne_bytes(self.bytes[at..at + 4].try_into().unwrap())),
-            Dtype::F64 => f64::from_ne_bytes(self.bytes[at..at + 8].try_into().unwrap()),
-            Dtype::Bool => f64::from(self.bytes[at]),
-            _ => f64::from(i32::from_ne_bytes(self.bytes[at..at + 4].try_into().unwrap())),
-        }
-    }
-
-    fn all(&self) -> Vec<f64> {
-        if let Some(codec) = codec(self.dtype) {
-            let (n, block) = (self.places.len(), codec.bytes(codec.block()));
-            let codes = self.bytes[..codec.bytes(n)].chunks(block).map(<[u8]>::to_vec);
-            let blocks: Vec<(Vec<u8>, f32)> = codes.zip(self.scales.iter().copied()).collect();
-            return decoded(codec, &blocks, n);
-        }
-        (0..self.places.len()).map(|i| self.get(i)).collect()
-    }
-}
-
 fn shape() -> impl Strategy<Value = Shape> {
     prop_oneof![
         3 => Just(Shape::Plain),
@@ -354,6 +260,35 @@ fn of_output(rounding: Rounding, output: usize) -> Rounding {
 /// Runs the program on the leaves and compares every output and result with what it means, or that nothing is written where its
 /// guard is zero; with no threads, leaf by leaf where that can be. `scalars` are two sets.
 pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f64], isa: Isa, threads: usize) {
+    let totals = nodes.iter().any(|node| matches!(node, Node::Total(..)));
+    check_run(nodes, wanted, leaves, scalars, &format!("{isa:?}, {threads} threads"), |batch, _| {
+        if threads == 0 && batch.kernel.results() == 0 && !totals {
+            let mut scratch = Scratch::default();
+            for leaf in batch.leaves {
+                // SAFETY: the arrays are alive and apart.
+                unsafe { exec::run_one(batch.kernel, batch.scalars, leaf, isa, &mut scratch) }.unwrap();
+            }
+            return Some(Vec::new());
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
+        // SAFETY: the arrays are alive and apart.
+        unsafe { exec::run(&[*batch], isa, Some(&pool)) }.unwrap().map(|mut results| results.remove(0))
+    });
+}
+
+/// The buffer of the elements of an array from one on, so many of them: see [`check_run`].
+pub type SliceOf<'a> = &'a dyn Fn(usize, usize, usize, usize) -> Buffer;
+
+/// As [`check`], of a function that runs the batch, and returns the results. It is given the buffers of slices, too, by leaf, array (inputs,
+/// then outputs), first element and length.
+pub fn check_run(
+    nodes: &[Node],
+    wanted: &Wanted,
+    leaves: &[LeafCase],
+    scalars: &[f64],
+    how: &str,
+    run: impl FnOnce(&Batch, SliceOf) -> Option<Vec<f64>>,
+) {
     let (kernel, outputs) = (Kernel::compile_wanted(nodes, wanted).unwrap(), wanted.outputs);
     let prepared: Vec<Prepared> = leaves.iter().map(prepare).collect();
     let buffers: Vec<(Vec<Buffer>, Vec<Buffer>)> = prepared
@@ -364,7 +299,7 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             (inputs, (0..outputs.len()).map(output).collect())
         })
         .collect();
-    let run: Vec<Leaf> = leaves
+    let whole: Vec<Leaf> = leaves
         .iter()
         .zip(&buffers)
         .map(|(leaf, (inputs, outputs))| Leaf {
@@ -374,24 +309,19 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             dtype: leaf.dtype,
             scalar_set: leaf.set,
             noise_key: leaf.seed,
+            first: 0,
         })
         .collect();
-    let is_by_leaf = kernel.results() == 0 && !nodes.iter().any(|node| matches!(node, Node::Total(..)));
     let before: Vec<Vec<Vec<f64>>> =
         prepared.iter().map(|leaf| (0..outputs.len()).map(|k| leaf.output(k).all()).collect()).collect();
-    let results = if threads == 0 && is_by_leaf {
-        let mut scratch = Scratch::default();
-        for leaf in &run {
-            // SAFETY: the arrays are alive and apart.
-            unsafe { exec::run_one(&kernel, &scalars[..kernel.scalar_inputs() * 2], leaf, isa, &mut scratch) }.unwrap();
+    let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &whole };
+    let results = run(&batch, &|leaf, array, first, length| {
+        let count = prepared[leaf].inputs.len();
+        match array.checked_sub(count) {
+            None => prepared[leaf].inputs[array].slice(first, length),
+            Some(k) => prepared[leaf].output(k).slice(first, length).with_rounding(of_output(leaves[leaf].rounding, k)),
         }
-        Some(Vec::new())
-    } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
-        let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &run };
-        // SAFETY: the arrays are alive and apart.
-        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap().map(|mut results| results.remove(0))
-    };
+    });
     let set_of = |leaf: &LeafCase| {
         let set = &scalars[leaf.set * kernel.scalar_inputs()..];
         (0..scalars.len() / 2).map(|k| set.get(k).copied().unwrap_or(0.0)).collect()
@@ -399,19 +329,19 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
     let all =
         evaluate(nodes, &leaves.iter().map(set_of).zip(prepared.iter().map(|leaf| &leaf.case)).collect::<Vec<_>>());
     let is_stopped = wanted.guard.is_some_and(|guard| all[0][guard as usize].at(0) == 0.0);
-    assert_eq!(results.is_none(), is_stopped, "{isa:?}, {threads} threads: stopped or not\n{kernel}");
+    assert_eq!(results.is_none(), is_stopped, "{how}: stopped or not\n{kernel}");
     let mut results = results.into_iter().flatten();
     for (number, ((leaf, prepared), values)) in leaves.iter().zip(&prepared).zip(&all).enumerate() {
         if is_stopped {
             let is_kept = |k: usize| prepared.output(k).all().iter().zip(&before[number][k]).all(|(a, b)| same(*a, *b));
-            assert!((0..outputs.len()).all(is_kept), "{isa:?}, {threads} threads, leaf {number}: written\n{kernel}");
+            assert!((0..outputs.len()).all(is_kept), "{how}, leaf {number}: written\n{kernel}");
             continue;
         }
         for (k, result) in wanted.results.iter().enumerate() {
             let (found, expected) = (results.next().unwrap(), values[*result as usize].at(0));
             assert!(
                 same(found, expected),
-                "{isa:?}, {threads} threads, leaf {number}, result {k}: {found} is not {expected}\n{leaf:?}\n{kernel}"
+                "{how}, leaf {number}, result {k}: {found} is not {expected}\n{leaf:?}\n{kernel}"
             );
         }
         for (k, output) in outputs.iter().enumerate() {
@@ -423,7 +353,7 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             for i in 0..leaf.length {
                 assert!(
                     same(found[i], expected[i]),
-                    "{isa:?}, {threads} threads, leaf {number}, output {k}, element {i}: {} is not {}\n{leaf:?}\n{kernel}",
+                    "{how}, leaf {number}, output {k}, element {i}: {} is not {}\n{leaf:?}\n{kernel}",
                     found[i],
                     expected[i]
                 );

@@ -7,6 +7,9 @@ use crate::arrays::memory::numpy::Numpy;
 use crate::prelude::*;
 use crate::tree::{Structure, flatten};
 
+/// Whether two values are the same; `None` where that is not known.
+type Same = fn(&Object<'_>, &Object<'_>) -> PyResult<Option<bool>>;
+
 /// The leaves of a tree, and its structure.
 pub struct Flat {
     pub leaves: SmallVec<[Py<PyAny>; 8]>,
@@ -27,11 +30,11 @@ impl Flat {
         Ok(Self { leaves: SmallVec::from_vec(leaves), structure: Some(structure) })
     }
 
-    /// Whether the tree has a structure.
-    pub fn is_of(&self, expected: &Structure) -> bool {
+    /// Whether the tree has a structure, and its containers the same attributes beside their items.
+    pub fn is_of(&self, py: Python<'_>, expected: &Structure, same: Same) -> PyResult<bool> {
         match &self.structure {
-            Some(structure) => structure == expected,
-            None => expected.is_leaf(),
+            Some(structure) => Ok(structure == expected && structure.has_attributes_of(py, expected, same)?),
+            None => Ok(expected.is_leaf()),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::arrays::value::Value;
 use crate::prelude::*;
 use crate::recording::flat::Flat;
 use crate::recording::floating_errors::is_watched;
-use crate::recording::guards::{Found, Guards, Place};
+use crate::recording::guards::{Found, Guards, Place, is_equal};
 use crate::recording::kinds::LeafKind;
 use crate::recording::replay::{Failed, Replay};
 use crate::tree::Structure;
@@ -67,6 +67,11 @@ struct Case {
     result: Py<Structure>,
     /// Results that are constants: a call gives a copy of each.
     copied: Vec<usize>,
+    /// The recorded call, as Python has it.
+    recorded: Py<PyAny>,
+    /// The number of its calls, of which the first was recorded, and of the one that is audited next.
+    calls: AtomicU64,
+    audited: AtomicU64,
 }
 
 /// Guards and recordings, by which the calls of a function are replayed.
@@ -90,6 +95,8 @@ pub struct RecordedFunction {
 /// The outcome of a call.
 enum Outcome<'py> {
     Result(Object<'py>),
+    /// The result of a call of this number, which is to be audited.
+    Audited(Object<'py>, Arc<Case>, u64),
     /// A check failed in the last recording that fits.
     Failed(Failed<'py>),
     Raised(PyErr),
@@ -137,6 +144,15 @@ impl RecordedFunction {
                 own.set_why(None);
                 Ok(result)
             }
+            Outcome::Audited(result, case, call) => {
+                own.replays.fetch_add(1, Ordering::Relaxed);
+                own.set_why(None);
+                let parts = (args, &named, result, &case.recorded, call);
+                let audit = slf.call_method1(intern!(py, "_audit"), parts).and_then(|found| found.extract());
+                let (result, next) = audit.inspect_err(|_| case.audited.store(call + 1, Ordering::Relaxed))?;
+                case.audited.store(next, Ordering::Relaxed);
+                Ok(result)
+            }
             Outcome::Failed(failed) => otherwise(Some(failed), None),
             Outcome::Raised(error) => otherwise(None, Some(error.into_value(py))),
             Outcome::None => otherwise(None, None),
@@ -149,7 +165,7 @@ impl RecordedFunction {
         self.set_plan(guards.map(|guards| Plan { guards, captured, cases: Vec::new() }));
     }
 
-    /// Adds a recording, whose results at ``copied`` are constants.
+    /// Adds a recording, whose results at ``copied`` are constants, and whose call number ``audited`` is audited first.
     #[allow(clippy::too_many_arguments, reason = "the parts of a recording, as Python states them once")]
     fn _add(
         &self,
@@ -160,6 +176,8 @@ impl RecordedFunction {
         replay: Py<Replay>,
         result: Py<Structure>,
         copied: Vec<usize>,
+        recorded: Py<PyAny>,
+        audited: u64,
     ) -> PyResult<()> {
         let Some(plan) = self.plan() else { return Ok(()) };
         let total: usize = structures.iter().map(|structure| structure.get().shape.len()).sum();
@@ -168,10 +186,18 @@ impl RecordedFunction {
             return Err(PyValueError::new_err("a recording has a structure for each tree, and a kind for each leaf"));
         }
         let is_input = leaves.iter().map(|kind| kind.get().is_input()).collect();
-        let case = Case { structures, leaves, is_input, aliases, replay, result, copied };
+        let (calls, audited) = (AtomicU64::new(1), AtomicU64::new(audited));
+        let case = Case { structures, leaves, is_input, aliases, replay, result, copied, recorded, calls, audited };
         let cases = plan.cases.iter().cloned().chain([Arc::new(case)]).collect();
         self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
         Ok(())
+    }
+
+    /// Drops a recording.
+    fn _remove(&self, py: Python<'_>, recorded: &Object<'_>) {
+        let Some(plan) = self.plan() else { return };
+        let cases = plan.cases.iter().filter(|case| !case.recorded.is(recorded)).cloned().collect();
+        self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
     }
 
     #[getter]
@@ -200,7 +226,8 @@ impl RecordedFunction {
         plan.cases.iter().try_for_each(|case| {
             case.structures.iter().chain([&case.result]).try_for_each(|structure| visit.call(structure))?;
             case.leaves.iter().try_for_each(|kind| visit.call(kind))?;
-            visit.call(&case.replay)
+            visit.call(&case.replay)?;
+            visit.call(&case.recorded)
         })
     }
 
@@ -218,7 +245,8 @@ impl Plan {
             return Ok(Outcome::None);
         }
         let arguments = Flat::of(PyTuple::new(py, [args.as_any(), named.as_any()])?.as_any())?;
-        if !self.cases.iter().any(|case| case.may_fit(&arguments)) {
+        let fits = |case: &Arc<Case>| arguments.is_of(py, case.structures[0].get(), is_equal);
+        if !self.cases.iter().try_fold(false, |is_any, case| Ok::<_, PyErr>(is_any || fits(case)?))? {
             return Ok(Outcome::None);
         }
         let Ok(found) = self.guards.get().check(py)? else { return Ok(Outcome::None) };
@@ -234,7 +262,12 @@ impl Plan {
                 continue;
             }
             outcome = match case.replayed(py, &trees) {
-                Ok(Ok(result)) => return Ok(Outcome::Result(result)),
+                Ok(Ok(result)) => {
+                    return Ok(match case.is_audited() {
+                        Some(call) => Outcome::Audited(result, Arc::clone(case), call),
+                        None => Outcome::Result(result),
+                    });
+                }
                 Ok(Err(failed)) => Outcome::Failed(failed),
                 Err(error) if error.is_instance_of::<PyException>(py) => return Ok(Outcome::Raised(error)),
                 Err(error) => return Err(error),
@@ -245,15 +278,20 @@ impl Plan {
 }
 
 impl Case {
-    /// Whether the arguments have the structure, without a look at what is captured.
-    fn may_fit(&self, arguments: &Flat) -> bool {
-        arguments.is_of(self.structures[0].get())
+    /// The number of this call, if it is to be audited: one thread audits, while others replay.
+    fn is_audited(&self) -> Option<u64> {
+        let (call, audited) = (self.calls.fetch_add(1, Ordering::Relaxed) + 1, self.audited.load(Ordering::Relaxed));
+        let is_first =
+            || self.audited.compare_exchange(audited, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        (call >= audited && is_first()).then_some(call)
     }
 
     /// Whether the arguments and what is captured are of the kind of this recording.
     fn fits(&self, py: Python<'_>, trees: &[&Flat]) -> PyResult<bool> {
-        if !self.structures.iter().zip(trees).all(|(structure, tree)| tree.is_of(structure.get())) {
-            return Ok(false);
+        for (structure, tree) in self.structures.iter().zip(trees) {
+            if !tree.is_of(py, structure.get(), is_equal)? {
+                return Ok(false);
+            }
         }
         let leaves = trees.iter().flat_map(|tree| &tree.leaves);
         let mut arrays: SmallVec<[*mut PyObject; 16]> = SmallVec::new();

@@ -10,7 +10,6 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFloatMethods, PyInt, PyString};
 use crate::arrays::memory::contiguous::{Contiguous, element_of, scalar_of};
 use crate::prelude::*;
 use crate::recording::flat::Flat;
-use crate::tree::Structure;
 
 /// The number of a place, in the order in which places are read.
 pub type Place = usize;
@@ -25,8 +24,6 @@ enum Load {
     Attribute(Place, Py<PyString>),
     /// The leaves and the structure of a tree.
     Flat(Place),
-    /// A leaf of those.
-    Leaf(Place, usize),
 }
 
 /// The object that a place must hold.
@@ -37,8 +34,6 @@ enum Expected {
     Equal(Py<PyAny>),
     /// The object of another place.
     Place(Place),
-    /// A tree of this structure.
-    Structure(Py<Structure>),
     /// A container of this length.
     Length(usize),
     /// Nothing.
@@ -159,7 +154,6 @@ impl Guards {
             (Expected::Place(other), Found::Object(object)) => {
                 matches!(&found[*other], Found::Object(other) if other.is(object))
             }
-            (Expected::Structure(expected), Found::Flat(flat)) => flat.is_of(expected.get()),
             (Expected::Length(length), Found::Object(object)) => object.len()? == *length,
             _ => false,
         })
@@ -193,11 +187,6 @@ impl Guards {
         self.load(Load::Flat(of))
     }
 
-    /// The place of a leaf, of the place of all leaves.
-    fn leaf(&self, of: Place, at: usize) -> PyResult<Place> {
-        self.load(Load::Leaf(of, at))
-    }
-
     /// Expects an object; with `by_value`, or another one of the same type and bits.
     fn expect(&self, path: String, place: Place, value: Py<PyAny>, by_value: bool) -> PyResult<()> {
         self.guard(path, place, if by_value { Expected::Equal(value) } else { Expected::Same(value) })
@@ -206,11 +195,6 @@ impl Guards {
     /// Expects the object of another place.
     fn expect_place(&self, path: String, place: Place, other: Place) -> PyResult<()> {
         self.guard(path, place, Expected::Place(other))
-    }
-
-    /// Expects leaves of a structure.
-    fn expect_structure(&self, path: String, place: Place, structure: Py<Structure>) -> PyResult<()> {
-        self.guard(path, place, Expected::Structure(structure))
     }
 
     /// Expects a container of a length.
@@ -254,13 +238,12 @@ impl Guards {
         let Ok(program) = self.program.try_lock() else { return Ok(()) };
         program.loads.iter().try_for_each(|load| match &**load {
             Load::Object(object) | Load::Item(_, object) => visit.call(object),
-            Load::Attribute(..) | Load::Flat(_) | Load::Leaf(..) => Ok(()),
+            Load::Attribute(..) | Load::Flat(_) => Ok(()),
         })?;
         program.steps.iter().try_for_each(|step| match step {
             Step::Load => Ok(()),
             Step::Guard(guard) => match &guard.expected {
                 Expected::Same(object) | Expected::Equal(object) => visit.call(object),
-                Expected::Structure(structure) => visit.call(structure),
                 Expected::Place(_) | Expected::Length(_) | Expected::Absent => Ok(()),
             },
         })
@@ -272,7 +255,7 @@ impl Load {
     const fn of(&self) -> Option<Place> {
         match self {
             Self::Object(_) => None,
-            Self::Item(of, _) | Self::Attribute(of, _) | Self::Flat(of) | Self::Leaf(of, _) => Some(*of),
+            Self::Item(of, _) | Self::Attribute(of, _) | Self::Flat(of) => Some(*of),
         }
     }
 
@@ -280,9 +263,6 @@ impl Load {
     fn value<'py>(&self, py: Python<'py>, of: Option<&Found<'py>>) -> PyResult<Found<'py>> {
         let of = match (self, of) {
             (Self::Object(object), _) => return Ok(Found::Object(object.bind(py).clone())),
-            (Self::Leaf(_, at), Some(Found::Flat(flat))) => {
-                return Ok(flat.leaves.get(*at).map_or(Found::Absent, |leaf| Found::Object(leaf.bind(py).clone())));
-            }
             (_, Some(Found::Object(of))) => of,
             _ => return Ok(Found::Absent),
         };
@@ -294,7 +274,7 @@ impl Load {
             },
             Self::Attribute(_, name) => of.getattr(name.bind(py)).map(Found::Object),
             Self::Flat(_) => Flat::of(of).map(|flat| Found::Flat(Box::new(flat))),
-            Self::Object(_) | Self::Leaf(..) => return Ok(Found::Absent),
+            Self::Object(_) => return Ok(Found::Absent),
         };
         match read {
             Err(error) if is_missing(py, &error) => Ok(Found::Absent),
@@ -315,7 +295,6 @@ impl Expected {
     fn described<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         Ok(match self {
             Self::Same(object) | Self::Equal(object) => object.bind(py).clone(),
-            Self::Structure(structure) => structure.bind(py).clone().into_any(),
             Self::Place(_) => PyBool::new(py, true).to_owned().into_any(),
             Self::Length(length) => length.into_pyobject(py)?.into_any(),
             Self::Absent => PyString::new(py, "nothing").into_any(),

@@ -64,6 +64,8 @@ pub struct Parts {
     /// The computation of each call that may be part of a run, and its group.
     members: Vec<Option<(Part, u32)>>,
     inputs: u32,
+    /// The bytes of constants that were folded.
+    pub folded_bytes: usize,
     /// The computations of steps: repeated blocks of a program have one.
     computations: HashMap<Computation, u32>,
     pub works: Vec<Work>,
@@ -192,6 +194,7 @@ impl Parts {
         if !is_of_shape || bytes(py, &value) > most {
             return Ok(None);
         }
+        self.folded_bytes += bytes(py, &value).max(8);
         self.constants.push(value);
         Ok(u32::try_from(self.constants.len() - 1).ok())
     }

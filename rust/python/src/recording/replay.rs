@@ -1,6 +1,7 @@
 //! The program of a recording, and its replay.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Loop, Origin, Program, Rolled, Schedule, Step};
@@ -15,6 +16,10 @@ use crate::prelude::*;
 use crate::recording::call::Call;
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
 use crate::recording::scalars::scalar_in;
+
+/// Calls of constants are folded until their results take so many bytes, and for so long: the others are computed at each replay.
+const MOST_FOLDED: usize = 1 << 26;
+const LONGEST_FOLD: Duration = Duration::from_secs(1);
 
 /// Runs are not longer, so that their values stay in registers and the cache.
 const MOST: usize = 32;
@@ -97,8 +102,12 @@ impl Replay {
         let recorded = Program::new(made, outputs).python()?;
         let common =
             recorded.without_identities(|number| parts.calls[number as usize].is_identity).without_common_entries();
-        let (mut folded, mut raised) = (HashMap::new(), Ok(()));
+        let (mut folded, mut raised, begin) = (HashMap::new(), Ok(()), Instant::now());
         let constant = common.with_folded_constants(|id, entry, args| {
+            if raised.is_err() || parts.folded_bytes > MOST_FOLDED || begin.elapsed() > LONGEST_FOLD {
+                return None;
+            }
+            raised = py.check_signals();
             let number = parts.folded(py, entry, args).unwrap_or_else(|error| {
                 raised = Err(error);
                 None

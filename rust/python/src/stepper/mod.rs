@@ -1,5 +1,5 @@
 //! Steps of optimizers: tracing of rules into kernels (`symbols`) and their text for devices (`cuda`), the step (`step`,
-//! its arguments `stated`), its `parameters`, its update and other writes (`update`, `launches`, `write`),
+//! its arguments `stated`), its `parameters`, its update and other writes (`update`, `slices`, `launches`, `write`),
 //! and the lock of an optimizer (`lock`).
 
 pub mod cuda;
@@ -7,6 +7,7 @@ pub mod held;
 mod launches;
 pub mod lock;
 mod parameters;
+mod slices;
 pub mod stated;
 pub mod step;
 pub mod symbols;

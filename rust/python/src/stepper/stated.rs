@@ -13,6 +13,7 @@ pub(super) type Named = (String, Py<PyAny>);
 ///
 /// `slots` are arrays by name, codes as tuples of the codes, the scales and, of four bits, the shape; `numbers` are slots of
 /// one number.
+/// Of a slice, `first` is the index of its first element in the parameter, and `whole` the number of elements of the parameter.
 /// `program` and `scalar_set` are the indices of the program of a step that updates the parameter, and of its set of
 /// scalars.
 #[pyclass(frozen, module = "oxigrad._core")]
@@ -26,12 +27,14 @@ pub struct HostParameter {
     pub(super) stochastic: bool,
     pub(super) program: usize,
     pub(super) scalar_set: usize,
+    pub(super) first: usize,
+    pub(super) whole: Option<usize>,
 }
 
 #[pymethods]
 impl HostParameter {
     #[new]
-    #[pyo3(signature = (*, path, position, array, slots, numbers, catches_up, stochastic, program, scalar_set))]
+    #[pyo3(signature = (*, path, position, array, slots, numbers, catches_up, stochastic, program, scalar_set, first=0, whole=None))]
     #[expect(clippy::too_many_arguments, reason = "the fields, by keyword")]
     fn new(
         path: String,
@@ -43,8 +46,10 @@ impl HostParameter {
         stochastic: bool,
         program: usize,
         scalar_set: usize,
+        first: usize,
+        whole: Option<usize>,
     ) -> Self {
-        Self { path, position, array, slots, numbers, catches_up, stochastic, program, scalar_set }
+        Self { path, position, array, slots, numbers, catches_up, stochastic, program, scalar_set, first, whole }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {

@@ -102,8 +102,10 @@ impl Stepper {
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
     /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients.
+    /// Where the parameters are slices, and others are stepped elsewhere, `gather` is called with the partial sums of the
+    /// slices, before anything is written, and returns those of all slices of all parameters, in order.
     /// If the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
-    #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None))]
+    #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None, gather=None))]
     #[expect(clippy::too_many_arguments, reason = "all but the first three by keyword")]
     fn step<'py>(
         &self,
@@ -117,6 +119,7 @@ impl Stepper {
         observes: bool,
         touched: Vec<Touched<'py>>,
         writes: Option<&Bound<'py, Writes>>,
+        gather: Option<Object<'py>>,
     ) -> PyResult<Option<Object<'py>>> {
         let none = Writes::default();
         let writes = writes.map_or(&none, Bound::get);
@@ -144,7 +147,18 @@ impl Stepper {
             let done = if programs.is_empty() {
                 launch(changed).map(|()| true)?
             } else {
-                prepared.update(py, &programs, seed, step, arrays, &touched, progress, changed, launch)?
+                prepared.update(
+                    py,
+                    &programs,
+                    seed,
+                    step,
+                    arrays,
+                    &touched,
+                    gather.as_ref(),
+                    progress,
+                    changed,
+                    launch,
+                )?
             };
             if done {
                 self.count.begin_writing();

@@ -1,6 +1,7 @@
 //! Tracing of a rule: its symbolic arguments, and its kernel.
 
 use oxigrad_core::array::buffer::{Rounding, elements};
+use oxigrad_core::exec::CHUNK;
 use oxigrad_core::kernel::cuda::Layout;
 use oxigrad_core::kernel::text::print_program;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
@@ -141,6 +142,28 @@ impl Program {
     #[getter]
     fn is_guarded(&self) -> bool {
         self.guard.is_some()
+    }
+
+    /// Whether it sums over the elements of a leaf.
+    #[getter]
+    fn has_sums(&self) -> bool {
+        self.kernel.has_sums()
+    }
+
+    /// Whether it draws random numbers.
+    #[getter]
+    fn draws(&self) -> bool {
+        self.kernel.draws()
+    }
+
+    /// The number of elements at whose multiples leaves may be cut into slices; 0 if they may not, since it sums over what it writes.
+    #[getter]
+    fn unit(&self) -> usize {
+        match (self.kernel.has_sums(), self.kernel.is_done_by_writing()) {
+            (false, _) => 1,
+            (true, true) => CHUNK,
+            (true, false) => 0,
+        }
     }
 
     /// Whether the kernel runs as native code where arrays are contiguous; otherwise it is interpreted, block by block.

@@ -120,6 +120,7 @@ impl Prepared {
         step: u64,
         arrays: StepArrays<'_, 'py>,
         touched: &[Touched<'py>],
+        gather: Option<&Object<'py>>,
         progress: Progress<'_>,
         changed: &mut Changed<'py>,
         launch: impl FnOnce(&mut Changed<'py>) -> PyResult<()>,
@@ -161,7 +162,7 @@ impl Prepared {
                 let numbers = parameter.numbers.iter().map(Slot::read);
                 scalars.extend(scalars_of_set.iter().copied().chain(numbers).take(kernel.scalar_inputs()));
             }
-            leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set, noise_key });
+            leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set, noise_key, first: parameter.first });
         }
         for (work, (_, sets)) in work.iter_mut().zip(programs) {
             if work.scalars.is_empty() {
@@ -174,11 +175,24 @@ impl Prepared {
         if is_new {
             exec::check(&batches).python()?;
         }
+        let measured = match gather {
+            None => None,
+            Some(gather) => {
+                let measured = self.measured(&batches, gather, isa, pool.as_deref())?;
+                self.check_unmoved(&seen, arrays, &mut look, &held, is_exposed())?;
+                Some(measured)
+            }
+        };
         // SAFETY: the tuples, `held`, `holds` and the slots keep the memory until after the call (slots that were not
         // exposed are where `prepare` found them: nothing else can change them); outputs are writable and overlap
         // nothing else, and the kernels were checked for these buffers: just now, or in an earlier step with the same
         // buffers.
-        let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
+        let run = || unsafe {
+            match &measured {
+                None => exec::run_checked(&batches, isa, pool.as_deref()),
+                Some(measured) => exec::apply(&batches, measured, isa, pool.as_deref()),
+            }
+        };
         launch(changed)?;
         progress.count.begin_writing();
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();

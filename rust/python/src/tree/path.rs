@@ -87,6 +87,9 @@ impl Key {
 }
 
 /// Path from the root of a tree to one of its parts.
+///
+/// Args:
+///     keys: keys from the root to the part, each a `Key`; the root without any.
 #[pyclass(frozen, eq, hash, ord, from_py_object, module = "oxigrad.tree")]
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyPath(pub Path);

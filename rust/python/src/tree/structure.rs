@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 use oxigrad_core::tree::{self, Node, Walk};
 use pyo3::exceptions::PyIndexError;
 use pyo3::gc::PyVisit;
-use pyo3::types::{PyList, PyString};
+use pyo3::intern;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::container::Container;
 use super::kind::ContainerKind;
@@ -19,6 +20,24 @@ pub struct Structure {
     pub shape: tree::Structure<Container>,
     /// The rest that some containers need to be rebuilt, by node, in order.
     pub(super) rests: Vec<(usize, Py<PyAny>)>,
+}
+
+/// The attributes in what a container needs to be rebuilt; `None` of a list or a dict that has some, which are no copies.
+fn attributes<'py>(rest: &Object<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let py = rest.py();
+    if let Ok(attributes) = rest.cast_exact::<PyDict>() {
+        return Ok(Some(attributes.clone()));
+    }
+    if let Ok(parts) = rest.cast_exact::<PyTuple>() {
+        return Ok(parts
+            .get_item(0)
+            .ok()
+            .and_then(|first| first.cast_into_exact::<PyDict>().ok())
+            .or_else(|| Some(PyDict::new(py))));
+    }
+    let is_builtin = rest.is_instance_of::<PyList>() || rest.is_instance_of::<PyDict>();
+    let own = rest.getattr_opt(intern!(py, "__dict__"))?.filter(|_| is_builtin);
+    Ok(own.is_none_or(|own| own.is_empty().unwrap_or(false)).then(|| PyDict::new(py)))
 }
 
 impl PartialEq for Structure {
@@ -39,6 +58,36 @@ impl Structure {
     /// Whether the tree is one leaf.
     pub fn is_leaf(&self) -> bool {
         *self.shape.nodes() == [Node::Leaf { trainable: true }]
+    }
+
+    /// Whether the containers have the same attributes beside their children: those that are ``same``.
+    ///
+    /// # Errors
+    /// An error that a comparison raises.
+    pub fn has_attributes_of(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        same: impl Fn(&Object<'_>, &Object<'_>) -> PyResult<Option<bool>>,
+    ) -> PyResult<bool> {
+        if self.rests.len() != other.rests.len() {
+            return Ok(false);
+        }
+        for ((node, rest), (its, others)) in self.rests.iter().zip(&other.rests) {
+            let (Some(rest), Some(others)) = (attributes(rest.bind(py))?, attributes(others.bind(py))?) else {
+                return Ok(false);
+            };
+            if node != its || rest.len() != others.len() {
+                return Ok(false);
+            }
+            for (name, value) in rest {
+                let Some(found) = others.get_item(name)? else { return Ok(false) };
+                if !same(&value, &found)?.unwrap_or(false) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// The structure in print.

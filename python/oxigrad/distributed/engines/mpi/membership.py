@@ -72,6 +72,8 @@ class Membership:
         #: The communicator of the present generation, and operations that never completed, to whose buffers MPI may still write.
         self.communicator: Any = None
         self.unfinished: list[Any] = []
+        #: Messages of former generations that have not come whole, to whose memory MPI may still write.
+        self.received: list[Any] = []
         states = [_WORKER] * (world.size - spares) + [_SPARE] * spares
         base, workers = _split(world, is_worker=states[world.rank] == _WORKER)
         self._enter(_Place(base, _channels(workers), states))
@@ -302,7 +304,7 @@ class Membership:
 
 
 class _Place(NamedTuple):
-    """The communicators of one generation: of all processes, and three of the workers, where this process is one of them."""
+    """The communicators of one generation: of all processes, and two of the workers, where this process is one of them."""
 
     base: Any
     channels: tuple[Any, ...]
@@ -319,7 +321,7 @@ def _split(comm: Any, *, is_worker: bool) -> tuple[Any, Any]:
 
 def _channels(workers: Any) -> tuple[Any, ...]:
     """The communicators of a worker."""
-    channels = tuple(workers.Dup() for _ in range(3)) if workers != MPI.COMM_NULL else ()
+    channels = tuple(workers.Dup() for _ in range(2)) if workers != MPI.COMM_NULL else ()
     for each in channels:
         each.Set_errhandler(MPI.ERRORS_RETURN)
     return channels

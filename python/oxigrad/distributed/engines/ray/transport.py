@@ -4,17 +4,15 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, succeed
-from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
+from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.hub import Hub, Outcome
+from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
-from oxigrad.distributed.errors import Aborted, TimedOut, WorkerLost
-from oxigrad.distributed.messages.reduction import Op
+from oxigrad.distributed.errors import TimedOut, WorkerLost
 
 _INLINE = 1 << 16
 """Bytes up to which a result is part of each answer; larger ones are put into Ray's shared memory once."""
@@ -50,95 +48,44 @@ def _stored(result: list[np.ndarray]) -> Any:
     return result if sum(buffer.nbytes for buffer in result) <= _INLINE else ray.put(result)
 
 
-class RayCommunicator(EngineCommunicator):
+class RayCommunicator(HubCommunicator):
     """The communicator of a worker that is a process of Ray; see `oxigrad.distributed.communicator.Communicator`.
 
     Sums are always taken in the order of ranks.
     """
 
     def __init__(self, coordinator: Any, uid: str, job: bytes, place: Place, timeout: float) -> None:
-        super().__init__(place, job, timeout)
-        self._coordinator, self._uid, self._place = coordinator, uid, place
-        self._calls = 0
-
-    # --- operations on all workers -------------------------------------------------------------------------------------
-
-    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        self._copy(self._collect(("all_reduce", op, *_layout(bufs)), list(bufs), seconds), bufs)
-
-    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
-        contribution = list(bufs) if self.rank == root else []
-        self._copy(self._collect(("broadcast", root, *_layout(bufs)), contribution, seconds), bufs)
-
-    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
-        return self._collect(("all_gather_v", buf.dtype.str), [buf], seconds)
-
-    def _collect(self, kind: tuple[Any, ...], contribution: list[Buffer], seconds: float) -> list[Buffer]:
-        self._calls += 1
-        return self._ask("collect", self._place, self._calls, kind, contribution, timeout=seconds, what=kind[0])
-
-    @staticmethod
-    def _copy(sources: Sequence[Buffer], targets: Sequence[Buffer]) -> None:
-        for target, source in zip(targets, sources, strict=True):
-            np.copyto(target, source)
-
-    # --- messages ------------------------------------------------------------------------------------------------------
-
-    def _post(self, dest: int, message: np.ndarray) -> None:
-        self._ask("post", dest, self.generation, message, what="send", is_wait=False)
-
-    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
-        message = self._ask("take", self._place, tag, source, timeout=wait.remaining(), what="recv_any")
-        return None if message is None else Arrival.of(message)
-
-    # --- membership ----------------------------------------------------------------------------------------------------
+        super().__init__(uid, place, job, timeout)
+        self._coordinator = coordinator
 
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
         try:
-            return frozenset(self._ask("alive", self._uid, self.generation, what="alive", is_wait=False))
-        except WorkerLost:
+            return super().alive()
+        except WorkerLost:  # the coordinator
             return frozenset({self.rank})
 
-    def exclude(self, rank: int) -> None:
-        """See `Communicator.exclude`."""
-        self._check_rank(rank, "the rank")
-        self._ask("exclude", self._place, rank, what="exclude", is_wait=False)
+    def _reformed(self, seconds: float) -> Any:
+        """See `HubCommunicator._reformed`. A restarted coordinator is waited for."""
+        return retried(super()._reformed, time.monotonic() + seconds)
 
-    def reform(self, *, timeout: float | None = None) -> "RayCommunicator":
-        """See `Communicator.reform`. Workers that were started meanwhile are admitted; a restarted coordinator is waited for."""
-        end = time.monotonic() + self._limit(timeout)
-        place = retried(lambda left: self._ask("reform", self._uid, self._place, timeout=left, what="reform"), end)
-        following = type(self)(self._coordinator, self._uid, self.job, Place(*place), self.timeout)
-        succeed(self, following)
-        return following
+    def _following(self, place: Place) -> "RayCommunicator":
+        return type(self)(self._coordinator, self._uid, self.job, place, self.timeout)
 
-    def leave(self) -> None:
-        """See `Communicator.leave`."""
-        with contextlib.suppress(RayActorError, GetTimeoutError):
-            ray.get(self._coordinator.leave.remote(self._uid), timeout=self.timeout)
-
-    def abort(self, reason: str) -> NoReturn:
-        """See `Communicator.abort`."""
-        with contextlib.suppress(RayActorError, GetTimeoutError):
-            ray.get(self._coordinator.abort.remote(reason), timeout=self.timeout)
-        raise Aborted(reason)
-
-    def _ask(self, method: str, *args: Any, what: str, timeout: float | None = None, is_wait: bool = True) -> Any:
-        """Calls the coordinator and raises what it answers. A lost coordinator counts as a lost generation."""
-        seconds = self._limit(timeout)
-        arguments = [*args, *([seconds] if is_wait else [])]
-        answer = call(self._coordinator, method, *arguments, what=what, timeout=seconds, place=self._place)
+    def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
+        """See `HubCommunicator._call`. A lost coordinator counts as a lost generation."""
+        limit = self._limit(seconds)
+        answer = call(self._coordinator, method, *args, what=what, timeout=limit, place=self._place)
         if isinstance(answer, ray.ObjectRef):
             try:
-                return ray.get(answer, timeout=seconds + _GRACE)
+                return ray.get(answer, timeout=limit + _GRACE)
             except (OwnerDiedError, RayActorError) as error:
                 raise WorkerLost((), what) from error
         return answer
 
-
-def _layout(bufs: Sequence[Buffer]) -> list[tuple[str, int]]:
-    return [(buffer.dtype.str, buffer.size) for buffer in bufs]
+    def _tell(self, method: str, *args: Any) -> None:
+        with contextlib.suppress(RayActorError, GetTimeoutError):
+            ray.get(getattr(self._coordinator, method).remote(*args), timeout=self.timeout)
 
 
 def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float, place: Place | None = None) -> Any:

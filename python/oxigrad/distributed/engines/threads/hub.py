@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer
 from oxigrad.distributed.engines.base import Place
-from oxigrad.distributed.engines.hub import Hub, Outcome, Round
+from oxigrad.distributed.engines.hub import Condition, Hub, Outcome, Round
 from oxigrad.distributed.errors import Aborted, Excluded
 from oxigrad.distributed.messages.message import size_of
 
@@ -21,11 +20,15 @@ class Killed(BaseException):
     """Ends the thread of a worker that was killed; user code that catches `Exception` does not catch it."""
 
 
-class _ThreadCondition:
+class _ThreadCondition(Condition):
     """The condition of threads: its coroutines return at once, after the thread that runs them has waited."""
 
     def __init__(self, condition: threading.Condition) -> None:
-        self._condition, self.notify_all = condition, condition.notify_all
+        super().__init__()
+        self._condition = condition
+
+    def notify_all(self) -> None:
+        self._condition.notify_all()
 
     async def __aenter__(self) -> None:
         self._condition.acquire()
@@ -34,20 +37,21 @@ class _ThreadCondition:
         self._condition.release()
 
     async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """See `oxigrad.distributed.engines.hub.Condition.wait_until`."""
+        """See `Condition.wait_until`."""
         return self._condition.wait_for(is_done, min(timeout, threading.TIMEOUT_MAX))
 
 
 class ThreadHub(Hub):
     """The shared state of a job of threads, of which ``members`` are there from the start.
 
-    A worker that was started in the place of another one of its generation has a name of its own. The result of an operation on all
-    workers is what each of them has contributed, by rank, with memory in which they reduce it together where that is large.
+    A worker that was started in the place of another one of its generation has a name of its own. The workers reduce what each of them has
+    contributed, each a part of it where it is large.
     """
 
     def __init__(self, members: list[str], job: bytes, changed: threading.Condition) -> None:
         super().__init__(condition=_ThreadCondition(changed), job=job)
         self._members, self._generation, self._admitted = members, 0, {*members}
+        self._open_mail()
         self.lock: threading.Condition = changed
         self._caller = threading.local()
         self._killed: set[str] = set()
@@ -107,13 +111,12 @@ class ThreadHub(Hub):
     def _is_ending(self) -> bool:
         return any(generation >= 0 for generation, _ in self._ready.values())
 
-    def _check(self, message: np.ndarray) -> None:
-        """Nothing: only members have the hub."""
-
-    def _result_of(self, entered: Round) -> tuple[list[list[Buffer]], list[Buffer]]:
+    def _result_of(self, entered: Round) -> Any:
+        """See `Hub._result_of`; of a reduction, the contributions by rank, and memory for the result where they are large."""
+        if entered.kind[0] != "all_reduce":
+            return super()._result_of(entered)
         by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
-        is_large = entered.kind[0] == "all_reduce" and size_of(by_rank[0]) > SMALL
-        return by_rank, [np.empty_like(buffer) for buffer in by_rank[0]] if is_large else []
+        return by_rank, [np.empty_like(buffer) for buffer in by_rank[0]] if size_of(by_rank[0]) > SMALL else []
 
     async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
         """See `Hub.exclude`. The thread of the worker is not waited for; one that has died or left is not excluded."""

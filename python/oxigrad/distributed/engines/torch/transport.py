@@ -5,21 +5,28 @@ import functools
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, succeed
 from oxigrad.distributed.engines.background import await_late, in_time
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import Arrival, Place
+from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
-from oxigrad.distributed.engines.mailbox import Mailbox
+from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.torch.library import Group, failures_of_store
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous, patience_of
 from oxigrad.distributed.engines.torch.tensors import TensorGroup
-from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
+from oxigrad.distributed.errors import (
+    Aborted,
+    CommunicationError,
+    Excluded,
+    NotSupported,
+    Refused,
+    WorkerLost,
+)
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
 
@@ -54,6 +61,8 @@ class TorchCommunicator(ByteCollectives):
         program: the process group of the program, where it has the same processes.
     """
 
+    _errors: ClassVar[tuple[type[Exception], ...]] = (RuntimeError,)
+
     def __init__(self, rendezvous: Rendezvous, groups: list[Group], timeout: float, program: Any = None) -> None:
         self._program = program
         self._rendezvous = rendezvous
@@ -67,9 +76,7 @@ class TorchCommunicator(ByteCollectives):
         self._left: dict[int, int] = {}
         self._forming: dict[int, int] = {}
         self._reason: str | None = None
-        self._mail = Mailbox()
-        #: Operations that have not ended where a worker was lost: gloo may still write to their buffers.
-        self._unfinished: list[Any] = []
+        self._mail = Mailbox(self.job, self.generation, self.size)
         self._has_ended = threading.Event()
         others = [rank for rank in range(self.size) if rank != self.rank]
         self._outboxes: dict[int, queue.SimpleQueue[Any]] = {rank: queue.SimpleQueue() for rank in others}
@@ -109,38 +116,25 @@ class TorchCommunicator(ByteCollectives):
         """The sums of such tensors by the program's process group; None where it has other processes, or they travel over the host."""
         return None if self._program is None or self.size == 1 else TensorGroup.of(self._program, leaves)
 
-    def _run(self, what: str, seconds: float, begin: Callable[[], list[Any]]) -> None:
-        """Begins operations, and waits for them."""
-        wait = Backoff(seconds)
-        self._check(what)
-        with self._failures(what):
-            self._unfinished = begin()
-            for work in self._unfinished:
-                while not work.is_completed():
-                    self._check(what)
-                    if wait.is_over():
-                        self._failure = TimedOut(
-                            f"{what} took more than {seconds:g} s: a worker is stopped, slow, or has not called it; this "
-                            "communicator cannot be used further"
-                        )
-                        raise self._failure
-                    wait.pause()
-                work.wait()
-            self._unfinished = []
-
-    @contextlib.contextmanager
-    def _failures(self, what: str) -> Any:
-        """A context in which the errors of gloo are raised as those of communication."""
-        try:
-            yield
-        except CommunicationError:
-            raise
-        except RuntimeError as error:  # gloo: a connection is closed
-            with self._changed:
-                self._changed.wait_for(lambda: self._dead or self._left or self._forming, 1.0)
+    def _run(self, what: str, seconds: float, begin: Callable[[], Iterable[Any]]) -> None:
+        def checked() -> Iterable[Any]:
             self._check(what)
-            self._failure = WorkerLost(self._gone(), what)
-            raise self._failure from error
+            return begin()
+
+        super()._run(what, seconds, checked)
+
+    def _is_done(self, work: Any) -> bool:
+        return work.is_completed() and (work.wait() or True)
+
+    def _lost(self, what: str) -> CommunicationError:
+        """See `ByteCollectives._lost`: a connection is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._dead or self._left or self._forming, 1.0)
+        try:
+            self._check(what)
+        except CommunicationError as error:
+            return error
+        return WorkerLost(self._gone(), what)
 
     def _check(self, what: str) -> None:
         """Raises an error where the job is aborted, or a worker takes no part in the present operation."""
@@ -149,8 +143,7 @@ class TorchCommunicator(ByteCollectives):
         self._check_fence()
         lost = self._absent(self._left) | self._dead | self._excluded
         if lost or self._absent(self._forming):
-            self._failure = WorkerLost(lost, what)
-            raise self._failure
+            raise WorkerLost(lost, what)
 
     def _absent(self, calls: dict[int, int]) -> set[int]:
         """The workers, of those whose operations are counted here, that take no part in the present one."""
@@ -162,7 +155,7 @@ class TorchCommunicator(ByteCollectives):
         if dest not in self.alive():
             raise WorkerLost([dest], "send")
         if dest == self.rank:
-            self._deliver(message)
+            self._deliver(message, dest)
             return
         self._outboxes[dest].put([np.array([len(message), self._calls]), message])
 
@@ -195,7 +188,7 @@ class TorchCommunicator(ByteCollectives):
                     break
                 data = np.empty(count, np.uint8)
                 self._channel.receive(data, source)
-                self._deliver(data)
+                self._deliver(data, source)
             with self._changed:
                 if count == _ABORTED:
                     self._reason = f"rank {source} aborted the job"
@@ -204,13 +197,16 @@ class TorchCommunicator(ByteCollectives):
         except RuntimeError:  # the connection is closed
             self._note_closed(source)
 
-    def _deliver(self, message: np.ndarray) -> None:
+    def _deliver(self, message: np.ndarray, source: int) -> None:
         with self._changed:
-            self._mail.put(message)
+            try:
+                self._mail.put(message, source)
+            except Refused as error:
+                self.refused.add(error)
             self._changed.notify_all()
 
-    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
-        message: np.ndarray | None = None
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
+        message: Message | None = None
 
         def is_over() -> bool:
             nonlocal message
@@ -222,7 +218,7 @@ class TorchCommunicator(ByteCollectives):
             self._changed.wait_for(is_over, wait.remaining())
             self._check_fence()
             if message is not None:
-                return Arrival.of(message)
+                return message
             if self._reason is not None:
                 raise Aborted(self._reason)
             if source is not None and source in self._gone():
@@ -258,8 +254,7 @@ class TorchCommunicator(ByteCollectives):
             return
         self._note_excluded(rank)
         for dest in set(range(self.size)) - self._dead - set(self._left) - {self.rank}:
-            with self._turns[dest]:
-                self._announce(dest, _EXCLUDED, rank)
+            self._announce(dest, _EXCLUDED, rank)
 
     def _note_closed(self, rank: int) -> None:
         """Notes that a worker is gone: it has died, or has formed the next generation without this one, which was stopped."""
@@ -288,8 +283,7 @@ class TorchCommunicator(ByteCollectives):
         if self.rank not in self._forming:
             self._note_forming(self.rank, self._calls - (self._failure is not None))
             for dest in set(range(self.size)) - self._gone() - {self.rank}:
-                with self._turns[dest]:
-                    self._announce(dest, _FORMS, self._forming[self.rank])
+                self._announce(dest, _FORMS, self._forming[self.rank])
 
     def _look_for_newcomers(self) -> None:
         """Ends the generation as soon as a process waits to join: the first worker that lives asks the rendezvous."""
@@ -339,7 +333,7 @@ class TorchCommunicator(ByteCollectives):
         for thread in (*itertools.chain.from_iterable(self._threads.values()), self._watch):
             if thread is not threading.current_thread():
                 thread.join(wait.remaining())
-        while not all(work.is_completed() for work in self._unfinished) and not wait.is_over():
+        while not all(work.is_completed() for work in self._under_way) and not wait.is_over():
             wait.pause()
 
     def leave(self) -> None:
@@ -384,7 +378,6 @@ class TorchCommunicator(ByteCollectives):
     def _tell_all(self, notice: int) -> None:
         if self.rank not in self._left:
             for dest in set(range(self.size)) - self._dead - {self.rank}:  # excluded ones too, which may go on again
-                with self._turns[dest]:
-                    self._announce(dest, notice)
-                    self._outboxes[dest].put(None)
+                self._announce(dest, notice)
+                self._outboxes[dest].put(None)
             self._left[self.rank] = self._calls

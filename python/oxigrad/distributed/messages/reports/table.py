@@ -54,6 +54,10 @@ class WorkerReport:
 class WorkerReports(list[WorkerReport]):
     """The reports of workers by rank: a list, whose ``repr`` is a table, in notebooks too; `rows` is the table as data.
 
+    Args:
+        reports: one report for each worker.
+        batch_size: samples that a worker uses in an update; None counts updates.
+
     With ``batch_size``, the samples that a worker uses in an update, the table has samples per second; otherwise updates per second.
 
     >>> WorkerReports(

@@ -26,6 +26,9 @@ def unpacked(numbers: np.ndarray) -> list[Span]:
 class Timeline(Mapping[int, Sequence[Span]]):
     """Spans of workers by rank: ``compute`` between steps, ``step``, and ``wait`` in steps; see `Wrapper.timeline`.
 
+    Args:
+        spans: spans of time by the rank of the worker.
+
     >>> timeline = Timeline(
     ...     {0: [Span("step", 5.0, 7.0), Span("wait", 5.5, 6.0)], 1: [Span("step", 5.0, 6.0)]}
     ... )

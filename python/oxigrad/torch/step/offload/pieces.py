@@ -147,7 +147,15 @@ class Piece:
             values = [(slot, self._slot(p, slots, slot, numbers)) for slot in program.groups[p.group].rule.slots]
             stochastic = plan.groups[p.group].precision.rounding == "stochastic"
             parameters.append(
-                host_parameter(p.text, p.position, w, values, program.layout[p.group], stochastic=stochastic)
+                host_parameter(
+                    p.text,
+                    p.position,
+                    w,
+                    values,
+                    program.layout[p.group],
+                    stochastic=stochastic,
+                    first=part.start,
+                )
             )
         step_once(
             parameters,
@@ -306,11 +314,11 @@ def divided(batch: HostBatch, p: TensorParameter, count: int) -> Iterator[Part]:
 
 
 def _is_cut(batch: HostBatch, p: TensorParameter) -> bool:
-    """Whether parts of a parameter are updated as the whole is: no sums, no random numbers by element, and rows in order."""
+    """Whether parts of a parameter are updated as the whole is: no sums, and rows in order."""
     group = batch.plan.groups[p.group]
     return (
         p.executor is HOST
-        and not (group.sums or group.draws)
+        and not group.sums
         and conversion.local(p.tensor).is_contiguous()
         and all(conversion.real(tensor).is_contiguous() for _, tensor in batch.plan.slots[p.text].arrays())
     )

@@ -238,7 +238,7 @@ impl ArrayRun {
     }
 
     fn leaf<'a>(&self, inputs: &'a [Buffer], outputs: &'a [Buffer], length: usize) -> Leaf<'a> {
-        Leaf { inputs, outputs, length, dtype: self.group.dtype, scalar_set: 0, noise_key: 0 }
+        Leaf { inputs, outputs, length, dtype: self.group.dtype, scalar_set: 0, noise_key: 0, first: 0 }
     }
 }
 

@@ -162,6 +162,7 @@ fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a CallBuf
                 dtype: inputs.get(1).unwrap_or(&inputs[0]).dtype().computed_in(),
                 scalar_set,
                 noise_key: noise_key(call.seed, count_of(set[0]), leaf.position),
+                first: 0,
             });
             work.places.push(place);
         }

@@ -229,7 +229,7 @@ unsafe fn run(py: Python<'_>, kernel: &Kernel, inputs: &[Buffer], output: Buffer
 /// The leaf of a kernel that takes no scalars and draws no numbers.
 fn leaf<'a>(inputs: &'a [Buffer], outputs: &'a [Buffer], dtype: Dtype) -> Leaf<'a> {
     let length = outputs.first().map_or(0, Buffer::len);
-    Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 }
+    Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0, first: 0 }
 }
 
 /// Runs a kernel over arrays: large ones on several threads, and without the interpreter lock.

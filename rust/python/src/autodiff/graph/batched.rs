@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use oxigrad_core::op::Op;
 use pyo3::intern;
 use pyo3::types::{PyDict, PyFloat, PyTuple};
+use smallvec::SmallVec;
 
+use crate::arrays::value::Value;
 use crate::autodiff::graph::tape::SERIAL;
 use crate::callbacks;
 use crate::prelude::*;
@@ -64,4 +66,19 @@ pub fn is_number(value: &Object<'_>) -> PyResult<bool> {
 pub fn is_float(value: &Object<'_>) -> bool {
     let is = || Ok::<_, PyErr>(is_number(value)? && value.getattr("value")?.is_exact_instance_of::<PyFloat>());
     is().unwrap_or(false)
+}
+
+/// Values of which those of a recording that was refused are plain ones; `None` if there are none of these.
+pub fn released<'v>(py: Python<'_>, values: impl Iterator<Item = &'v Value>) -> PyResult<Option<SmallVec<[Value; 4]>>> {
+    let mut is_any = false;
+    let plain = values.map(|value| match value {
+        Value::Object(object) if object.bind(py).is_instance_of::<BatchLevel>() => {
+            let plain = object.bind(py).getattr_opt(intern!(py, "released"))?.filter(|plain| !plain.is_none());
+            is_any = is_any || plain.is_some();
+            Ok(plain.map_or_else(|| value.share(py), |plain| Value::new(&plain)))
+        }
+        _ => Ok(value.share(py)),
+    });
+    let plain = plain.collect::<PyResult<_>>()?;
+    Ok(is_any.then_some(plain))
 }

@@ -99,11 +99,13 @@ pub struct Inner {
 
 /// Records the operations on its variables, and replays them in reverse or forwards.
 ///
+/// Args:
+///     forward: whether values for forward replay, by `push`, are kept as well.
+///     check: whether a replay raises `ArrayMemoryError` where an array that it reads was changed in place.
+///
 /// ``with Tape() as tape`` records until the block ends; `gradient` may be called inside and after it. A tape belongs
-/// to the thread that opened it. With `forward` it also keeps the values that `push` needs. With `check`, for
-/// debugging, it stores a hash of each array that the replay will read, and the replay raises `ArrayMemoryError` where
-/// one was changed in place; without it, the derivatives are those of the program on the changed array. Only arrays in
-/// host memory are checked.
+/// to the thread that opened it. `check` is for debugging: it stores a hash of each array in host memory. Without it,
+/// the derivatives are those of the program on the changed array.
 ///
 /// >>> import oxigrad as ox
 /// >>> with ox.Tape() as tape:

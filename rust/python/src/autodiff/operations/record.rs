@@ -24,7 +24,7 @@ use crate::prelude::*;
 use crate::tree::is_inexact;
 
 /// As many as an op has arguments: seldom more than three.
-type Few<T> = SmallVec<[T; 3]>;
+pub type Few<T> = SmallVec<[T; 3]>;
 
 /// The innermost tape among the arguments, with the first variable that is on it.
 pub fn innermost<'a, 'py>(args: &'a [Object<'py>]) -> Option<&'a Bound<'py, Variable>> {
@@ -223,7 +223,7 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
 
 /// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype
 /// of the result.
-fn append<'py>(
+pub fn append<'py>(
     tape: &Bound<'py, Tape>,
     op: Op,
     operands: Few<(Option<Id>, Value)>,

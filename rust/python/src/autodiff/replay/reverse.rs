@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{add_to, compute};
 use crate::arrays::value::Value;
-use crate::autodiff::graph::batched::{BatchLevel, is_above};
+use crate::autodiff::graph::batched::{BatchLevel, is_above, released};
 use crate::autodiff::graph::entry::{Entry, cotangent_type};
 use crate::autodiff::graph::tape::{Attributes, CoreTape, CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
@@ -22,7 +22,7 @@ use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
 use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, Mask, NumpyArrays, known, masked};
-use crate::autodiff::replay::{scatter, traced};
+use crate::autodiff::replay::{leaf_calls, scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks;
 use crate::prelude::*;
@@ -145,6 +145,11 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             return Ok(None);
         }
         let cotangent = self.resolve(cotangent)?;
+        if op == Op::Structured(Structured::Call)
+            && let Some(pulled) = leaf_calls::pull(self.py, entry, &cotangent.object(self.py))?
+        {
+            return Ok(Some(pulled));
+        }
         let pulled = self.call(derivative, entry, 0, &cotangent)?;
         let flow = |(which, pulled): (usize, PyResult<Object<'_>>)| {
             pulled.map(
@@ -344,7 +349,12 @@ impl<'py> PythonHost<'py> {
         let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
         let Some(values) = values.collect::<Option<SmallVec<[&Value; 4]>>>() else { return Ok(None) };
-        compute(kernel, values.into_iter(), g.bind(py))
+        if let Some(result) = compute(kernel, values.iter().copied(), g.bind(py))? {
+            return Ok(Some(result));
+        }
+        let Some(plain) = released(py, values.into_iter())? else { return Ok(None) };
+        let g = released(py, [cotangent].into_iter())?.map_or_else(|| g.bind(py).clone(), |g| g[0].object(py));
+        compute(kernel, plain.iter(), &g)
     }
 
     fn call(

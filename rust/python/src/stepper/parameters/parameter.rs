@@ -31,6 +31,9 @@ pub struct Parameter {
     /// The indices of its program, and of its set of scalars.
     pub program: usize,
     pub set: usize,
+    /// The index of its first element in the whole parameter, and the number of elements of that.
+    pub first: usize,
+    pub whole: usize,
 }
 
 pub fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
@@ -51,6 +54,8 @@ pub fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
         stochastic: stated.stochastic,
         program: stated.program,
         set: stated.scalar_set,
+        first: stated.first,
+        whole: stated.whole.unwrap_or_else(|| parameter.shape().iter().product()),
     })
 }
 

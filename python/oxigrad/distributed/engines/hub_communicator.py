@@ -1,0 +1,102 @@
+"""The communicator of a worker whose membership, mailbox and collective operations are with a `Hub`."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.decisions.training import Trainings
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.base import EngineCommunicator, Place
+from oxigrad.distributed.engines.mailbox import Message
+from oxigrad.distributed.errors import Aborted
+from oxigrad.distributed.messages.reduction import Op
+
+
+class HubCommunicator(EngineCommunicator):
+    """Base class of the communicators of members of a hub; see `Communicator`. An engine implements `_call`, `_tell` and `_following`."""
+
+    def __init__(self, uid: str, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
+        super().__init__(place, job, timeout, trainings)
+        self._uid, self._place = uid, place
+        self._calls = 0
+
+    def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
+        """The value of the outcome of a method of the hub, which may wait for so many seconds. Raises the error for a failure."""
+        raise NotImplementedError
+
+    def _tell(self, method: str, *args: Any) -> None:
+        """Calls a method of the hub at the end of the work, where the hub may have ended."""
+        raise NotImplementedError
+
+    def _following(self, place: Place) -> Self:
+        """The communicator of the next generation."""
+        raise NotImplementedError
+
+    # --- operations on all workers -------------------------------------------------------------------------------------
+
+    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
+        _copy(self._collect("all_reduce", (op, *_layout(bufs)), list(bufs), seconds), bufs)
+
+    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
+        contribution = list(bufs) if self.rank == root else []
+        _copy(self._collect("broadcast", (root, *_layout(bufs)), contribution, seconds), bufs)
+
+    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
+        return self._collect("all_gather_v", (buf.dtype.str,), [buf], seconds)
+
+    def _collect(self, name: str, detail: tuple[Any, ...], contribution: list[Buffer], seconds: float) -> Any:
+        """The result of an operation of all workers."""
+        self._calls += 1
+        arguments = self._place, self._calls, (name, *detail), contribution, seconds
+        return self._call("collect", *arguments, what=name, seconds=seconds)
+
+    # --- messages ------------------------------------------------------------------------------------------------------
+
+    def _post(self, dest: int, message: np.ndarray) -> None:
+        self._call("post", self._place, dest, message, what="send")
+
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
+        seconds = wait.remaining()
+        message = self._call("take", self._place, tag, source, seconds, what="recv_any", seconds=seconds)
+        return None if message is None else Message.of(message)
+
+    # --- membership ----------------------------------------------------------------------------------------------------
+
+    def alive(self) -> frozenset[int]:
+        """See `Communicator.alive`."""
+        return frozenset(self._call("alive", self._uid, self.generation, what="alive"))
+
+    def exclude(self, rank: int) -> None:
+        """See `Communicator.exclude`."""
+        self._check_rank(rank, "the rank")
+        self._call("exclude", self._place, rank, what="exclude")
+
+    def reform(self, *, timeout: float | None = None) -> Self:
+        """See `Communicator.reform`."""
+        following = self._following(Place(*self._reformed(self._limit(timeout))))
+        succeed(self, following)
+        return following
+
+    def _reformed(self, seconds: float) -> Any:
+        """The place of this worker in the next generation."""
+        return self._call("reform", self._uid, self._place, seconds, what="reform", seconds=seconds)
+
+    def leave(self) -> None:
+        """See `Communicator.leave`."""
+        self._tell("leave", self._uid)
+
+    def abort(self, reason: str) -> NoReturn:
+        """See `Communicator.abort`."""
+        self._tell("abort", reason)
+        raise Aborted(reason)
+
+
+def _layout(bufs: Sequence[Buffer]) -> list[tuple[str, int]]:
+    return [(buffer.dtype.str, buffer.size) for buffer in bufs]
+
+
+def _copy(sources: Sequence[Buffer], targets: Sequence[Buffer]) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        np.copyto(target, source)

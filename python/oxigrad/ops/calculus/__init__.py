@@ -1,0 +1,1 @@
+"""Integrals, differential equations and interpolation."""

@@ -1,0 +1,105 @@
+"""Ordinary differential equations by differentiable steps of Dormand and Prince's method, as `scipy.integrate.odeint` has them."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._core import plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import fetched
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import stack
+from oxigrad.ops.core.standard import asarray
+from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = ["odeint"]
+
+# Dormand and Prince (1980), the Butcher tableau: nodes, weights of the stages, and weights of the error estimate.
+_AT = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
+_OF = (
+    (),
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+_ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+_SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
+
+
+@scipy_signature(
+    "func, y0, t, args=(), Dfun=None, col_deriv=0, full_output=0, ml=None, mu=None, rtol=None, atol=None, tcrit=None, h0=0.0, hmax=0.0, hmin=0.0, ixpr=0, mxstep=0, mxhnil=0, mxordn=12, mxords=5, printmessg=0, tfirst=False",
+    ignored="Dfun col_deriv ml mu printmessg ixpr mxhnil",
+)
+def odeint(
+    func: Callable[..., Any], y0: Any, t: Array, args: Any, rtol: float | None, atol: float | None, tfirst: bool
+) -> Array:
+    """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
+
+    The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
+
+    The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error of at most
+    ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants: both modes
+    differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size underflows, as at a
+    singularity.
+    """
+    y, size, solution = y0, math.inf, [y0]
+    tolerances = tuple(1.49012e-8 if tolerance is None else tolerance for tolerance in (rtol, atol))
+    slope = (lambda y, t: func(t, y, *args)) if tfirst else lambda y, t: func(y, t, *args)
+    for i in range(1, t.shape[0]):
+        y, size = _advanced(slope, y, (t[i - 1], t[i]), size, tolerances)
+        solution.append(y)
+    return stack([asarray(y) for y in solution])
+
+
+def _advanced(
+    f: Callable[..., Any], y: Array, times: tuple[Any, Any], size: float, tolerances: tuple[float, ...]
+) -> tuple[Any, float]:
+    """The solution at the second of two times, from that at the first, and the next step size."""
+    now, end = times
+    while True:
+        left = _number(end) - _number(now)
+        is_last = size >= abs(left)
+        step = end - now if is_last else math.copysign(size, left)
+        new, error = _step(f, y, now, step)
+        rtol, atol = tolerances
+        ratio = _largest(error, y, new, rtol, atol)
+        factor = min(_MOST, max(_LEAST, _SAFETY * ratio**-0.2)) if ratio > 0.0 else _MOST if ratio == 0.0 else _LEAST
+        if ratio <= 1.0:
+            # A short last step does not reduce the next step size.
+            size = max(size, abs(left) * factor) if is_last and math.isfinite(size) else abs(_number(step)) * factor
+            if is_last:
+                return new, size
+            y, now = new, now + step
+            continue
+        size = abs(_number(step)) * factor
+        if _number(now) + size == _number(now):
+            raise ArithmeticError(f"odeint: at t = {_number(now)!r} the step size would be smaller than {size:.1e}")
+
+
+def _step(f: Callable[..., Any], y: Array, now: Any, step: Any) -> tuple[Array, Array]:
+    """The solution after a step, and an estimate of its error."""
+    slopes: list[Any] = []
+    new = y
+    for at, weights in zip(_AT, _OF, strict=True):
+        new = y + step * _sum(weights, slopes) if slopes else y
+        slopes.append(f(new, now + at * step))
+    return new, step * _sum(_ERROR, slopes)
+
+
+def _sum(weights: tuple[float, ...], slopes: list[Any]) -> Any:
+    terms = [weight * slope for weight, slope in zip(weights, slopes, strict=True) if weight]
+    return sum(terms[1:], terms[0])
+
+
+def _largest(error: Array, y: Array, new: Array, rtol: float, atol: float) -> float:
+    """The largest ratio of the error to the tolerance; NaN where an element is NaN."""
+    error, y, new = plain(error), plain(y), plain(new)
+    ratio = ops.abs(error) / (atol + rtol * ops.maximum(ops.abs(y), ops.abs(new)))
+    return _number(ops.max(ratio) if getattr(ratio, "shape", ()) else ratio)
+
+
+def _number(value: Any) -> float:
+    return float(fetched(plain(value)))

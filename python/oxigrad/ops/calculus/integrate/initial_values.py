@@ -1,0 +1,316 @@
+"""Initial value problems: SciPy's `solve_ivp` chooses the steps, which are taken again by differentiable functions."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, Tape, Variable, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.calculus.integrate.roots import corrected, has_variable, plain_tree
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import array
+
+__all__ = ["solve_ivp"]
+
+Slope = Callable[[Any, Any], Any]
+
+
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Any,
+    y0: Any,
+    method: Any = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: Any = None,
+    **options: Any,
+) -> Any:
+    """The solution of ``dy/dt = fun(t, y, *args)`` from ``y0``, of shape (n,), over ``t_span``, as `scipy.integrate.solve_ivp` has it.
+
+    The result is SciPy's, with ``t``, ``y``, ``sol``, ``t_events`` and ``y_events`` as functions of every variable: of ``y0``, the ends of ``t_span``,
+    ``t_eval``, ``args``, and what ``fun`` and the events read. SciPy chooses the steps, on plain values; the accepted
+    steps are constants, up to the last one, which ends at ``t_span[1]``. Their formulas are then differentiated, to any order. The
+    time of an event follows from the implicit function theorem.
+
+    ``method`` is "RK23", "RK45", "DOP853" or "Radau"; without variables any of SciPy's. Raises `DerivativeError` for others.
+    """
+    arguments = () if args is None else tuple(args)
+    arguments_of_scipy = plain_tree((t_span, y0, t_eval, arguments))
+    reads: list[bool] = [any(map(has_variable, (t_span, y0, t_eval, arguments)))]
+
+    def bare(f: Callable[..., Any]) -> Callable[..., Any]:
+        def called(t: Any, y: Any) -> Any:
+            value = f(t, y, *arguments_of_scipy[3])
+            reads[0] = reads[0] or has_variable(value)
+            return np.asarray(plain_tree(value))
+
+        vars(called).update(vars(f) if hasattr(f, "__dict__") else {})
+        return called
+
+    functions = [] if events is None else [events] if callable(events) else [*events]
+    if callable(options.get("jac")):
+        options = {**options, "jac": bare(options["jac"])}
+    plain_events = [bare(event) for event in functions] or None
+    solve = of_scipy("integrate", "solve_ivp")
+    result = solve(
+        bare(fun), *arguments_of_scipy[:2], method, arguments_of_scipy[2], True, plain_events, vectorized, **options
+    )
+    if events is not None and callable(events) and result.t_events is not None:
+        functions = [events]
+    if reads[0]:
+        _differentiated(result, fun, functions, (t_span, y0, t_eval, arguments), method)
+    if not dense_output:
+        result.sol = None
+    return result
+
+
+def _differentiated(
+    result: Any, fun: Callable[..., Any], events: Sequence[Callable[..., Any]], call: tuple[Any, ...], method: Any
+) -> None:
+    """The result with differentiable functions in the place of its arrays."""
+    t_span, y0, t_eval, args = call
+    if method not in _METHODS:
+        raise DerivativeError(
+            f"solve_ivp: method is {method!r}: expected one of {', '.join(_METHODS)} for a derivative"
+        )
+    pieces = result.sol.interpolants
+    start, end = t_span
+    offsets = [piece.t_old - float(plain(start)) for piece in pieces[1:]]
+    times = [start, *(start + offset for offset in offsets)]
+    is_whole = result.status == 0
+    times.append(end if is_whole else start + (pieces[-1].t - float(plain(start))))
+    f: Slope = lambda t, y: _vector(fun(t, y, *args))  # noqa: E731
+    steps = _METHODS[method](f, times, _floats(array(y0)), [piece.t - piece.t_old for piece in pieces])
+    result.sol = Solution([float(plain(t)) for t in times], steps)
+    terminal = None
+    if result.t_events is not None:
+        event_times = [
+            [_time(event, result.sol, t, args) for t in each]
+            for event, each in zip(events, result.t_events, strict=True)
+        ]
+        if result.status == 1:
+            terminal = max(
+                (t for each in event_times for t in each), key=lambda t: abs(float(plain(t)) - float(plain(start)))
+            )
+        result.t_events = [ops.stack([*map(array, each)]) if each else np.asarray([]) for each in event_times]
+        result.y_events = [ops.stack([result.sol(t) for t in each]) if each else np.asarray([]) for each in event_times]
+    if t_eval is not None:
+        count = len(result.t)
+        asked = array(t_eval)
+        result.t = asked[:count]
+        result.y = result.sol(result.t)
+        return
+    ends = [step.end for step in steps]
+    if terminal is not None:
+        times, ends = [*times[:-1], terminal], [*ends[:-1], result.sol(terminal)]
+    result.t = ops.stack([array(t) * 1.0 for t in times])
+    result.y = ops.stack([steps[0].y, *ends], axis=1)
+
+
+def _time(event: Callable[..., Any], solution: "Solution", t: float, args: tuple[Any, ...]) -> Any:
+    """The time of an event near ``t`` as a function of all variables."""
+
+    def value(t: Any) -> Any:
+        return event(t, solution(t), *args)
+
+    with Tape() as tape:
+        variable = tape.watch(float(t))
+        slope = tape.gradient(ops.sum(value(variable)), [variable])[0]
+    return corrected(value, float(t), lambda r: r / float(np.asarray(plain_tree(slope))))
+
+
+class Solution:
+    """The dense output: a function of times, differentiable by them and by all that the steps read."""
+
+    def __init__(self, ts: Sequence[float], steps: Sequence["Step"]) -> None:
+        self.ts: np.ndarray = np.asarray(ts)
+        self.steps: Sequence[Step] = steps
+        self._sign = 1.0 if self.ts[-1] >= self.ts[0] else -1.0
+
+    def __call__(self, t: Any) -> Array:
+        """The solution at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
+        at = np.asarray(plain_tree(t))
+        which = np.searchsorted(self._sign * self.ts, self._sign * at, side="left") - 1
+        which = np.clip(which, 0, len(self.steps) - 1)
+        if not at.ndim:
+            return self.steps[int(which)].at(t)
+        times = array(t)
+        columns = [self.steps[int(k)].at(times[place]) for place, k in enumerate(which)]
+        return ops.stack(columns, axis=1) if columns else np.zeros((self.steps[0].y.shape[0], 0))
+
+
+class Step:
+    """One step: ``y`` at its time ``t``, its size ``h``, and the solution at its ``end``."""
+
+    def __init__(self, t: Any, h: Any, y: Array, end: Array, polynomial: Callable[[Any], Array]) -> None:
+        self.t: Any = t
+        self.h: Any = h
+        self.y: Array = y
+        self.end: Array = end
+        self._polynomial = polynomial
+
+    def at(self, t: Any) -> Array:
+        """The solution at a time within the step."""
+        return self.y + self._polynomial((t - self.t) / self.h)
+
+
+# --- explicit methods -----------------------------------------------------------------------------------------------------
+
+
+def _explicit(name: str) -> Callable[..., list[Step]]:
+    def steps(f: Slope, times: list[Any], y: Array, sizes: list[float]) -> list[Step]:
+        tableau: Any = of_scipy("integrate", name)
+        taken, slope = [], f(times[0], y)
+        for t, h in zip(times, _sizes(times, sizes), strict=False):
+            stages = [slope]
+            for row, node in zip(tableau.A[1:], tableau.C[1:], strict=True):
+                stages.append(f(t + node * h, y + h * _sum(row, stages)))
+            end = y + h * _sum(tableau.B, stages)
+            slope = f(t + h, end)
+            stages.append(slope)
+            dense = _dense_8(tableau, f, t, h, y, end, stages) if name == "DOP853" else _dense(tableau, h, stages)
+            taken.append(Step(t, h, y, end, dense))
+            y = end
+        return taken
+
+    return steps
+
+
+def _dense(tableau: Any, h: Any, stages: list[Any]) -> Callable[[Any], Array]:
+    def polynomial(x: Any) -> Array:
+        powers = [x**k for k in range(1, tableau.P.shape[1] + 1)]
+        return h * _sum([_sum(row, powers) for row in tableau.P], stages)
+
+    return polynomial
+
+
+def _dense_8(tableau: Any, f: Slope, t: Any, h: Any, y: Array, end: Array, stages: list[Any]) -> Callable[[Any], Array]:
+    parts: list[Any] = []
+
+    def polynomial(x: Any) -> Array:
+        if not parts:
+            every = [*stages]
+            for row, node in zip(tableau.A_EXTRA, tableau.C_EXTRA, strict=True):
+                every.append(f(t + node * h, y + h * _sum(row, every)))
+            change = end - y
+            parts.extend([change, h * stages[0] - change, 2.0 * change - h * (stages[-1] + stages[0])])
+            parts.extend(h * _sum(row, every) for row in tableau.D)
+        value: Any = 0.0
+        for k, part in enumerate(reversed(parts)):
+            value = (value + part) * (x if k % 2 == 0 else 1.0 - x)
+        return value
+
+    return polynomial
+
+
+# --- Radau's method of order five -----------------------------------------------------------------------------------------
+
+_ROOT = math.sqrt(6.0)
+_NODES = np.array([(4.0 - _ROOT) / 10.0, (4.0 + _ROOT) / 10.0, 1.0])
+_WEIGHTS = np.array(
+    [
+        [(88.0 - 7.0 * _ROOT) / 360.0, (296.0 - 169.0 * _ROOT) / 1800.0, (-2.0 + 3.0 * _ROOT) / 225.0],
+        [(296.0 + 169.0 * _ROOT) / 1800.0, (88.0 + 7.0 * _ROOT) / 360.0, (-2.0 - 3.0 * _ROOT) / 225.0],
+        [(16.0 - _ROOT) / 36.0, (16.0 + _ROOT) / 36.0, 1.0 / 9.0],
+    ]
+)
+# The polynomial through zero and the changes at the nodes: its coefficients of x, x**2 and x**3.
+_THROUGH = np.linalg.inv(_NODES[:, None] ** np.arange(1, 4)).T
+_ITERATIONS = 30
+
+
+def _radau(f: Slope, times: list[Any], y: Array, sizes: list[float]) -> list[Step]:
+    taken = []
+    for t, h in zip(times, _sizes(times, sizes), strict=False):
+        changes = _changes(f, t, h, y)
+        end = y + changes[2]
+
+        def polynomial(x: Any, changes: Array = changes) -> Array:
+            powers = [x, x**2, x**3]
+            return _sum([_sum(row, powers) for row in _THROUGH], [changes[k] for k in range(3)])
+
+        taken.append(Step(t, h, y, end, polynomial))
+        y = end
+    return taken
+
+
+def _changes(f: Slope, t: Any, h: Any, y: Array) -> Array:
+    """The solution of the equations of a step: the changes of ``y`` at the nodes, of shape (3, n)."""
+    count = y.shape[0]
+
+    def residual(changes: Any, t: Any, h: Any, y: Any) -> Any:
+        slopes = ops.stack([f(t + node * h, y + changes[k]) for k, node in enumerate(_NODES)])
+        return changes - h * ops.matmul(_WEIGHTS, slopes)
+
+    bare = tuple(np.asarray(plain_tree(each)) for each in (t, h, y))
+    changes = np.zeros((3, count))
+    inverse = np.eye(3 * count)
+    for _ in range(_ITERATIONS):
+        inverse = np.linalg.inv(_system(f, changes, *bare))
+        step = inverse @ np.asarray(plain_tree(residual(changes, *bare))).reshape(-1)
+        changes = changes - step.reshape(3, count)
+        if np.all(np.abs(step) <= 1e-14 * (1e-3 + np.max(np.abs(changes)))):
+            break
+    return corrected(
+        lambda changes: residual(changes, t, h, y),
+        changes,
+        lambda r: ops.reshape(ops.matmul(inverse, ops.reshape(r, (-1,))), (3, count)),
+    )
+
+
+def _system(f: Slope, changes: np.ndarray, t: Any, h: Any, y: np.ndarray) -> np.ndarray:
+    """The Jacobian of the equations of a step."""
+    count = y.size
+    matrix = np.eye(3 * count)
+    for j, node in enumerate(_NODES):
+        jacobian = _jacobian(lambda y, node=node: f(t + node * h, y), y + changes[j])
+        for i in range(3):
+            matrix[i * count : (i + 1) * count, j * count : (j + 1) * count] -= h * _WEIGHTS[i, j] * jacobian
+    return matrix
+
+
+def _jacobian(f: Callable[[Any], Any], y: np.ndarray) -> np.ndarray:
+    with Tape() as tape:
+        variable = tape.watch(y)
+        value = f(variable)
+        parts = [value[k] for k in range(y.size)]
+        rows = [tape.gradient(part, [variable])[0] if tape.owns(part) else np.zeros(y.size) for part in parts]
+    return np.stack([np.asarray(plain_tree(row)) for row in rows])
+
+
+_METHODS: dict[Any, Callable[..., list[Step]]] = {
+    **{name: _explicit(name) for name in ("RK23", "RK45", "DOP853")},
+    "Radau": _radau,
+}
+
+
+# --- values ---------------------------------------------------------------------------------------------------------------
+
+
+def _sizes(times: list[Any], sizes: list[float]) -> list[Any]:
+    """The sizes of the steps: numbers, but for a last step that ends at a variable."""
+    last = times[-1] - times[-2] if isinstance(times[-1], Variable) or isinstance(times[0], Variable) else sizes[-1]
+    return [*sizes[:-1], last]
+
+
+def _sum(weights: Any, terms: Sequence[Any]) -> Any:
+    """The sum of the terms with weights that are not zero, of which there may be fewer terms."""
+    products = [
+        weight * term
+        for weight, term in zip(weights, terms, strict=False)
+        if isinstance(weight, Variable) or weight != 0.0
+    ]
+    return sum(products[1:], products[0]) if products else 0.0 * terms[0]
+
+
+def _vector(value: Any) -> Array:
+    return _floats(ops.reshape(array(value), (-1,)))
+
+
+def _floats(x: Any) -> Any:
+    return x if np.asarray(plain_tree(x)).dtype.kind in "fc" else x * 1.0

@@ -1,0 +1,254 @@
+"""Copies of functions, containers and objects that hold traced values, which a function reads while it is recorded."""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import RecordedFunction
+from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, items_of, slots_of
+from oxigrad.recording.traced import Traced, UnrecordableError, type_of
+
+# The items of a container, and the attributes of an object.
+_Contents = tuple[dict[Any, Any], dict[str, Any]]
+
+
+class Shadows:
+    """Copies of functions, containers and objects that hold traced values: what is written to them is written to the originals afterwards."""
+
+    def __init__(self, captures: Captures, trees: list[Any]) -> None:
+        self._captures = captures
+        self._trees: list[Any] = trees
+        # By its place, what stands there.
+        self._of: dict[int, Any] = {}
+        self._spaces: dict[int, dict[str, Any]] = {}
+        self._cells: dict[int, types.CellType] = {}
+        # The originals by the ids of their copies; and for each pair the path, original, copy, and contents of the copy.
+        self._originals: dict[int, tuple[Any, Any]] = {}
+        self._pairs: list[tuple[str, Any, Any, Any]] = []
+        self._seen: dict[int, Any] = {}
+
+    def note(self, path: str, original: Any, copy: Any) -> None:
+        """Watches the containers of a tree and of its copy; raises `UnrecordableError` for a container that is there twice."""
+        if isinstance(copy, Traced):
+            self._originals[id(copy)] = copy, original
+            return
+        if copy is original or (contents := _contents(copy)) is None:
+            return
+        self._pair(path, original, copy)
+        for part, its in zip(_contents(original) or (), contents, strict=True):
+            for key, value in part.items():
+                if key in its:
+                    self.note(f"{path}[{key!r}]", value, its[key])
+
+    def _pair(self, path: str, original: Any, copy: Any) -> None:
+        if not isinstance(original, tuple) and self._seen.setdefault(id(original), copy) is not copy:
+            raise UnrecordableError(f"{path} is a {type(original).__name__} that is an input in two places")
+        self._originals[id(copy)] = copy, original
+        self._pairs.append((path, original, copy, None))
+
+    def function(self) -> Callable[..., Any]:
+        """The function, which reads traced values."""
+        copied = self.of(self._captures.place, self._captures.f, "")
+        self._pairs = [(path, original, copy, _contents(copy)) for path, original, copy, _ in self._pairs]
+        return copied
+
+    def of(self, place: int, value: Any, path: str) -> Any:
+        """The value of a place itself, or what stands for it."""
+        captures = self._captures
+        place = captures.same.get(place, place)
+        if place in self._of:
+            return self._of[place]
+        if place in captures.input_at:
+            copy = self._of[place] = self._trees[captures.input_at[place]]
+            self.note(captures.inputs[captures.input_at[place]][0], value, copy)
+            return copy
+        if place not in captures.parts or (place not in captures.copied and not isinstance(value, types.FunctionType)):
+            return value
+        parts = captures.parts[place]
+        if isinstance(value, types.FunctionType):
+            return self._function(place, value, parts, path)
+        part = functools.partial(self._part, path)
+        if isinstance(value, functools.partial):
+            of = {(kind, key): part(place) for kind, key, place in parts}
+            keywords = {name: of["keyword", name] for name in value.keywords}
+            arguments = (of.get(("argument", at), arg) for at, arg in enumerate(value.args))
+            copy = self._of[place] = functools.partial(of["attribute", "func"], *arguments, **keywords)
+        elif isinstance(value, types.MethodType):
+            copy = self._of[place] = types.MethodType(*(part(place) for _, _, place in parts))
+        elif isinstance(value, RecordedFunction):
+            copy = self._of[place] = part(parts[0][2])
+        else:
+            return self._holder(place, value, parts, path)
+        self._originals[id(copy)] = copy, value
+        return copy
+
+    def _part(self, path: str, place: int, key: Any = "") -> Any:
+        """A part or its copy, `EMPTY` for nothing."""
+        value = self._captures.present(place, EMPTY)
+        return value if value is EMPTY else self.of(place, value, f"{path}.{key}".strip("."))
+
+    def _holder(self, place: int, value: Any, parts: list[tuple[str, Any, int]], path: str) -> Any:
+        """A copy of a container or an object."""
+        base: Any = base_of(value)
+        if base is tuple:
+            items = [self._part(path, of, key) for kind, key, of in parts if kind == "item"]
+            copy = self._of[place] = tuple.__new__(type(value), items)
+        else:
+            copy = self._of[place] = object.__new__(type(value)) if base is object else base.__new__(type(value))
+        self._pair(path, value, copy)
+        for kind, key, of in parts:
+            part = self._part(path, of, key)
+            if kind == "attribute" and part is not EMPTY:
+                _set(copy, key, part)
+            elif kind == "item" and base is list:
+                list.append(copy, part)
+            elif kind == "item" and base is dict:
+                dict.__setitem__(copy, key, part)
+        return copy
+
+    def _function(
+        self, place: int, function: types.FunctionType, parts: list[tuple[str, Any, int]], path: str
+    ) -> types.FunctionType:
+        """A copy of a function, over a copy of its namespace."""
+        namespace = function.__globals__
+        space = self._spaces.get(id(namespace))
+        if space is None and any(kind == "global" for kind, _, _ in parts):
+            space = self._spaces[id(namespace)] = {**namespace}
+            space.setdefault("type", type_of)
+            self._pair(path, namespace, space)
+        originals = function.__closure__ or ()
+        cells = tuple(self._cells.setdefault(id(cell), types.CellType()) for cell in originals)
+        copy = types.FunctionType(
+            function.__code__, namespace if space is None else space, function.__name__, None, cells or None
+        )
+        self._of[place] = copy
+        self._originals[id(copy)] = copy, function
+        new = dict(zip(function.__code__.co_freevars, cells, strict=True))
+        for (name, cell), its in zip(new.items(), originals, strict=True):
+            held = _contents(its)
+            if held is not None and held[1] and id(cell) not in self._originals:
+                cell.cell_contents = held[1]["cell_contents"]
+            if id(cell) not in self._originals:
+                self._pair(name, its, cell)
+        defaults, named = list(function.__defaults__ or ()), {**(function.__kwdefaults__ or {})}
+        for kind, key, of in parts:
+            part = self._part(path, of, key)
+            if part is EMPTY:
+                continue
+            if kind == "global" and space is not None:
+                space[key] = part
+            elif kind == "cell":
+                new[key].cell_contents = part
+            elif isinstance(key, int):
+                defaults[key] = part
+            else:
+                named[key] = part
+        copy.__defaults__, copy.__kwdefaults__ = tuple(defaults) or None, named or None
+        copy.__dict__.update(function.__dict__)
+        copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
+        return copy
+
+    # --- afterwards ----------------------------------------------------------------------------------------------------
+
+    def settle(self) -> str | None:
+        """Writes to the originals what the function has written to the copies; returns the path of the first change."""
+        first = None
+        for path, original, copy, before in self._pairs:
+            now = _contents(copy)
+            if before is None or now is None or _are_same(before, now):
+                continue
+            where = _assign(original, before, now, self.plain)
+            first = first or f"{path}{where}".lstrip(".") or "what it reads"
+        return first
+
+    def plain(self, value: Any, seen: set[int] | None = None) -> Any:
+        """The original of a copy, the plain value of a traced one, and the same inside of containers and objects that the function has made."""
+        pair = self._originals.get(id(value))
+        if pair is not None:
+            return pair[1]
+        if isinstance(value, Traced):
+            return value.value
+        seen = set() if seen is None else seen
+        if id(value) in seen or (contents := _contents(value)) is None:
+            return value
+        seen.add(id(value))
+        items, attributes = ({key: self.plain(part, seen) for key, part in each.items()} for each in contents)
+        new = items, attributes
+        if _are_same(contents, new):
+            return value
+        if isinstance(value, tuple):
+            return tuple.__new__(type(value), new[0].values())
+        _assign(value, contents, new, lambda part: part)
+        return value
+
+
+def _contents(holder: Any) -> _Contents | None:
+    """The items of a container and the attributes of an object; None for what has neither."""
+    if isinstance(holder, types.CellType):
+        try:
+            return {}, {"cell_contents": holder.cell_contents}
+        except ValueError:
+            return {}, {}
+    if isinstance(holder, (Traced, type, types.ModuleType, types.FunctionType, np.ndarray)) or (
+        not is_holder(holder) and not isinstance(holder, (list, tuple, dict))
+    ):
+        return None
+    attributes = {**getattr(holder, "__dict__", {}), **slots_of(holder)}
+    return dict(items_of(holder)), {name: part for name, part in attributes.items() if part is not EMPTY}
+
+
+def _are_same(before: _Contents, now: _Contents) -> bool:
+    return all(
+        list(one) == list(other)
+        and all(part is its or _is_equal(part, its) for part, its in zip(one.values(), other.values(), strict=True))
+        for one, other in zip(before, now, strict=True)
+    )
+
+
+def _is_equal(part: Any, other: Any) -> bool:
+    """Whether a value is replaced by equal plain data, which is no change."""
+    return type(part) is type(other) and isinstance(part, (int, str, bytes)) and part == other
+
+
+def _assign(original: Any, before: _Contents, now: _Contents, plain: Callable[[Any], Any]) -> str:
+    """Puts the changed contents into an object; returns the name of the first one."""
+    (items, attributes), (its, theirs) = before, now
+    first = ""
+    for name in {**attributes, **theirs}:
+        if attributes.get(name, EMPTY) is theirs.get(name, EMPTY):
+            continue
+        first = first or ("" if name == "cell_contents" else f".{name}")
+        if name in theirs:
+            _set(original, name, plain(theirs[name]))
+        elif isinstance(original, types.CellType):
+            del original.cell_contents
+        else:
+            object.__delattr__(original, name)
+    changed = [key for key in {**items, **its} if items.get(key, EMPTY) is not its.get(key, EMPTY)]
+    if list(items) == list(its) and not changed:
+        return first
+    is_space = isinstance(original, dict) and "__builtins__" in its
+    if isinstance(original, list):
+        list.__setitem__(original, slice(None), [plain(part) for part in its.values()])
+    elif is_space:  # which other threads read
+        for key in changed:
+            space: Any = original
+            if key in its:
+                space[key] = plain(its[key])
+            else:
+                space.pop(key, None)
+    elif isinstance(original, dict):
+        new = {key: plain(part) for key, part in its.items()}
+        dict.clear(original)
+        dict.update(original, new)
+    return first or "".join(f".{key}" if is_space else f"[{key!r}]" for key in changed[:1])
+
+
+def _set(holder: Any, name: str, value: Any) -> None:
+    if isinstance(holder, types.CellType):
+        holder.cell_contents = value
+    else:
+        object.__setattr__(holder, name, value)

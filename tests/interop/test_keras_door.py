@@ -1,0 +1,122 @@
+"""Optimizers for models of Keras, over both backends, each in a process of its own: the backend of Keras is fixed at import."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("keras")
+PAGE = Path(__file__).parents[2] / "docs" / "torch.md"
+EXAMPLE = PAGE.read_text().partition("## Keras on PyTorch")[2].partition("```python\n")[2].partition("```")[0]
+
+SETUP = """
+import json, sys
+import keras
+import numpy as np
+import oxigrad.keras
+from oxigrad import schedules
+
+x = np.random.default_rng(0).standard_normal((64, 4)).astype("float32")
+y = x.sum(1, keepdims=True)
+
+def fresh(optimizer):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(1)])
+    model.compile(optimizer, loss="mse")
+    return model
+
+def train(model, epochs):
+    model.fit(x, y, epochs=epochs, batch_size=32, verbose=0, shuffle=False)
+    return model
+
+def weights(model):
+    return np.concatenate([w.ravel() for w in model.get_weights()])
+"""
+
+# How far the weights after four epochs are from those of Keras' own optimizer.
+NUMBERS = """
+k, ours = keras.optimizers, oxigrad.keras
+plain = k.AdamW(k.schedules.CosineDecay(0.02, 20), weight_decay=0.1, clipnorm=1.0)
+plain.exclude_from_weight_decay(var_names=["bias"])
+pairs = {
+    "AdamW": (k.AdamW(0.02), ours.AdamW(0.02)),
+    "decay": (plain, ours.AdamW(schedules.cosine(0.02, 20), weight_decay=0.1, clipnorm=1.0, no_weight_decay="bias")),
+    "SGD": (k.SGD(0.02, momentum=0.9, weight_decay=0.01), ours.SGD(0.02, momentum=0.9, weight_decay=0.01)),
+    "RMSprop": (k.RMSprop(0.01), ours.RMSprop(0.01)),
+    "Lion": (k.Lion(0.002), ours.Lion(0.002)),
+    "accumulate": (k.Adam(0.02, gradient_accumulation_steps=2, use_ema=True), ours.Adam(0.02, gradient_accumulation_steps=2, use_ema=True)),
+}
+print(json.dumps({name: float(np.abs(weights(train(fresh(a), 4)) - weights(train(fresh(b), 4))).max()) for name, (a, b) in pairs.items()}))
+"""
+
+# Saves a model of each optimizer after some steps, and trains it and the one that is loaded on.
+SAVED = """
+folder, same = sys.argv[1], {}
+for name in oxigrad.keras.__all__:
+    rate = schedules.exponential(0.01, 0.9) if name == "Adam" else None
+    make = lambda: getattr(oxigrad.keras, name)(rate, no_weight_decay=["bias"])
+    model = train(fresh(make()), 2)
+    model.save(f"{folder}/model.keras")
+    again = keras.saving.load_model(f"{folder}/model.keras")
+    assert type(again.optimizer) is type(model.optimizer)
+    assert again.optimizer.get_config() == model.optimizer.get_config(), name
+    moved = not np.array_equal(weights(model), weights(fresh(make())))
+    whole, ends = weights(train(fresh(make()), 4)), [weights(train(each, 2)) for each in (model, again)]
+    is_same = np.allclose if name == "SOAP" else np.array_equal  # LAPACK's bits depend on where a matrix lies
+    same[name] = [moved, *(bool(is_same(whole, end)) for end in ends)]
+print(json.dumps(same))
+"""
+
+REFUSED = """
+errors = []
+for call in (lambda: oxigrad.keras.Adam(beta_1=0.8), lambda: oxigrad.keras.Prodigy):
+    try:
+        call()
+    except (TypeError, AttributeError) as error:
+        errors.append(str(error))
+print(json.dumps(errors))
+"""
+
+
+def run(backend: str, program: str, *arguments: str) -> Any:
+    # Keras calls NumPy without the argument copy.
+    pytest.importorskip(backend)
+    command = [sys.executable, "-W", "error", "-W", "ignore:__array__ implementation:DeprecationWarning", "-c", program]
+    environment = {**os.environ, "KERAS_BACKEND": backend}
+    ran = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_the_example_trains(backend: str) -> None:
+    history = run(backend, EXAMPLE + "\nimport json\nprint(json.dumps(history.history))")
+    assert history["loss"][-1] < 0.5 * history["loss"][0] and history["mae"][-1] < history["mae"][0]
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_numbers_are_those_of_keras(backend: str) -> None:
+    distances = run(backend, SETUP + NUMBERS)
+    assert len(distances) == 6
+    assert {name: distance for name, distance in distances.items() if not distance < 2e-5} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_training_continues_from_a_model_that_was_saved(backend: str, tmp_path: Path) -> None:
+    """To the bits of a training without a pause, also from a file."""
+    same = run(backend, SETUP + SAVED, str(tmp_path))
+    assert len(same) > 20
+    assert {name: each for name, each in same.items() if not all(each)} == {}
+
+
+def test_unknown_arguments_and_names_are_refused() -> None:
+    argument, name = run("jax", SETUP + REFUSED)
+    assert argument.startswith("Adam: unknown: beta_1; its arguments are learning_rate, beta1, beta2, epsilon")
+    assert name.startswith("module 'oxigrad.keras' has no attribute 'Prodigy'")

@@ -1,0 +1,119 @@
+"""Interpolation: values against SciPy's, derivatives by points, values and places to second order, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oxigrad import xp
+from oxigrad.testing import check_grads
+
+interpolate = pytest.importorskip("scipy.interpolate")
+RNG = np.random.default_rng(0)
+X, Y = np.sort(RNG.uniform(0.0, 5.0, 7)), RNG.standard_normal((7, 2))
+T = np.array([0.3, 1.7, 2.9, 4.1])
+GRID = np.array([0.0, 1.0, 2.5, 3.0, 4.2]), np.array([0.0, 0.7, 1.0, 2.0])
+VALUES = RNG.standard_normal((5, 4, 2))
+PLACES = np.stack([RNG.uniform(0.0, 4.2, (3, 2)), RNG.uniform(0.0, 2.0, (3, 2))], axis=-1)
+CONDITIONS: dict[str, Any] = {
+    "not-a-knot": "not-a-knot",
+    "clamped": "clamped",
+    "natural": "natural",
+    "pair": ("not-a-knot", "clamped"),
+    "slope and curvature": ((1, np.array([0.3, 0.1])), (2, np.array([-0.4, 0.2]))),
+    "curvature and slope": ((2, np.array([0.3, 0.1])), (1, np.array([0.7, 0.1]))),
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_cubic_splines(condition: str) -> None:
+    bc_type = CONDITIONS[condition]
+    for count in (3, 4, 7):
+        ours, theirs = (m.CubicSpline(X[:count], Y[:count], bc_type=bc_type) for m in (xp.interpolate, interpolate))
+        for nu in (0, 1, 2):
+            np.testing.assert_allclose(ours(T, nu), theirs(T, nu), rtol=1e-8, atol=1e-9)
+    check_grads(
+        lambda x, y, t: xp.interpolate.CubicSpline(x, y, bc_type=bc_type)(t), (X, Y, T), order=2, tolerance=1e-4
+    )
+
+
+def test_periodic_splines_and_conditions_that_are_variables() -> None:
+    y = np.concatenate([Y[:-1], Y[:1]])
+    f = lambda module, x, y: module.CubicSpline(x, y, bc_type="periodic")(T + 7.0)  # noqa: E731
+    np.testing.assert_allclose(f(xp.interpolate, X, y), f(interpolate, X, y), rtol=1e-10)
+    ends = np.concatenate([np.eye(6), np.eye(6)[:1]])
+    check_grads(lambda x, y: f(xp.interpolate, x, ends @ y), (X, Y[:-1]), order=2, tolerance=1e-4)
+    check_grads(lambda v: xp.interpolate.CubicSpline(X, Y[:, 0], bc_type=((1, v[0]), (2, v[1])))(T), (np.ones(2),))
+
+
+def test_piecewise_polynomials_have_the_methods_of_scipys() -> None:
+    for name in ("CubicSpline", "PchipInterpolator"):
+        ours, theirs = (getattr(m, name)(X, Y.T, axis=1) for m in (xp.interpolate, interpolate))
+        np.testing.assert_allclose(ours.c, theirs.c, rtol=1e-9)
+        for t in (0.4, T, T.reshape(2, 2), np.array([-1.0, 6.0])):
+            np.testing.assert_allclose(ours(t), theirs(t), rtol=1e-9)
+            np.testing.assert_allclose(ours.derivative()(t), theirs.derivative()(t), rtol=1e-8)
+            np.testing.assert_allclose(ours.antiderivative()(t), theirs.antiderivative()(t), rtol=1e-9)
+        np.testing.assert_allclose(ours.integrate(0.2, 3.0), theirs.integrate(0.2, 3.0), rtol=1e-10)
+    outside = xp.interpolate.CubicSpline(X, Y, extrapolate=False)(np.array([-1.0, 2.0]))
+    np.testing.assert_array_equal(np.isnan(outside), [[True, True], [False, False]])
+
+
+def test_monotonic_interpolation() -> None:
+    for y in (Y, np.cumsum(np.abs(Y), axis=0)):
+        f = lambda x, y, t: xp.interpolate.PchipInterpolator(x, y)(t)  # noqa: E731
+        np.testing.assert_allclose(f(X, y, T), interpolate.PchipInterpolator(X, y)(T), rtol=1e-12)
+        check_grads(f, (X, y, T), order=2, tolerance=1e-4)
+    line = xp.interpolate.PchipInterpolator(X[:2], Y[:2])(1.0)
+    np.testing.assert_allclose(line, interpolate.PchipInterpolator(X[:2], Y[:2])(1.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 5])
+def test_splines_of_any_degree(k: int) -> None:
+    ours, theirs = (m.make_interp_spline(X, Y, k) for m in (xp.interpolate, interpolate))
+    np.testing.assert_allclose(ours.t, theirs.t, rtol=1e-15)
+    np.testing.assert_allclose(ours.c, theirs.c, rtol=1e-8)
+    for t in (0.4, T, T.reshape(2, 2)):
+        np.testing.assert_allclose(ours(t), theirs(t), rtol=1e-8)
+    if k:
+        np.testing.assert_allclose(ours(T, 1), theirs(T, 1), rtol=1e-7)
+        f = lambda x, y, t: xp.interpolate.make_interp_spline(x, y, k)(t)  # noqa: E731
+        check_grads(f, (X, Y, T), order=2, tolerance=1e-3)
+
+
+@pytest.mark.parametrize("method", ["linear", "cubic"])
+def test_regular_grids(method: str) -> None:
+    ours, theirs = (m.RegularGridInterpolator(GRID, VALUES, method) for m in (xp.interpolate, interpolate))
+    np.testing.assert_allclose(ours(PLACES), theirs(PLACES), atol=1e-6)  # SciPy solves by iterations
+    np.testing.assert_array_equal(ours((PLACES[..., 0], PLACES[..., 1])), ours(PLACES))
+    for fill in (None, -1.0):
+        ours, theirs = (
+            m.RegularGridInterpolator(GRID, VALUES, method, False, fill) for m in (xp.interpolate, interpolate)
+        )
+        np.testing.assert_allclose(ours(1.5 * PLACES), theirs(1.5 * PLACES), atol=1e-5)
+
+    def f(one: Any, other: Any, values: Any, places: Any) -> Any:
+        return xp.interpolate.RegularGridInterpolator((one, other), values, method)(places)
+
+    check_grads(f, (*GRID, VALUES, PLACES), order=2, tolerance=1e-4)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="^CubicSpline: found points x that do not increase"):
+        xp.interpolate.CubicSpline(X[::-1], Y)
+    with pytest.raises(
+        ValueError, match=r"^PchipInterpolator: found values of shape \(6, 2\), expected 7 along axis 0"
+    ):
+        xp.interpolate.PchipInterpolator(X, Y[1:])
+    with pytest.raises(ValueError, match="^CubicSpline: bc_type is 'free'"):
+        xp.interpolate.CubicSpline(X, Y, bc_type="free")
+    with pytest.raises(ValueError, match="^CubicSpline: bc_type is 'periodic': expected the same first and last value"):
+        xp.interpolate.CubicSpline(X, Y, bc_type="periodic")
+    with pytest.raises(NotImplementedError, match="^make_interp_spline: bc_type is 'natural'"):
+        xp.interpolate.make_interp_spline(X, Y, bc_type="natural")
+    with pytest.raises(ValueError, match="^RegularGridInterpolator: found a place outside of the grid along axis 1"):
+        xp.interpolate.RegularGridInterpolator(GRID, VALUES)(np.array([1.0, 3.0]))
+    with pytest.raises(NotImplementedError, match="^RegularGridInterpolator: method is 'pchip'"):
+        xp.interpolate.RegularGridInterpolator(GRID, VALUES, "pchip")

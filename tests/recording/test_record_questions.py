@@ -1,0 +1,425 @@
+"""Questions that a function may ask, and places that it may read: a recorded function answers as the function does, or an audit tells.
+
+Each row is asked of arrays, scalars of NumPy and numbers of Python, by itself and below a derivative.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import decimal
+import functools
+import itertools
+import math
+import numbers
+import operator
+import random
+import types
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import equal
+
+import oxigrad as ox
+from oxigrad import xp
+
+X = np.linspace(0.5, 1.5, 5)
+
+
+def _matches(x: Any) -> Any:
+    match x:
+        case np.ndarray():
+            return x * 2
+        case float():
+            return x * 3
+        case int():
+            return x * 4
+    return x * 5
+
+
+def _one_of(table: dict[type, float], x: Any) -> Any:
+    return x * table.get(type(x), 7.0)
+
+
+@functools.singledispatch
+def _dispatched(x: Any) -> Any:
+    return x * 7
+
+
+_dispatched.register(np.ndarray)(lambda x: x * 2)
+_dispatched.register(float)(lambda x: x * 3)
+
+TYPES: dict[str, Callable[[Any], Any]] = {
+    "isinstance of an array": lambda x: x * 2 if isinstance(x, np.ndarray) else x * 3,
+    "isinstance of a result": lambda x: x * 2 if isinstance(np.sum(x), np.floating) else x * 3,
+    "isinstance of a float": lambda x: x * 2 if isinstance(x, float) else x * 3,
+    "isinstance of several": lambda x: x * 2 if isinstance(x, (int, list)) else x * 3,
+    "a number": lambda x: x * 2 if isinstance(x, numbers.Real) else x * 3,
+    "type is": lambda x: x * 2 if type(x) is np.ndarray else x * 3,
+    "type of a result": lambda x: x * 2 if type(x * 2) in (float, np.float64) else x * 3,
+    "type in a table": lambda x: _one_of({float: 2.0, np.ndarray: 3.0}, x),
+    "the class": lambda x: x * 2 if x.__class__ is np.ndarray else x * 3,
+    "issubclass": lambda x: x * 2 if issubclass(type(x), np.generic) else x * 3,
+    "a name of a type": lambda x: x * len(type(x).__name__),
+    "match": _matches,
+    "singledispatch": lambda x: _dispatched(x),
+    "isscalar": lambda x: x * 2 if np.isscalar(x) else x * 3,
+    "hasattr of an index": lambda x: x * 2 if hasattr(x, "__index__") else x * 3,
+    "hasattr of a length": lambda x: x * 2 if hasattr(x, "__len__") else x * 3,
+    "hasattr of an iterator": lambda x: x * 2 if hasattr(x, "__iter__") else x * 3,
+    "hasattr of a shape": lambda x: x * 2 if hasattr(x, "shape") else x * 3,
+    "hasattr of a write": lambda x: x * 2 if hasattr(x, "__setitem__") else x * 3,
+    "hasattr of addition in place": lambda x: x * 2 if hasattr(x, "__iadd__") else x * 3,
+    "callable": lambda x: x * 2 if callable(x) else x * 3,
+    "getattr with a default": lambda x: x * 2 if getattr(x, "ndim", None) is None else x * 3,
+    "the same object": lambda x: x * 2 if (+x) is x else x * 3,
+    "itself": lambda x: x * 2 if x is x else x * 3,
+    "a copy": lambda x: copy.copy(x) * 2 if type(copy.deepcopy(x)) is type(x) else x * 3,
+    "the shape": lambda x: x * (1 + np.ndim(x)) * np.size(x),
+    "a dtype": lambda x: x * 2 if np.result_type(x, np.float32) == np.float64 else x * 3,
+    "iscomplexobj": lambda x: x * 2 if np.iscomplexobj(x) else x * 3,
+    "a suppressed refusal": lambda x: _suppressed(x),
+}
+
+
+def _suppressed(x: Any) -> Any:
+    total = x * 1.0
+    with suppress(TypeError):
+        total += x
+    return total
+
+
+VALUES: dict[str, list[Any]] = {
+    "arrays": [X, X + 1.0, X - 3.0],
+    "scalars": [np.float64(0.5), np.float64(1.5), np.float64(-2.0)],
+    "floats": [0.5, 1.5, -2.0],
+    "zeros": [np.zeros(3), np.ones(3), np.full(3, 2.0)],
+}
+
+
+@pytest.mark.parametrize("audit", ["always", "powers"])
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("name", TYPES)
+def test_traced_values_answer_as_plain_ones(name, values, audit):
+    f = TYPES[name]
+    g = ox.record(f, audit=audit)
+    for x in VALUES[values]:
+        for _ in range(2):
+            assert equal(g(x), f(x)), g.why
+
+
+@pytest.mark.parametrize("name", ["index", "range", "list", "factorial"])
+def test_a_float_is_no_index(name):
+    functions: dict[str, Callable[[Any], Any]] = {
+        "index": operator.index,
+        "range": range,
+        "list": lambda x: [1, 2, 3][x],
+        "factorial": math.factorial,
+    }
+    g = ox.record(functions[name])
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            g(2.0)
+
+
+# --- constants, which audits compare ------------------------------------------------------------------------------------------
+
+
+class Config:
+    pass
+
+
+class Model(dict[str, Any]):
+    """A container with attributes beside its items."""
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: Any
+
+
+class Meta(type):
+    @property
+    def rate(cls) -> float:
+        return _STATE["rate"]
+
+
+class OfMeta(metaclass=Meta):
+    pass
+
+
+class Described:
+    def __get__(self, instance: Any, owner: Any) -> float:
+        return _STATE["rate"]
+
+
+class WithDescriptor:
+    rate: Any = Described()
+
+
+_RNG = np.random.default_rng(0)
+_STATE: dict[str, Any] = {"rate": 2.0}
+_MODULE: Any = types.ModuleType("of_a_user")
+_FROM_C = np.frompyfunc(lambda x: x * _STATE["rate"], 1, 1)
+_HOLDER = types.SimpleNamespace(objects=np.array([2.0, None], dtype=object))
+
+
+class Hashed:
+    def __init__(self) -> None:
+        self.rate = 2.0
+
+
+_FROZEN = frozenset([Hashed()])
+
+
+def _of_module(x: Any) -> Any:
+    m = _MODULE
+    return x * m.rate
+
+
+def _handed(module: Any, x: Any) -> Any:
+    return x * module.rate
+
+
+# What reads a constant, and what changes it.
+CONSTANTS: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
+    "an alias of a module": (_of_module, lambda rate: setattr(_MODULE, "rate", rate)),
+    "a module handed to a helper": (lambda x: _handed(_MODULE, x), lambda rate: setattr(_MODULE, "rate", rate)),
+    "a property of a metaclass": (lambda x: x * OfMeta.rate, lambda rate: _STATE.update(rate=rate)),
+    "a descriptor": (lambda x: x * WithDescriptor().rate, lambda rate: _STATE.update(rate=rate)),
+    "a function in C": (lambda x: x * float(_FROM_C(2.0)), lambda rate: _STATE.update(rate=rate)),
+    "a frozen set of objects": (
+        lambda x: x * next(iter(_FROZEN)).rate,
+        lambda rate: setattr(next(iter(_FROZEN)), "rate", rate),
+    ),
+    "an attribute by a computed name": (
+        lambda x: x * getattr(OfClass, "ra" + "te"),
+        lambda rate: setattr(OfClass, "rate", rate),
+    ),
+    "a context of decimals": (
+        lambda x: x * float(decimal.getcontext().prec),
+        lambda rate: setattr(decimal.getcontext(), "prec", int(rate * 10)),
+    ),
+    "print options": (
+        lambda x: x * len(str(np.array([1 / 3]))),
+        lambda rate: np.set_printoptions(precision=int(rate)),
+    ),
+}
+
+
+class OfClass:
+    rate: Any = 2.0
+
+
+@pytest.fixture
+def as_before():
+    """Constants with their values, before and after a test."""
+    options = np.get_printoptions()
+    with decimal.localcontext():
+        for _, change in CONSTANTS.values():
+            change(2.0)
+        yield
+        for _, change in CONSTANTS.values():
+            change(2.0)
+    np.set_printoptions(**options)
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_audits_at_each_call_leave_no_change_unseen(name, as_before):
+    f, change = CONSTANTS[name]
+    g = ox.record(f, audit="always", on_stale="warn")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for at in range(12):
+            if at in (3, 7):
+                change(2.0 + at)
+            assert equal(g(X + at), f(X + at))
+    assert len(caught) == 2
+
+
+@pytest.mark.parametrize("change_before", [3, 5, 6, 9])
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_audits_at_powers_of_two_find_a_change_at_the_next_one(name, change_before, as_before):
+    f, change = CONSTANTS[name]
+    g = ox.record(f)
+    for call in range(1, 17):
+        if call == change_before:
+            change(5.0)
+        audited = 1 << (change_before - 1).bit_length()
+        if call == audited:
+            with pytest.raises(ox.StaleRecordingError) as caught:
+                g(X + call)
+            assert (caught.value.last_good, caught.value.call) == (audited // 2, audited)
+            break
+        g(X + call)
+    for at in range(3):
+        assert equal(g(X + at), f(X + at))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: np.random.normal(),  # noqa: NPY002 - a state of the module
+        lambda n=np: n.random.rand(),
+        lambda: random.random(),
+        lambda: _RNG.normal(),
+    ],
+)
+def test_a_function_that_draws_numbers_runs_as_it_is(draw):
+    g = ox.record(lambda x: x * draw())
+    results = [g(X) for _ in range(6)]
+    assert not any(equal(one, other) for one, other in itertools.pairwise(results))
+    assert "the same bits" in str(g.why)
+    assert not g.recordings
+
+
+def test_each_first_call_and_each_audit_call_the_function_once():
+    class Counter:
+        calls = 0
+
+    def f(x: Any) -> Any:
+        Counter.calls += 1
+        return xp.exp(x)
+
+    g = ox.record(f)
+    for at in range(2048):
+        g(X + at)
+        if at == 0:
+            assert Counter.calls == 1
+    assert Counter.calls == 12  # 1, 2, 4, ... 1,024, 2,048
+
+
+def test_an_array_of_objects_is_refused():
+    g = ox.record(lambda x: x * _HOLDER.objects[0])
+    for at in range(4):
+        _HOLDER.objects[0] = float(at)
+        assert equal(g(X), X * float(at))
+    assert "objects" in str(g.why)
+
+
+def test_a_call_with_the_bits_of_the_first_proves_nothing():
+    class Answer:
+        is_right = False
+
+    def f(x: Any) -> Any:
+        return x * (3.0 if Answer.is_right else 2.0)
+
+    g, x = ox.record(f), np.zeros(3)
+    for at in range(3):
+        Answer.is_right = at > 0
+        assert equal(g(x), f(x))
+    for at in range(3):
+        assert equal(g(x + at), f(x + at))
+    assert "the same bits" in str(g.why)
+
+
+def test_a_function_that_differs_from_itself_runs_as_it_is_and_warns_once():
+    class Noise:
+        is_on = False
+
+    def f(x: Any) -> Any:
+        return x * (random.random() if Noise.is_on else 2.0)
+
+    g = ox.record(f)
+    for at in range(3):
+        assert equal(g(X + at), f(X + at))
+    Noise.is_on = True
+    with pytest.warns(UserWarning, match="differs from itself"):
+        g(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not equal(g(X), g(X))
+
+
+@pytest.mark.parametrize(
+    ("given", "match"), [({"audit": 0}, "audit"), ({"audit": "x"}, "audit"), ({"on_stale": "x"}, "on_stale")]
+)
+def test_unknown_options_are_refused(given, match):
+    with pytest.raises(ValueError, match=match):
+        ox.record(lambda x: x, **given)
+
+
+# --- containers with attributes beside their items ----------------------------------------------------------------------------
+
+
+def _by_flag(model: Any, x: Any) -> Any:
+    return x * 2.0 if model.training else x * 3.0
+
+
+@pytest.mark.parametrize("make", [lambda: Model(a=1.0), lambda: Layer(np.ones(5))], ids=["dict", "dataclass"])
+@pytest.mark.parametrize("is_argument", [True, False], ids=["argument", "captured"])
+def test_attributes_beside_items_and_fields_are_part_of_a_container(make, is_argument):
+    model = make()
+    model.training = True
+    g = ox.record(_by_flag if is_argument else lambda x: _by_flag(model, x))
+    for at in range(8):
+        model.training = at % 4 < 2
+        assert equal(g(*([model] if is_argument else []), X + at), _by_flag(model, X + at))
+
+
+# --- writes, and values that are left behind ----------------------------------------------------------------------------------
+
+
+def test_a_cache_of_the_users_keeps_no_traced_value():
+    @functools.lru_cache(maxsize=1)
+    def cached(x: float) -> float:
+        return x * 2.0
+
+    g = ox.record(lambda x: cached(x) + 1.0)
+    for x in (0.5, 1.5, 0.5):
+        assert equal(g(x), x * 2.0 + 1.0)
+    assert "keeps values" in str(g.why)
+
+
+def test_batches_are_drawn_once_in_training():
+    from oxigrad.optim import SGD
+
+    def losses(*, record: bool) -> tuple[list[float], list[int]]:
+        batches, drawn = iter(np.random.default_rng(0).normal(size=(40, 8, 3))), []
+
+        def draw() -> Any:
+            drawn.append(1)
+            return next(batches)
+
+        def loss(model: Any) -> Any:
+            batch = draw()
+            return xp.mean((batch @ model["w"] - xp.sum(batch, axis=1)) ** 2)
+
+        model, opt = {"w": np.zeros(3)}, SGD(0.1)
+        return [float(opt.minimize(loss, model, record=record)) for _ in range(20)], drawn
+
+    assert losses(record=True) == losses(record=False)
+
+
+def test_a_changed_regularizer_stops_the_training_before_an_update():
+    from oxigrad.optim import Adam
+
+    class Penalty:
+        rate = 0.0
+
+    def loss(model: Any) -> Any:
+        return xp.sum((model["w"] - 1.0) ** 2) + Penalty.rate * xp.sum(model["w"] ** 2)
+
+    model, opt = {"w": np.zeros(3)}, Adam(0.1)
+    for _ in range(5):
+        opt.minimize(loss, model, record=True)
+    Penalty.rate = 10.0
+    for _ in range(2):
+        opt.minimize(loss, model, record=True)
+    before = model["w"].copy()
+    with pytest.raises(ox.StaleRecordingError) as caught:
+        opt.minimize(loss, model, record=True)
+    assert (caught.value.last_good, caught.value.call) == (4, 8)
+    np.testing.assert_array_equal(model["w"], before)
+    assert opt.minimize(loss, model, record=True) == loss({"w": before})
+
+
+def test_no_audit_runs_inside_of_a_derivative():
+    g = ox.record(lambda x: xp.sum(xp.exp(x)))
+    for at in range(5):
+        assert equal(ox.grad(g)(X + at), ox.grad(lambda x: xp.sum(xp.exp(x)))(X + at))
+    assert g.replays == 0

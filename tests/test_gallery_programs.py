@@ -1,0 +1,78 @@
+"""The ten programs of the gallery, written as NumPy is: their gradients by central differences, and the lines that had to change."""
+
+from __future__ import annotations
+
+import runpy
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad.testing import check_grads
+
+GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
+PROGRAMS = sorted(file.stem for file in GALLERY.glob("*.py"))
+CHANGED = "  # changed: "
+# Programs that neither fill an array of zeros nor call functions of SciPy's: they run under NumPy's own names, too.
+PLAIN = {"crf", "hierarchical_logistic", "phase_retrieval"}
+
+
+def program(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(GALLERY / f"{name}.py"))
+
+
+def under_numpy(name: str) -> dict[str, Any]:
+    """The program with NumPy's own names, and with the lines that were changed as they were."""
+    text = (GALLERY / f"{name}.py").read_text().replace("from oxigrad import xp as np", "import numpy as np")
+    text = "\n".join(line.partition(CHANGED)[2] or line for line in text.splitlines())
+    module = types.ModuleType(name)
+    exec(compile(text, name, "exec"), vars(module))  # noqa: S102 - a program of this repository
+    return vars(module)
+
+
+def test_there_are_ten_programs_of_which_nine_are_unchanged() -> None:
+    assert len(PROGRAMS) == 10
+    changed = {name for name in PROGRAMS if CHANGED in (GALLERY / f"{name}.py").read_text()}
+    assert changed == {"gaussian_process"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_those_of_central_differences(name: str) -> None:
+    module = program(name)
+    start = module["start"]()
+    check_grads(module["loss"], (start,), order=1, modes=("rev",), tolerance=1e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_are_those_under_numpy(name: str) -> None:
+    ours, numpys = program(name), under_numpy(name)
+    start = ours["start"]()
+    value, gradient = ox.value_and_grad(ours["loss"])(start)
+    np.testing.assert_allclose(value, numpys["loss"](start), rtol=1e-12)
+    if name in PLAIN:
+        of_numpy = ox.grad(numpys["loss"])(start)
+        for one, other in zip(ox.tree.leaves(of_numpy), ox.tree.leaves(gradient), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - PLAIN))
+def test_where_numpys_own_names_do_not_suffice_an_error_says_so(name: str) -> None:
+    module = under_numpy(name)
+    with pytest.raises(TypeError, match="lose its derivative|loses its derivative"):
+        ox.grad(module["loss"])(module["start"]())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_recordings_have_the_same_gradient(name: str) -> None:
+    module = program(name)
+    start = module["start"]()
+    both = ox.value_and_grad(module["loss"])
+    recorded = ox.record(both)
+    for _ in range(3):
+        (value, gradient), (expected, of_call) = recorded(start), both(start)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        for one, other in zip(ox.tree.leaves(gradient), ox.tree.leaves(of_call), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

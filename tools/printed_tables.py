@@ -1,0 +1,50 @@
+"""Tables of the documentation, printed between two comments of a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@dataclasses.dataclass(frozen=True)
+class PrintedTable:
+    """The table ``name`` of a page of ``docs``, which a file of ``tools`` prints."""
+
+    page: str
+    name: str
+    tool: str
+
+    @property
+    def path(self) -> Path:
+        """The file of the page."""
+        return DOCS / self.page
+
+    @property
+    def _pattern(self) -> re.Pattern[str]:
+        begin = f"<!-- {self.name}, printed by tools/{self.tool}.py -->\n"
+        return re.compile(f"(?<={re.escape(begin)}).*?(?=<!-- end -->\n)", re.DOTALL)
+
+    def printed(self) -> str:
+        """The table as the page has it; empty where it has none."""
+        found = self._pattern.search(self.path.read_text(encoding="utf-8"))
+        return found[0] if found else ""
+
+    def print(self, table: str) -> None:
+        """Writes the table into the page."""
+        page = self.path.read_text(encoding="utf-8")
+        self.path.write_text(self._pattern.sub(lambda _: table, page), encoding="utf-8")
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, with a line for each row."""
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a line of a table in Markdown."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
