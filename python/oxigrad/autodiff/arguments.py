@@ -11,11 +11,11 @@ from oxigrad._typing import Argnums
 def resolve(
     f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequence[str] | None
 ) -> tuple[Callable[..., Any], Argnums]:
-    """The function, and the positions of the arguments: ``argnums``, then those with the names ``argnames``; the first where both are None.
+    """The function, and the positions of the arguments: ``argnums``, then the positions of ``argnames``.
 
-    A number or a name alone is one position, all else a tuple. Of names of keyword-only parameters the function is another one, which
-    takes these in front. Raises `TypeError` where ``argnums`` has another type, and where ``f`` has no such parameter; `ValueError` where an
-    argument is there twice.
+    If both are None, the first argument is chosen. A single number or name is one position, everything else a tuple.
+    For names of keyword-only parameters, the returned function takes these in front. Raises `TypeError` for another
+    type of ``argnums``, and for an unknown parameter of ``f``; `ValueError` for a duplicate argument.
     """
     for each in () if argnums is None else argnums if isinstance(argnums, (tuple, list)) else (argnums,):
         if isinstance(each, bool) or not hasattr(each, "__index__"):
@@ -37,7 +37,7 @@ def resolve(
 
 
 def _with_leading(f: Callable[..., Any], names: Sequence[str]) -> tuple[Callable[..., Any], int]:
-    """The function with its keyword-only parameters among the names in front of the others, by position; and their number."""
+    """The function with its named keyword-only parameters in front, by position, and the number of these."""
     positional = _positional(f)
     parameters = [*positional, *_of_kinds(f, inspect.Parameter.KEYWORD_ONLY)]
     for name in names:

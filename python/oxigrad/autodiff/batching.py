@@ -1,10 +1,11 @@
 """Batched values, which `oxigrad.vmap` passes to functions: arrays with a leading axis that the function does not see.
 
-A `Batched` value has the shape of one example. An op on it is the same op on the whole array: see `oxigrad.autodiff.rules.batching_rules`.
-Functions with a rule of the user's inside of derivatives are called for each example, and the results stacked (`examples`).
+A `Batched` value has the shape of one example. An op on it is the same op on the whole array: see
+`oxigrad.autodiff.rules.batching_rules`. Inside of derivatives, functions with a user-defined rule are called for each
+example, and the results stacked (`examples`).
 
-Levels: of two nested transforms the inner one acts first. The core compares the level of a value with the serial number of tapes,
-which come from one counter, and calls `batched`.
+Levels: of two nested transforms the inner one acts first. The core compares the level of a value with the serial
+number of tapes, which come from one counter, and calls `batched`.
 """
 
 import functools
@@ -194,7 +195,7 @@ def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
     return method
 
 
-# The ops of operators by the names of methods, first of those that may be reflected.
+# Maps method names of operators to ops; operators that may be reflected come first.
 _BINARY = """add:add sub:subtract mul:multiply truediv:divide pow:pow mod:remainder floordiv:floor_divide matmul:matmul and:bitwise_and
     or:bitwise_or xor:bitwise_xor lshift:bitwise_left_shift rshift:bitwise_right_shift"""
 _OTHERS = """ neg:negative pos:positive abs:abs invert:bitwise_invert eq:equal ne:not_equal lt:less le:less_equal gt:greater
@@ -206,11 +207,11 @@ for _pair in (_BINARY + _OTHERS).split():
         setattr(Batched, f"__r{_method}__", _operator(_name, reflected=True))
 
 
-# --- ops ---------------------------------------------------------------------------------------------------------------
+# --- ops --------------------------------------------------------------------------------------------------------------
 
 
 def batched(name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any:
-    """An op on batched values: those of the highest level among ``args``."""
+    """An op on batched values of the highest level among ``args``."""
     named = named or {}
     if name == "call":
         return named["function"](*args)
@@ -228,7 +229,7 @@ def _unwrapped(args: Sequence[Any]) -> tuple[int, list[Any], list[bool]]:
     return level, [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)], flags
 
 
-# --- functions without a derivative, and the namespace -------------------------------------------------------------------
+# --- functions without a derivative, and the namespace ----------------------------------------------------------------
 
 
 def _truth_or_count(name: str) -> Callable[..., Any]:
@@ -271,7 +272,7 @@ def _plain_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typical(value: Any) -> Any:
-    """Zeros of the shape and dtype of each example; anything else as it is."""
+    """Zeros of the shape and dtype of each example; anything else is unchanged."""
     if isinstance(value, (list, tuple)):
         return type(value)(map(_typical, value))
     return zeros_of(value.shape, beneath(value)) if isinstance(value, Batched) else value
@@ -328,7 +329,7 @@ _PLAIN_RULES: dict[str, Callable[..., Any]] = {
     "astype": _astype,
     "full_like": _full_like,
 }
-# Functions and constants of the array library, of which no argument is batched.
+# Functions and constants of the array library without batched arguments.
 _OF_LIBRARY = set(
     """arange empty eye ones zeros isdtype finfo iinfo can_cast result_type e inf nan newaxis pi bool int8
     int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()
@@ -394,7 +395,8 @@ def _class_of(library: Any) -> type[Batched]:
     def namespace_of(self: Batched, *, api_version: str | None = None) -> Any:
         return space
 
-    # In place on variables of mutable arrays alone. Of a batched value, which is immutable, ``x += y`` is ``x = x + y``.
+    # In-place operators are only for variables of mutable arrays. For an immutable batched value, ``x += y`` is ``x = x
+    # + y``.
     names = () if adapter_of_library(library).is_immutable else _BINARY.split()
     in_place = {f"__i{name.partition(':')[0]}__": _operator(name.partition(":")[2]) for name in names}
     return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__, **in_place})

@@ -1,4 +1,4 @@
-"""Gradient checkpointing, and functions that are called for each example of a batch: both are called again for their derivatives."""
+"""Gradient checkpointing, and functions called for each example of a batch: derivatives call both again."""
 
 import contextlib
 import functools
@@ -15,18 +15,18 @@ from oxigrad.ops.core import primitives
 
 
 def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
-    """Gradient checkpointing: ``f`` is called again in the backward pass, instead of keeping its intermediate values.
+    """Gradient checkpointing: ``f`` is called again in the backward pass, instead of keeping intermediate values.
 
     Args:
         f: function that is called again in the backward pass; it must be deterministic.
 
-    The tape keeps the arguments alone, so that a chain of n such functions keeps n arguments and, one function at a time,
-    the values inside. Forward mode saves no memory. Arguments and results may be trees of arrays of any shape and dtype, and
-    derivatives have those of the arguments. ``f`` must give the same result each time.
+    The tape keeps only the arguments. A chain of n such functions keeps n arguments and, one function at a time, the
+    values inside. Forward mode saves no memory. Arguments and results may be trees of arrays of any shape and dtype;
+    derivatives have the shapes and dtypes of the arguments. ``f`` must return the same result each time.
 
-    Checkpoints inside of checkpoints take Python's stack, and call the innermost functions once for each level. Raises
-    `RecursionError` where they exceed it, and `DerivativeError` where ``f`` uses a variable of an enclosing tape that is not among
-    its arguments.
+    Nested checkpoints use Python's stack, and call the innermost functions once for each level. Raises `RecursionError`
+    if they exceed it, and `DerivativeError` if ``f`` uses a variable of an enclosing tape that is not among its
+    arguments.
 
     T. Chen et al., "Training deep nets with sublinear memory cost", arXiv:1604.06174.
 
@@ -42,7 +42,8 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
             values = _plain_values(call.variables)
             if values is None:
                 return call.record(call.taped, *_rules(f, call))
-            # The call is made here, so that a level of checkpoints inside of checkpoints takes one call of Python beside that of f.
+            # The call is made here, so that a level of nested checkpoints takes one Python call in addition to the call
+            # of f.
             with Tape() as tape:
                 inside, by_name = call.arguments([tape.watch(x) if is_smooth(x) else x for x in values])
                 result = f(*inside, **by_name)
@@ -61,7 +62,7 @@ class _Read(Exception):
 
 
 def _plain_values(variables: Sequence[Any]) -> Leaves | None:
-    """The values that a function of the variables is called with by their innermost tape, if all of them are plain; else None."""
+    """The values with which the innermost tape calls a function of the variables, if all are plain; else None."""
     values: list[Any] = []
 
     def read(*args: Any) -> None:
@@ -114,7 +115,7 @@ def _too_deep(error: RecursionError) -> RecursionError:
     )
 
 
-# --- calls for each example ----------------------------------------------------------------------------------------------
+# --- calls for each example -------------------------------------------------------------------------------------------
 
 
 def _one_by_one(

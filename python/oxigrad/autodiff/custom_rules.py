@@ -42,14 +42,14 @@ class CustomVJP(Protocol):
 
 
 class Rule(NamedTuple):
-    """The rule of a function: the forward pass, where the rule reads residuals of it, its pullback and its pushforward."""
+    """The rule of a function: its forward pass (if it reads residuals), its pullback and its pushforward."""
 
     fwd: Callable[..., tuple[Any, Any]] | None
     pull: Pullback | None
     push: Pushforward | None = None
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
-        """The value of the function and the residuals, None where the rule has none."""
+        """The value of the function and the residuals, or None without residuals."""
         return self.pair((self.fwd or f)(*args, **named))
 
     def pair(self, result: Any) -> tuple[Any, Any]:
@@ -69,23 +69,24 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
         rule: function ``(g, y, *args)`` that returns the cotangents of the arguments; None where ``defvjp`` sets
             it.
 
-    The rule has one of two forms. As in JAX, ``f.defvjp(fwd, bwd)`` sets it afterwards: ``fwd(*args)`` returns a pair of the
-    value and residuals (any object); ``bwd(residuals, g)`` returns the cotangents of the arguments, given the cotangent of the
-    value. Or ``rule(g, y, *args)`` returns them, given the cotangent, the value and the arguments.
+    The rule has one of two forms. As in JAX, ``f.defvjp(fwd, bwd)`` sets it afterwards. ``fwd(*args)`` returns a pair
+    of the value and residuals (any object); ``bwd(residuals, g)`` returns the cotangents of the arguments, where ``g``
+    is the cotangent of the value. The other form is ``rule(g, y, *args)``, which returns them from the cotangent, the
+    value and the arguments.
 
-    The cotangents are a tuple with one item for each positional argument, of its structure, shape and dtype; for a single
-    argument, the cotangent alone is accepted. None means zeros. Items for leaves that are not differentiated are ignored.
-    Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword arguments are passed on,
-    and not differentiated.
+    The cotangents are a tuple with one item for each positional argument, of its structure, shape and dtype. For a
+    single argument, the cotangent alone is accepted. None means zeros. Items for leaves that are not differentiated are
+    ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword
+    arguments are passed on, and not differentiated.
 
-    ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any code. Their
-    results are taken to share no memory with the arguments. Under `oxigrad.vmap` they are called for each example. For derivatives of higher order ``fwd`` is called again with
-    variables, so that it and ``bwd``, or ``rule``, must then be differentiable. In forward mode the rule, which is linear in
-    ``g``, is transposed.
+    ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any
+    code. Their results are assumed to share no memory with the arguments. Under `oxigrad.vmap` they are called for each
+    example. For derivatives of higher order ``fwd`` is called again with variables; it and ``bwd``, or ``rule``, must
+    then be differentiable. In forward mode the rule, which is linear in ``g``, is transposed.
 
-    Raises `DerivativeError` where no rule is set, where the rule does not return one cotangent for each argument, and where
-    ``f`` uses a variable that is not an argument; `ShapeError` where a cotangent cannot be unbroadcast to the shape of its
-    argument.
+    Raises `DerivativeError` if no rule is set, if the rule does not return one cotangent for each argument, or if ``f``
+    uses a variable that is not an argument. Raises `ShapeError` if a cotangent cannot be unbroadcast to the shape of
+    its argument.
 
     >>> from oxigrad import grad
     >>> clipped = custom_vjp(lambda x: x, lambda g, y, x: xp.minimum(g, 1.0))
@@ -103,7 +104,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     >>> grad(log1pexp)(0.0)
     0.5
     """
-    # Variables, rather than attributes of an object: recordings watch those that a function reads.
+    # These are closure variables, not attributes: recordings watch the variables that a function reads.
     forward: Callable[..., tuple[Any, Any]] | None = None
     pull: Pullback | None = None if rule is None else lambda g, y, args, *_: rule(g, y, *args)
 
@@ -265,7 +266,10 @@ def call_on_values(
 
 
 def _level_of_constants(values: Leaves) -> int | None:
-    """The highest level of batched values, unless there are variables: a rule is called on these, and batched beneath them."""
+    """The highest level of batched values if no argument is a variable, else None.
+
+    A rule is called on variables, and batched beneath them.
+    """
     return None if any(isinstance(value, Variable) for value in values) else level_of(values)
 
 
@@ -280,7 +284,7 @@ def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
 
 
 def _completed_tree(position: int, pulled: Tree, argument: Tree) -> Tree:
-    """The cotangent of the argument at a position, in its structure, unbroadcast, with `Zero` for each leaf without one."""
+    """The cotangent of an argument, in its structure, unbroadcast, with `Zero` for each leaf without one."""
     leaves, structure = tree.flatten(argument)
     if pulled is None:
         return tree.unflatten(structure, [Zero] * len(leaves))
@@ -308,11 +312,11 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
         *rules: one function for each positional argument, or None for a derivative of zero.
 
     The parameters of a rule name the values that it reads: ``g``, the cotangent of the value; ``y``, the value; and the
-    arguments of the function by their names. It returns the cotangent of its argument, of the shape and dtype of the argument,
-    before or after broadcasting. None in place of a rule means that the derivative is zero. The function itself may be any
-    code.
+    arguments of the function by their names. It returns the cotangent of its argument, of the shape and dtype of the
+    argument, before or after broadcasting. None instead of a rule means that the derivative is zero. The function
+    itself may be any code.
 
-    Raises `TypeError` where a rule has another parameter, and `DerivativeError` or `ShapeError` as `custom_vjp` does.
+    Raises `TypeError` for a rule with another parameter, and `DerivativeError` or `ShapeError` as `custom_vjp` does.
 
     >>> import math
     >>> from oxigrad import grad
@@ -340,17 +344,17 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     Args:
         *rules: one function for each positional argument, or None for a derivative of zero.
 
-    The parameters of a rule name the values that it reads: ``t``, the tangent of its argument; ``y``, the value; and the
-    arguments of the function by their names. It returns the part of the value's tangent that comes from its argument, which is
-    linear in ``t``, of the structure of the value, and of its shapes before or after broadcasting. None in place of a rule
-    means that the derivative is zero. The function itself may be any code; keyword arguments are passed on, and not
-    differentiated.
+    The parameters of a rule name the values that it reads: ``t``, the tangent of its argument; ``y``, the value; and
+    the arguments of the function by their names. It returns the term of the value's tangent that comes from its
+    argument. The term is linear in ``t``, and has the structure of the value, with its shapes before or after
+    broadcasting. None instead of a rule means that the derivative is zero. The function itself may be any code; keyword
+    arguments are passed on, and not differentiated.
 
-    In reverse mode the rules are transposed. For derivatives of higher order they are called with variables, and must be
-    differentiable. `define_vjp` states the same derivative by its transpose.
+    In reverse mode the rules are transposed. For derivatives of higher order they are called with variables, and must
+    be differentiable. `define_vjp` states the same derivative by its transpose.
 
-    Raises `TypeError` where a rule has another parameter, or an argument has no rule, and `ShapeError` where a tangent cannot
-    be broadcast to the shape of the value.
+    Raises `TypeError` for a rule with another parameter or an argument without a rule, and `ShapeError` for a tangent
+    that cannot be broadcast to the shape of the value.
 
     >>> import math
     >>> from oxigrad import grad, jvp
@@ -405,7 +409,7 @@ def _by_position(
 ) -> list[Callable[[tuple[Any, ...]], Any] | None]:
     """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
 
-    Raises `TypeError` where a rule reads a value that there is not.
+    Raises `TypeError` if a rule reads an unknown value.
     """
     names = [*special, *inspect.signature(f).parameters]
     reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]

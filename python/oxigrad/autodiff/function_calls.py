@@ -25,7 +25,7 @@ def name_of(f: Callable[..., Any]) -> str:
 
 
 def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> list[Any]:
-    """A list of items with ``values`` in the place of those ``at`` these positions.
+    """A copy of the items with ``values`` at the positions ``at``.
 
     >>> replaced("abc", [2, 0], [1, 2])
     [2, 'b', 1]
@@ -37,9 +37,10 @@ def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> 
 
 
 class TreeCall:
-    """A call of a function of trees, as a function of the leaves of its arguments that ``is_variable`` chooses: ``variables``.
+    """A call of a function of trees, as a function of selected leaves of its arguments, the ``variables``.
 
-    A tape or a graph may keep it to call the function again, and must then not keep the variables: these are to be taken from it.
+    ``is_variable`` selects the leaves. A tape or a graph may keep the call to repeat it. The ``variables`` must then be
+    removed from the call.
     """
 
     variables: list[Any]
@@ -57,7 +58,7 @@ class TreeCall:
         self._leaves = replaced(leaves, self._chosen, [None] * len(self._chosen))
 
     def arguments(self, values: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with these values in place of the variables."""
+        """The arguments with the variables replaced by these values."""
         return tree.unflatten(self._structure, replaced(self._leaves, self._chosen, values))
 
 
@@ -67,18 +68,20 @@ def is_traced(leaf: Any) -> bool:
 
 
 class FunctionCall(TreeCall):
-    """A call whose variables are those of a tape, and whose results are leaves.
+    """A call whose variables belong to a tape, and whose results are leaves.
 
-    Values that `vmap` has batched count as variables that no derivative flows to: a tape outside of the `vmap` must not keep them.
+    Values that `vmap` has batched count as variables without derivatives: a tape outside of the `vmap` must not keep
+    them.
 
     Args:
         f: the function.
         args: its arguments, trees.
         named: its keyword arguments, trees.
-        again: what is called for each example of batched values.
-        takes_batches: whether ``f`` computes on batched values, so that only variables among them need a call for each example.
-        name: the name for errors; that of ``f`` by default.
-        is_variable: chooses the variables.
+        again: the function called for each example of batched values.
+        takes_batches: whether ``f`` accepts batched values, so that only variables among them need a call for each
+            example.
+        name: the name for errors, by default the name of ``f``.
+        is_variable: selects the variables.
     """
 
     are_active: list[bool]
@@ -102,7 +105,7 @@ class FunctionCall(TreeCall):
         self.name: str = name or name_of(f)
 
     def tangents(self, tangents: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Trees of the structure of the arguments: these tangents for the variables, zeros for all else that has a tangent."""
+        """Trees of the structure of the arguments: these tangents for the variables, zeros for other numeric leaves."""
         zeros = [zero_tangent(leaf, None) if is_smooth(leaf) else leaf for leaf in self._leaves]
         return tree.unflatten(self._structure, replaced(zeros, self._chosen, tangents))
 
@@ -176,11 +179,11 @@ def is_on(tape: Tape, value: Any) -> bool:
     return isinstance(value, Variable) and tape.owns(value)
 
 
-# --- calls for each example of a batch ------------------------------------------------------------------------------------
+# --- calls for each example of a batch --------------------------------------------------------------------------------
 
 
 def level_of(leaves: Sequence[Any]) -> int | None:
-    """The highest level of batched values; None where there are none."""
+    """The highest level of batched values, or None."""
     return max((leaf.level for leaf in leaves if isinstance(leaf, Batched)), default=None)
 
 
@@ -192,7 +195,7 @@ def level_of_variables(leaves: Sequence[Any]) -> int | None:
 def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
     """The results of a function for each example of the batched values of a level, stacked.
 
-    Raises `UnbatchedError` where the results differ between examples in more than their elements.
+    Raises `UnbatchedError` if the results differ between examples in more than their elements.
     """
     leaves, structure = tree.flatten((args, named))
 
@@ -208,7 +211,7 @@ def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) ->
 
 
 def _stacked(f: Callable[..., Any], results: Sequence[Any], level: int) -> Any:
-    """A leaf of the results; what is no array or number, as a dtype is, must be the same for all examples."""
+    """A leaf of the results. A leaf that is no array or number, such as a dtype, must be equal for all examples."""
     if not all(map(is_numeric, results)):
         if any(each != results[0] for each in results):
             raise _refused(f, "values", results)

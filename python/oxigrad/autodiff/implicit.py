@@ -20,22 +20,23 @@ Solve = Callable[[Callable[[Array], Array], Array], Array]
 def implicit(
     residual: Callable[..., Tree], solver: Callable[..., Tree], solve: Solve | None = None
 ) -> Callable[..., Tree]:
-    """The function ``solver``, differentiated at its solution: in both modes, to any order, without looking into it.
+    """The function ``solver``, differentiated at its solution in both modes, to any order, as a black box.
 
     Args:
         residual: function ``(x, *args)`` that is zero at the solution ``x``; differentiable.
         solver: function ``(*args)`` that returns the solution; any code.
         solve: solver of linear systems, ``(product, b)``; None factorizes the matrix.
 
-    ``solver(*args)`` returns the tree ``x`` for which ``residual(x, *args)`` is zero: the minimizer of a function whose gradient is
-    the residual, a fixed point, the solution of a differential equation. It is called with plain values, for each
-    example under `oxigrad.vmap`, and may be any code. The residual has the structure and shapes of ``x`` and is written in functions that are differentiable.
+    ``solver(*args)`` returns the tree ``x`` for which ``residual(x, *args)`` is zero: the minimizer of a function whose
+    gradient is the residual, a fixed point, or the solution of a differential equation. It is called with plain values,
+    for each example under `oxigrad.vmap`, and may be any code. The residual has the structure and shapes of ``x``, and
+    is composed of differentiable functions.
 
-    By the implicit function theorem, the derivative of ``x`` is ``-(dr/dx)^-1 dr/dargs``. ``solve(product, b)`` returns the
-    vector ``v`` with ``product(v) = b``, where ``product`` multiplies the matrix ``dr/dx``, or its transpose, by a vector:
-    `scipy.sparse.linalg.gmres` does. Without it, the matrix is formed and factorized.
+    By the implicit function theorem, the derivative of ``x`` is ``-(dr/dx)^-1 dr/dargs``. ``solve(product, b)`` returns
+    the vector ``v`` with ``product(v) = b``, where ``product`` multiplies the matrix ``dr/dx``, or its transpose, by a
+    vector, as `scipy.sparse.linalg.gmres` does. By default, the matrix is formed and factorized.
 
-    Raises `StructureError` or `ShapeError` where the residual differs from the solution in structure or shape.
+    Raises `StructureError` or `ShapeError` if the residual and the solution differ in structure or shape.
 
     >>> import numpy as np
     >>> from oxigrad import grad
@@ -80,7 +81,7 @@ class _System:
         self._residual, self._solve = residual, solve
 
     def solved(self, b: Tree, x: Tree, args: tuple[Tree, ...], *, transposed: bool) -> Tree:
-        """The tree ``v`` with ``(dr/dx) v = b``, or with the transposed matrix: a differentiable function of all arguments."""
+        """The tree ``v`` with ``(dr/dx) v = b``, or with the transposed matrix, differentiable in all arguments."""
         solve = self._solve
         if solve is None:
             return self._directly(b, x, args, transposed=transposed)

@@ -42,20 +42,23 @@ def jacobian(
         holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
         chunk_size: largest number of columns that are computed together; None chooses by sizes.
 
-    The Jacobian is a tree of the structure of the result, whose leaves are trees of the structure of the argument (a tuple of
-    them where ``argnums`` is a tuple; ``argnames`` names parameters instead), whose leaves are arrays of shape ``result.shape + argument.shape``. ``f`` is called
-    once. ``mode="forward"`` computes all columns in one batched forward replay; "reverse" computes one row for each reverse
-    replay, which is faster where the result has far fewer elements than the argument; None chooses by these sizes. With
+    The Jacobian is a tree of the structure of the result. Its leaves are trees of the structure of the argument, or
+    tuples of these if ``argnums`` is a tuple; ``argnames`` names parameters instead. The leaves of these are arrays of
+    shape ``result.shape + argument.shape``. ``f`` is called once.
+
+    ``mode="forward"`` computes all columns in one batched forward replay. "reverse" computes one row for each reverse
+    replay, which is faster if the result has far fewer elements than the argument. None chooses by these sizes. With
     ``has_aux``, ``f`` returns ``(value, aux)`` and the function returns ``(jacobian, aux)``.
 
-    ``chunk_size`` is the most columns that are pushed forward together: fewer take less memory. None chooses by the sizes of the
-    arguments and the results, which may be far smaller than what is between them.
+    ``chunk_size`` is the maximum number of columns that are pushed forward together: fewer need less memory. None
+    chooses by the sizes of the arguments and the results, which may be far smaller than intermediate values.
 
     The Jacobian of integers and truth values is zero, in the dtype of the argument.
 
-    Where argument and result are complex the function must be holomorphic; with ``holomorphic``, `DtypeError` is raised where one is real. A complex result of real arguments requires forward
-    mode, a real result of complex arguments reverse mode, whose rows are gradients. Raises `DerivativeError` for any other
-    mode, and `ValueError` for an unknown one, or for a ``chunk_size`` below one.
+    If argument and result are complex the function must be holomorphic; with ``holomorphic``, `DtypeError` is raised if
+    one of them is real. A complex result of real arguments requires forward mode. A real result of complex arguments
+    requires reverse mode, whose rows are gradients. Raises `DerivativeError` for any other mode, and `ValueError` for
+    an unknown one, or for a ``chunk_size`` below one.
 
     >>> import numpy as np
     >>> jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
@@ -119,14 +122,15 @@ def hessian(
 
 
 def hvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]) -> tuple[Tree, ...]:
-    """The product of the Hessian of the scalar function ``f`` with the tangents: a tuple with one tree for each primal.
+    """The product of the Hessian of the scalar function ``f`` with the tangents, one tree for each primal.
 
     Args:
         f: scalar function of arrays, numbers or trees of them.
         primals: values of the arguments at which ``f`` is evaluated, one tree for each.
         tangents: directions: one tree for each primal, of its structure, shapes and dtypes.
 
-    It costs a few times as much as ``f`` and does not form the Hessian: it is the forward-mode derivative of the gradient.
+    It is the forward-mode derivative of the gradient. It costs a few times as much as ``f``, and does not form the
+    Hessian.
 
     >>> hvp(lambda x, y: x * x * y, (2.0, 5.0), (1.0, 0.0))
     (10.0, 4.0)
@@ -144,7 +148,7 @@ def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Array]) -
             f"arguments are {'complex' if complex_in else 'real'} and results {'complex' if complex_out else 'real'}, "
             f"at least in part: mode {mode!r} does not compute such a Jacobian; take real and imaginary parts"
         )
-    # A batch of columns costs less than as many rows.
+    # A batch of columns costs less than the same number of rows.
     by_size = total_size(inputs) <= 4 * total_size(outputs)
     return only_forward or mode == "forward" or (mode is None and by_size and not only_reverse)
 
@@ -156,7 +160,7 @@ def _kinds(variables: Sequence[Array]) -> tuple[bool, bool]:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of an array; that of a number is empty."""
+    """The shape of an array; empty for a number."""
     return tuple(getattr(value, "shape", ()))
 
 
@@ -176,7 +180,7 @@ def library_of(values: Sequence[Array]) -> tuple[Any, Any]:
 
 
 def _entry(block: Any, output: Any, variable: Any) -> Any:
-    """An array of one block; a number where both the output and the input are numbers."""
+    """An array of one block; a number if both the output and the input are numbers."""
     if _is_number(output) and _is_number(variable) and not isinstance(block, (float, Variable)):
         return float(block)
     return block

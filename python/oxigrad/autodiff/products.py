@@ -1,4 +1,4 @@
-"""Functions of derivatives: linearization, products with matrices of derivatives, their diagonals, and further names of transforms."""
+"""Functions of derivatives: linearization, products with derivative matrices, diagonals, and aliases of transforms."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -46,8 +46,8 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, A
         f: function whose result has an element for each element of the argument.
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
 
-    It is the gradient of the sum of all elements of the result, as in HIPS autograd: for other functions, the sum of the rows of
-    the Jacobian. The result may be a tree.
+    It is the gradient of the sum of all elements of the result, as in HIPS autograd. For functions that are not
+    elementwise, this is the sum of the rows of the Jacobian. The result may be a tree.
 
     >>> import numpy as np
     >>> elementwise_grad(np.square)(np.array([1.0, 2.0, 3.0]))
@@ -69,9 +69,10 @@ def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]
         f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
         *primals: values of the arguments at which ``f`` is evaluated, one tree for each.
 
-    ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of its
-    structure, shapes and dtypes, and returns a tree of the structure of the value. With ``together=True``, each tangent has a leading
-    axis, as has each array of the result: many directions in one replay, as the columns of `oxigrad.jacobian`. Raises as `jvp`.
+    ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of
+    its structure, shapes and dtypes, and returns a tree of the structure of the value. With ``together=True``, each
+    tangent and each array of the result has a leading axis: many directions in one replay, as the columns of
+    `oxigrad.jacobian`. Raises as `jvp`.
 
     >>> value, derivative = linearize(lambda x: x * x, 3.0)
     >>> value, derivative(1.0), derivative(10.0)
@@ -94,7 +95,7 @@ def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]
 def ggnvp(
     f: Callable[..., Any], loss: Callable[[Any], Any], primals: Sequence[Tree], tangents: Sequence[Tree]
 ) -> tuple[Tree, ...]:
-    """The product of the generalized Gauss-Newton matrix of ``loss(f(*primals))`` with the tangents: a tuple, a tree a primal.
+    """The product of the generalized Gauss-Newton matrix of ``loss(f(*primals))`` with the tangents.
 
     Args:
         f: inner function, such as a model.
@@ -102,8 +103,9 @@ def ggnvp(
         primals: values of the arguments at which ``f`` is evaluated, one tree for each.
         tangents: directions: one tree for each primal, of its structure, shapes and dtypes.
 
-    The matrix is ``J^T H J`` with the Jacobian ``J`` of ``f`` and the Hessian ``H`` of the scalar function ``loss`` at the value
-    of ``f``; where ``loss`` is convex it has no negative eigenvalue (Schraudolph, 2002). Raises as `jvp`.
+    Returns a tuple with one tree for each primal. The matrix is ``J^T H J`` with the Jacobian ``J`` of ``f`` and the
+    Hessian ``H`` of the scalar function ``loss`` at the value of ``f``. For a convex ``loss`` it has no negative
+    eigenvalue (Schraudolph, 2002). Raises as `jvp`.
 
     >>> ggnvp(lambda x: x * x, lambda y: 0.5 * y * y, (3.0,), (1.0,))
     (36.0,)
@@ -121,13 +123,14 @@ def hessian_diag(f: Differentiable[P, T, Any], argnums: Literal[0] = 0) -> Calla
 @overload
 def hessian_diag(f: Callable[P, Any], argnums: Argnums) -> Callable[P, Tree]: ...
 def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the diagonal of the Hessian of the scalar function ``f``, in the structure of the argument.
+    """A function that returns the diagonal of the Hessian of the scalar function ``f``.
 
     Args:
         f: scalar function of arrays, numbers or trees of them.
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
 
-    It is exact, and costs one forward replay of the gradient for each element: the whole matrix is never formed. Raises as `grad`.
+    The result has the structure of the argument. It is exact, and costs one forward replay of the gradient for each
+    element: the whole matrix is never formed. Raises as `grad`.
 
     >>> import numpy as np
     >>> hessian_diag(lambda x: x[0] ** 2 * x[1] ** 3)(np.array([1.0, 2.0]))

@@ -15,7 +15,7 @@ from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, with
 
 
 def check_callable(f: Any, name: str) -> None:
-    """Raises `TypeError` where ``f``, the argument of the transform ``name``, is not callable."""
+    """Raises `TypeError` if ``f``, the argument of the transform ``name``, is not callable."""
     if not callable(f):
         raise TypeError(f"{name}: found {f!r}, expected a function")
 
@@ -41,7 +41,7 @@ def _leaves_like(structure: tree.Structure, other: Any, what: str) -> list[Any]:
 
 
 def _matched(derivative: Any, value: Any, what: str, like: str, batch: int | None = None) -> Any:
-    """The tangent or cotangent ``derivative``, checked to have the shape and dtype of ``value``, or so many of them."""
+    """The tangent or cotangent ``derivative``, checked to match ``value``, or ``batch`` such values."""
     shape, expected = tuple(getattr(derivative, "shape", ())), tuple(getattr(value, "shape", ()))
     expected = expected if batch is None else (batch, *expected)
     if not is_smooth(derivative) and type(derivative) is not int:
@@ -73,8 +73,8 @@ def _leading(tangents: Any, what: str) -> int:
 class Recording:
     """One call of a function on a tape: its value, and the variables of the tape among the leaves of the result.
 
-    ``value`` is the result with plain values in place of variables, ``outputs`` has the variable of each leaf or None, and
-    ``structure`` is the structure of the result.
+    ``value`` is the result with variables replaced by plain values, ``outputs`` has the variable of each leaf or None,
+    and ``structure`` is the structure of the result.
     """
 
     aux: Any
@@ -158,7 +158,7 @@ class Recording:
         return tree.unflatten(self.structure, filled)
 
     def arguments(self, derivatives: Sequence[Any]) -> Any:
-        """The derivatives with respect to the variables, in the structure of the argument or of the tuple of arguments."""
+        """The derivatives by the variables, in the structure of the argument or of the tuple of arguments."""
         trees = self.watched.unflatten(derivatives)
         return trees[0] if isinstance(self._argnums, int) else trees
 
@@ -179,12 +179,12 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
         *primals: values of the arguments at which ``f`` is evaluated, one tree for each.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
 
-    ``pullback(cotangent)`` takes a tree of the structure, shapes and dtypes of the value and returns a tuple with one gradient
-    for each primal, of its structure. It may be called any number of times. With ``has_aux``, ``f`` returns ``(value, aux)``
-    and the result is ``(value, pullback, aux)``.
+    ``pullback(cotangent)`` takes a tree of the structure, shapes and dtypes of the value and returns a tuple with one
+    gradient for each primal, of its structure. It may be called any number of times. With ``has_aux``, ``f`` returns
+    ``(value, aux)`` and the result is ``(value, pullback, aux)``.
 
-    Raises `DtypeError` where a primal has no leaf to differentiate, and `StructureError`, `ShapeError` or `DtypeError` where a
-    cotangent differs from the value in structure, shape or dtype.
+    Raises `DtypeError` if a primal has no leaf to differentiate. Raises `StructureError`, `ShapeError` or `DtypeError`
+    if a cotangent differs from the value in structure, shape or dtype.
 
     >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 5.0)
     >>> value, pullback(1.0)
@@ -220,13 +220,13 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
         tangents: directions: one tree for each primal, of its structure, shapes and dtypes.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
 
-    ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; items for leaves that are not differentiated
-    are ignored. The tangent of the value has the structure of the value; that of integers and truth values is zero, in the
-    default floating-point dtype of their library. With ``has_aux``, ``f`` returns ``(value, aux)`` and the result is
-    ``(value, tangent, aux)``.
+    ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; items for leaves that are not
+    differentiated are ignored. The tangent of the value has the structure of the value. Integers and booleans have a
+    zero tangent, in the default floating-point dtype of their library. With ``has_aux``, ``f`` returns ``(value, aux)``
+    and the result is ``(value, tangent, aux)``.
 
-    Raises `DtypeError` where a primal has no leaf to differentiate, and `StructureError`, `ShapeError` or `DtypeError`, with
-    the argument and the key path, where a tangent differs from its primal in structure, shape or dtype.
+    Raises `DtypeError` if a primal has no leaf to differentiate. Raises `StructureError`, `ShapeError` or `DtypeError`,
+    with the argument and the key path, if a tangent differs from its primal in structure, shape or dtype.
 
     >>> jvp(lambda x, y: x * y, (2.0, 5.0), (1.0, 10.0))
     (10.0, 25.0)
@@ -267,21 +267,24 @@ def value_and_grad(
         argnames: name of the parameter to differentiate, or several names; keyword-only parameters too.
         holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
 
-    Returns:
-        A function with the arguments of ``f`` that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``. The
-        gradient has the structure of the argument, or is a tuple of such trees where ``argnums`` is a tuple. With ``argnums`` and
-        ``argnames`` it is a tuple, of ``argnums`` first.
+    The gradient has the structure of the argument ``argnums``, the first one by default, or is a tuple of such trees if
+    ``argnums`` is a tuple. ``argnames`` names parameters instead, keyword-only ones too. With both, the result is a
+    tuple with ``argnums`` first. Arguments may be passed by name.
 
-    Raises `ShapeError` where the value has not exactly one element. Raises `DtypeError` where the value is complex, where an argument has
-    no leaf to differentiate, and, with ``holomorphic``, where an argument or the value is real.
+    Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated. Other leaves
+    (functions, flags, integers, and fields that `oxigrad.field` marks as not trainable) are copied to the gradient. A
+    Python ``int`` that is a whole argument counts as a float, and an integer array as one of the library's default
+    dtype. An array with two key paths has a gradient at each, with respect to that occurrence alone; the two gradients
+    are different arrays, which an optimizer sums. With ``has_aux``, ``f`` returns ``(value, aux)`` and the function
+    returns ``((value, aux), gradient)``.
 
-    Differentiated leaves are Python floats, complex numbers, and arrays of floating-point or complex dtype. Other leaves (functions,
-    flags, integers, and fields that `oxigrad.field` marks as not trainable) are copied to the gradient. A Python ``int`` that is a whole
-    argument counts as a float, and an integer array as one of the library's default dtype. An array with two key paths has a gradient
-    at each of them; an optimizer sums the two.
+    With ``holomorphic``, arguments and value are complex, and the result is the complex derivative of ``f``, which must
+    be holomorphic. Without it, the gradient at a complex argument ``a + ib`` is ``df/da - i df/db``, as in JAX and HIPS
+    autograd.
 
-    The gradient at a complex argument ``a + ib`` is ``df/da - i df/db``, as in JAX and HIPS autograd. With ``holomorphic`` the result is
-    the complex derivative.
+    Raises `ShapeError` unless the value has exactly one element. Raises `DtypeError` if the value is complex (as JAX
+    and HIPS autograd do), if an argument has no leaf to differentiate, and, with ``holomorphic``, if an argument or the
+    value is real.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
@@ -306,11 +309,11 @@ def value_and_grad(
 def value_and_grad_of(
     f: Callable[..., Any], primal: Tree, begin: Callable[..., Callable[[int, Any], bool]] | None = None
 ) -> tuple[Array, Tree]:
-    """``value_and_grad(f)(primal)``, without the cost of making the wrapper.
+    """``value_and_grad(f)(primal)``, without the cost of creating the wrapper.
 
-    ``begin(watched, constants, value)`` is called before the derivatives are replayed. It returns a function that takes the number of a
-    variable and its gradient, once that is final and no derivative that is left reads the variable. Where that is true, the gradient
-    is 0.0 in the result, and the variable's array may have changed.
+    ``begin(watched, constants, value)`` is called before the derivatives are replayed. It returns a function of the
+    number of a variable and its gradient, which is called once the gradient is final and no remaining derivative reads
+    the variable. If it returns true, the gradient is 0.0 in the result, and the variable's array may have changed.
     """
     check_callable(f, "grad")
     return _core.value_and_grad(f, (primal,), None, 0, False, _finish_first, begin)
@@ -430,7 +433,7 @@ def _scalar(value: Any) -> Any:
 
 
 def stop_gradient(x: T) -> T:
-    """The tree ``x`` with plain values in place of variables: derivatives treat them as constants.
+    """The tree ``x`` with variables replaced by plain values: derivatives treat them as constants.
 
     Args:
         x: tree whose variables are replaced by their values.

@@ -22,18 +22,25 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             each argument.
         out_axes: axis of the examples in the results, likewise.
 
-    ``in_axes`` is the axis of the examples in all positional arguments, or a tuple with an item for each: an axis, None for an
-    argument that is the same for all examples, or a tree of these whose structure begins as that of the argument. Keyword
-    arguments are mapped over their first axis. ``out_axes`` is the axis of the examples in the results, likewise; results
-    that are the same for all examples are repeated, unless their axis is None. ``f`` sees arrays without the axis of the examples. Each
-    operation is called once, with a leading axis. Called for each example are indexing by a key that depends on it, functions with a
-    rule of the user's, `implicit` among them, functions of other libraries, those that SciPy computes unless they are elementwise,
-    those that read values or have no batching rule, and checkpoints inside of a further derivative. The transforms compose in any order: ``vmap(grad(f))`` has a gradient a
-    example.
+    ``in_axes`` is the axis of the examples in all positional arguments, or a tuple with an item for each. An item is an
+    axis, None for an argument that is the same for all examples, or a tree of these that is a prefix of the argument's
+    structure. Keyword arguments are mapped over their first axis. ``out_axes`` is the axis of the examples in the
+    results, likewise. Results that are the same for all examples are repeated, unless their axis is None.
 
-    Raises `ShapeError` where the axes of examples differ in size or do not exist, `StructureError` where ``in_axes`` or
-    ``out_axes`` does not match, `ValueError` where no argument is mapped, and `TypeError` for a branch on a batched value,
-    and for a function whose results differ between the examples in more than their elements.
+    ``f`` sees arrays without the axis of the examples. Each operation is called once, with a leading axis. These are
+    called for each example instead:
+
+    * indexing by a key that depends on the example;
+    * functions with a user-defined rule, `implicit` among them;
+    * functions of other libraries, and functions that SciPy computes unless they are elementwise;
+    * functions that read values or have no batching rule;
+    * checkpoints inside of a further derivative.
+
+    The transforms compose in any order: ``vmap(grad(f))`` computes a gradient for each example.
+
+    Raises `ShapeError` if the axes of examples differ in size or do not exist, `StructureError` if ``in_axes`` or
+    ``out_axes`` does not match, and `ValueError` if no argument is mapped. Raises `TypeError` for a branch on a batched
+    value, and for a function whose results differ between the examples in more than their elements.
 
     >>> import numpy as np
     >>> vmap(lambda x, y: x @ y)(np.ones((3, 2)), np.ones((3, 2)))
@@ -127,7 +134,10 @@ def _batched(level: int, pairs: list[_Pair], structure: tree.Structure) -> Tree:
 
 
 def _without_constant(tape: Tape, leaf: Any) -> Any:
-    """The value of a variable of a tape on which all are constants, also within batched values; anything else as it is."""
+    """The value of a variable of a tape on which all are constants, also within batched values.
+
+    Anything else is returned unchanged.
+    """
     if isinstance(leaf, Batched):
         value = _without_constant(tape, leaf.value)
         return leaf if value is leaf.value else Batched(leaf.level, value)

@@ -1,19 +1,21 @@
-"""Update rules as CUDA kernels, which are printed from the rules that run on the host and give its bits.
+"""Update rules as CUDA kernels, printed from the rules that run on the host and equal to them bit for bit.
 
-A step updates parameters in memory of a CUDA device, such as CuPy's arrays and PyTorch's CUDA tensors, by kernels: one launch
-for all parameters that share a rule and dtypes, on the current stream of their library, in place, without waiting. That
-takes a driver and the packages of ``pip install 'oxigrad[cuda]'``. What no kernel can do is computed by the rule, called on arrays: a
-rule that is not elementwise, parameters that are not contiguous, gradients that are `oxigrad.SparseRows`. `why` tells the reason,
-and a warning does, once, where an elementwise rule uses an op that no kernel expresses.
+A step updates parameters in memory of a CUDA device, such as CuPy's arrays and PyTorch's CUDA tensors, by kernels. One
+launch updates all parameters that share a rule and dtypes, in place, on the current stream of their library, without
+waiting. Kernels need a driver and the packages of ``pip install 'oxigrad[cuda]'``.
 
-A rule that sums over parameters or checks gradients (global norms, ``nonfinite="skip"``) takes further small launches and no
-synchronization either: whether a step was skipped is known to the host later, or when it reads ``opt.step`` or ``opt.skipped``, which
-waits. A ``loss_scale`` is kept on the device too, where kernels read and update it: reading it waits, `Optimizer.minimize` and
-`Optimizer.scale_loss` do not. ``nonfinite="raise"`` waits in each step.
+Everything else is computed by the rule, called on arrays: rules that are not elementwise, parameters that are not
+contiguous, gradients that are `oxigrad.SparseRows`. `why` returns the reason. An elementwise rule with an op that no
+kernel expresses also warns, once.
+
+A rule that sums over parameters or checks gradients (global norms, ``nonfinite="skip"``) takes further small launches,
+without synchronization. The host learns later whether a step was skipped; reading ``opt.step`` or ``opt.skipped`` waits
+for it. A ``loss_scale`` is kept on the device too, where kernels read and update it. Reading it waits;
+`Optimizer.minimize` and `Optimizer.scale_loss` do not. ``nonfinite="raise"`` waits in each step.
 
 Steps can be captured into a CUDA graph after one step outside of it. Each replay is a further step, counted on the
-device; hyperparameters are those of the capture, and gradients must keep their memory. A graph refers to slots of its optimizer:
-capture anew after a state was loaded, and keep the optimizer as long as replays are under way.
+device. Hyperparameters keep their values from the capture, and gradients must keep their memory. A graph refers to
+slots of its optimizer: capture again after loading a state, and keep the optimizer alive while replays run.
 """
 
 from collections.abc import Callable
@@ -41,8 +43,8 @@ __dir__: Callable[[], list[str]] = __all__.copy
 def source(opt: Any, model: Any) -> str:
     """The CUDA C++ text of the kernels that a step of the optimizer launches for the parameters of ``model``.
 
-    Arrays of any library are treated as if they were on a device, so that no GPU is required. Each text follows a comment with the
-    key paths of its parameters; a rule that has no kernel gives a comment with the reason.
+    Arrays of any library are treated as device arrays, so no GPU is required. Each text follows a comment with the key
+    paths of its parameters. A rule without a kernel is a comment with the reason.
 
     >>> import numpy as np
     >>> from oxigrad.optim import SGD
@@ -58,8 +60,9 @@ def source(opt: Any, model: Any) -> str:
 def why(subject: Any, model: Any = None) -> str:
     """The reason why kernels on a device do not update an array; empty if they do.
 
-    Given an optimizer and a model, the reasons why they do not update its parameters, each on a line after the key paths: of the rule, which
-    hold on any machine, such as an op that no kernel expresses, or else of the arrays.
+    With an optimizer and a model, returns the reasons why kernels do not update its parameters, one line for each
+    reason after its key paths. The reasons are the rule's, which hold on any machine, such as an op that no kernel
+    expresses, or else the arrays'.
 
     >>> import numpy as np
     >>> from oxigrad.optim import SGD, Muon

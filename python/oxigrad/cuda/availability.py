@@ -1,4 +1,4 @@
-"""Whether kernels can run on a device of this machine, and the warning that says once why not, or why no kernel has a rule."""
+"""Whether kernels can run on a device of this machine, and the warning, given once, if they cannot."""
 
 import warnings
 import weakref
@@ -8,7 +8,10 @@ from oxigrad.cuda.driver import Driver, DriverUnavailableError, driver
 
 
 class UnavailableWarning(UserWarning):
-    """Kernels cannot run on a device, or cannot express a rule, so that rules are called on arrays there. The message states the reason."""
+    """Kernels cannot run on a device, or cannot express a rule, so that rules are called on arrays there.
+
+    The message states the reason.
+    """
 
 
 _reasons: "weakref.WeakKeyDictionary[Driver, dict[int, str]]" = weakref.WeakKeyDictionary()
@@ -17,7 +20,10 @@ _told: set[str] = set()
 
 
 def unavailable(device: int) -> str:
-    """The reason why no kernel runs on a device; empty if one can. The answer is remembered, and a reason is a warning once."""
+    """The reason why no kernel runs on a device; empty if one can.
+
+    The answer is cached, and a reason is a warning once.
+    """
     if _without_driver:
         return _without_driver[0]
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from oxigrad.cuda import compiler
 from oxigrad.cuda.errors import DeviceError, DeviceLostError, DriverUnavailableError, error_of
 
-# A call of the driver that is made later: a function that runs no Python code, and its arguments. It returns a tuple whose first
+# A deferred call of the driver: a function that runs no Python code, and its arguments. It returns a tuple whose first
 # item is the status, 0 for success.
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -36,10 +36,10 @@ class Driver:
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        #: What steps keep of each device, as long as the driver: see `oxigrad.cuda.device`.
+        #: State of each device that steps keep, with the lifetime of the driver: see `oxigrad.cuda.device`.
         self.records: dict[int, Any] = {}
         self._contexts: dict[int, Any] = {}
-        self._streams: dict[int, int] = {}  # a stream of its own on each device
+        self._streams: dict[int, int] = {}  # one stream for each device
         self._has_pools: dict[int, bool] = {}
         self._architectures: dict[int, str] = {}
 
@@ -92,7 +92,7 @@ class Driver:
         return f"{self._label(device)}, compute capability {major}.{minor}"
 
     def check(self, device: int) -> None:
-        """Raises `DriverUnavailableError` or `CompilerUnavailableError` where kernels cannot be compiled for a device."""
+        """Raises `DriverUnavailableError` or `CompilerUnavailableError` if kernels cannot be compiled for a device."""
         if device in self._architectures:
             return
         try:
@@ -124,7 +124,7 @@ class Driver:
 
     @contextlib.contextmanager
     def current(self, device: int) -> Iterator[None]:
-        """Makes the primary context of a device current on the calling thread, and the one before afterwards."""
+        """Makes the primary context of a device current on the calling thread, and restores the previous one."""
         self._checked(device, self._api.cuCtxPushCurrent(self._context(device)))
         try:
             yield
@@ -136,7 +136,7 @@ class Driver:
         return (self._api.cuCtxPushCurrent, (self._context(device),)), (self._api.cuCtxPopCurrent, ())
 
     def load(self, device: int, text: str) -> Any:
-        """A module with the kernels of CUDA text, compiled for a device or read from the disk. Raises `CompileError`."""
+        """A module with the kernels of CUDA text, compiled or loaded from the disk cache. Raises `CompileError`."""
         self.check(device)
         return self._loaded(device, text, self._architectures[device])
 

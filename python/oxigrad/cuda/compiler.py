@@ -3,8 +3,8 @@
 NVRTC is NVIDIA's compiler as a library. The packages ``cuda-bindings`` and ``nvidia-cuda-nvrtc`` provide it
 (``pip install 'oxigrad[cuda]'``); PyTorch for CUDA requires both. It needs neither a GPU nor a driver.
 
-Kernels are compiled so that their arithmetic is IEEE 754's: no contraction of a product and a sum, no flush of subnormal numbers,
-divisions and square roots rounded to nearest.
+Kernels are compiled for IEEE 754 arithmetic: products and sums are not contracted, subnormal numbers are not flushed,
+divisions and square roots are rounded to nearest.
 """
 
 import contextlib
@@ -22,7 +22,8 @@ from typing import Any
 
 from oxigrad.cuda.disk_cache import DiskCache, default_folder
 
-# Options of every compilation. The defaults for division, square root and subnormals are stated, since bits depend on them.
+# Options of every compilation. Defaults for division, square root and subnormals are explicit, since bits depend on
+# them.
 OPTIONS = (
     "--std=c++17",
     "--fmad=false",
@@ -31,9 +32,9 @@ OPTIONS = (
     "--prec-sqrt=true",
     "--ptxas-options=-v",  # registers and spills in the log
 )
-# Lets ptxas use as many registers as a kernel needs.
+# Lets ptxas use as many registers as the kernel needs.
 _ONE_BLOCK = "--ptxas-options=--minnctapersm=1"
-#: A text whose kernel shows whether a driver can load what is compiled.
+#: A text whose kernel shows whether the driver loads the compiler's output.
 TRIVIAL = 'extern "C" __global__ void trivial() {}\n'
 # Raised when entries of another layout, or compiled otherwise, must not be read.
 _LAYOUT = 2
@@ -41,19 +42,25 @@ _DEFAULT_CACHE = DiskCache(default_folder())
 
 
 class CompileError(RuntimeError):
-    """CUDA text could not be compiled: the message has the log of the compiler. For a rule of your own, it names what to change."""
+    """CUDA text could not be compiled: the message has the compiler's log.
+
+    For a user-defined rule, it names the change to make.
+    """
 
 
 class CompilerUnavailableError(CompileError):
-    """NVRTC is not installed, or does not support the device. ``pip install oxigrad[cuda]`` installs one of a driver that does."""
+    """NVRTC is not installed, or does not support the device.
+
+    ``pip install oxigrad[cuda]`` installs the NVRTC of a driver that supports it.
+    """
 
 
-# --- NVRTC -------------------------------------------------------------------------------------------------------------
+# --- NVRTC ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """The NVRTC that was loaded: its version, its file, and the compute capabilities that it supports, such as 90 for 9.0."""
+    """The loaded NVRTC: its version, its file, and its compute capabilities, such as 90 for 9.0."""
 
     version: tuple[int, int]
     path: str
@@ -72,7 +79,7 @@ class Compiler:
 def compiler() -> Compiler:
     """The NVRTC of this process, which is loaded at the first call.
 
-    Raises `CompilerUnavailableError` where it or the package ``cuda-bindings`` is not installed.
+    Raises `CompilerUnavailableError` if it or the package ``cuda-bindings`` is not installed.
     """
     nvrtc = _bindings()
     path = _load()
@@ -86,11 +93,11 @@ def compiler() -> Compiler:
 
 
 def architectures(capability: tuple[int, int], device: str = "the device") -> list[str]:
-    """The architectures to compile for on a device with a compute capability, such as (9, 0), the best first: ``["sm_90", "compute_90"]``.
+    """The architectures to compile for, the best first: ``["sm_90", "compute_90"]`` for compute capability (9, 0).
 
-    The driver compiles PTX, for a virtual architecture such as ``"compute_90"``, for the device: also for one that is newer than this
-    NVRTC, from the last architecture that it knows. Raises `CompilerUnavailableError` if the device is older than all of them; the
-    message names NVRTC and ``device``.
+    The driver compiles PTX, for a virtual architecture such as ``"compute_90"``, for the device. This supports a device
+    newer than this NVRTC, from the last architecture that NVRTC knows. Raises `CompilerUnavailableError` if the device
+    is older than all of them; the message names NVRTC and ``device``.
     """
     loaded, number = compiler(), 10 * capability[0] + capability[1]
     supported = [each for each in loaded.capabilities if each <= number]
@@ -151,7 +158,7 @@ def _find(load: Callable[[str], Any]) -> str:
 
 
 def _load_beside_packages() -> None:
-    """Loads libnvrtc from a folder of `sys.path`, where it was installed with ``pip install --target``, for example.
+    """Loads libnvrtc from a folder of `sys.path`, such as one of ``pip install --target``.
 
     The search of cuda.pathfinder ends with the folders of the interpreter's own environment.
     """
@@ -163,19 +170,20 @@ def _load_beside_packages() -> None:
 
 
 def _load_builtins(folder: Path, version: str) -> None:
-    """Loads the library that NVRTC opens by name at the first compilation, since the linker may not search its folder."""
+    """Loads the library that NVRTC opens by name at the first compilation; the linker may not search its folder."""
     with contextlib.suppress(OSError):
         ctypes.CDLL(str(folder / f"libnvrtc-builtins.so.{version}"))
 
 
-# --- compiling ---------------------------------------------------------------------------------------------------------
+# --- compiling --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Demands of one function: registers of a thread, bytes of stack, of spilled stores and loads, and of shared memory.
+    """Resources of one function: registers of a thread, bytes of stack, of spills, and of shared memory.
 
-    A function that kernels call has a part in their registers and shared memory; its own are 0.
+    Spills count stored and loaded bytes. The resources of a device function are part of its callers' registers and
+    shared memory; its own are 0.
     """
 
     registers: int
@@ -204,11 +212,10 @@ def compile_text(
 ) -> Binary:
     """The binary of CUDA C++ ``text`` for an architecture: a cubin for ``"sm_90"``, PTX for ``"compute_90"``.
 
-    It is read from ``cache`` if the same text was compiled before by this NVRTC with the same options, which are `OPTIONS`
-    and ``options``. ``cache=None`` compiles anew and stores nothing.
+    It is read from ``cache`` if the same text was compiled before by this NVRTC with the same options, `OPTIONS` and
+    ``options``. ``cache=None`` compiles again and stores nothing.
 
-    Raises `CompileError` with the log for a text with errors, and `CompilerUnavailableError` where NVRTC is not
-    installed.
+    Raises `CompileError` with the log for a text with errors, and `CompilerUnavailableError` if NVRTC is not installed.
     """
     every = (f"--gpu-architecture={architecture}", *OPTIONS, *options)
     key = json.dumps([_LAYOUT, compiler().identity, every, text]).encode()
@@ -223,7 +230,7 @@ def compile_text(
 
 
 def _without_spills(text: str, options: tuple[str, ...], form: str) -> tuple[str, bytes]:
-    """As `_compiled`; a text whose registers do not fit, since more blocks are to fit a processor, is compiled again without that aim."""
+    """As `_compiled`; compiles again without the aim of more blocks per processor if registers spill."""
     log, code = _compiled(text, options, form)
     if any(each.stack or each.spill_stores for each in _resources(log).values()):
         with contextlib.suppress(CompileError):  # a compiler that does not know the option
@@ -262,7 +269,7 @@ def _checked(returned: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-# --- the log -----------------------------------------------------------------------------------------------------------
+# --- the log ----------------------------------------------------------------------------------------------------------
 
 _FUNCTION = re.compile(r"Function properties for (\w+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -270,7 +277,10 @@ _USED = re.compile(r"Used (\d+) registers(?:.*?\b(\d+) bytes smem)?")
 
 
 def _resources(log: str) -> dict[str, Resources]:
-    """The resources that ptxas reports: a line with a function's name, one with its stack and, for a kernel, one with its registers."""
+    """The resources that ptxas reports for each function: a line with its name, then its stack, then its registers.
+
+    Only a kernel has the line with registers.
+    """
     name, resources = "", dict[str, Resources]()
     for line in log.splitlines():
         if function := _FUNCTION.search(line):

@@ -1,4 +1,4 @@
-"""The number of steps in memory of a device, where kernels count: under a guard, and in CUDA graphs, which are replayed."""
+"""The step counter in device memory, where kernels count: under a guard, and in replayed CUDA graphs."""
 
 import collections
 import weakref
@@ -19,15 +19,15 @@ class Counted(NamedTuple):
 
 
 class Counter:
-    """A count of steps on a device. The host learns it later, without waiting, or waits for it by `read`.
+    """A step counter on a device. The host learns it later, without waiting, or waits for it by `read`.
 
-    ``is_ahead`` tells whether the device may have taken steps of which the host knows nothing, as by replays of a graph.
+    ``is_ahead`` is whether the device may have taken steps that the host has not counted, as in replays of a graph.
     """
 
     def __init__(self, device: Device, stream: int, *, capturing: bool) -> None:
         self._driver, self._device, self._staging = device.driver, device.number, device.counts
         self._block = device.allocate(tables.CONTROL.size, stream, capturing=capturing)
-        # Buffers are given back with the counter, also those of copies that are under way.
+        # Buffers are released with the counter, including buffers of pending copies.
         self._taken: list[Buffer] = []
         weakref.finalize(self, self._staging.give_all, self._taken).atexit = False
         self._free: list[Buffer] = []
@@ -66,7 +66,8 @@ class Counter:
     def begin(self, count: int, stream: int, *, capturing: bool) -> None:
         """Sets the count on the device, unless the device has counted these steps itself.
 
-        It is set in the order of the stream; where that is captured, before any replay, but after the work that uses the memory.
+        It is set in stream order. During a capture, it is set before any replay, but after the work that uses the
+        memory.
         """
         is_counted = self._last_counted is not None and (
             self._pending or self.is_ahead or self._last_counted.step == count
@@ -75,7 +76,7 @@ class Counter:
             return
         content = tables.CONTROL.pack(count, 0, 0)
         if capturing:
-            # No step is pending: the last use of the memory is that which this event follows, or done.
+            # No step is pending: the last use of the memory precedes this event, or is done.
             self._driver.write(self._device, self.address, content, self._written.event)
         else:
             if not self._driver.is_done(self._written.event):
@@ -89,7 +90,7 @@ class Counter:
         self._last_counted = Counted(count, 0)
 
     def calls(self, stream: int) -> list[Call]:
-        """The calls after the launches of a step, which copy the count to the host without waiting; `expect` follows."""
+        """The calls after a step's launches, which copy the count to the host without waiting; `expect` follows."""
         pinned, _, event = self._spare
         size = tables.CONTROL.size
         if not self._free:
@@ -111,7 +112,7 @@ class Counter:
 
     @property
     def count(self) -> int:
-        """The number of steps as far as it is known, with those whose count has not arrived."""
+        """The known number of steps, plus the steps whose count has not arrived."""
         return (self._last_counted.step if self._last_counted else 0) + len(self._pending)
 
     def learn(self, device: int, *, wait: bool) -> Sequence[Counted]:
@@ -137,7 +138,10 @@ class Counter:
         return changes
 
     def _read(self, stream: int) -> Counted:
-        """The change of the counts since they were known, after all work on the device: a graph is replayed on any stream. Waits for it."""
+        """The change of the counts since they were last known. Waits for all work on the device.
+
+        A graph may be replayed on any stream.
+        """
         if self._driver.is_capturing(stream):
             raise CaptureError(
                 f"cuda:{self._device}: the number of steps is in memory of the device: expected to be read after the capture"

@@ -1,4 +1,4 @@
-"""A device as the steps of a process use it: loaded kernels, page-locked memory, and what is to be freed."""
+"""Per-process state of a device: loaded kernels, page-locked memory, and resources to free."""
 
 import collections
 import weakref
@@ -38,7 +38,7 @@ class Device:
         self._modules: collections.OrderedDict[str, Module] = collections.OrderedDict()
 
     def load(self, text: str, names: Iterable[str], *, capturing: bool) -> Module:
-        """The kernels of a text. Raises `CompileError`, and `CaptureError` where the stream is being captured."""
+        """The kernels of a text. Raises `CompileError`, and `CaptureError` during a capture."""
         module = self._modules.get(text)
         if module is None:
             if capturing:
@@ -52,7 +52,7 @@ class Device:
         return module
 
     def allocate(self, size: int, stream: int, *, capturing: bool) -> DeviceBlock:
-        """Memory of the device. Raises `CaptureError` where the stream is being captured."""
+        """Memory of the device. Raises `CaptureError` during a capture."""
         if capturing:
             raise CaptureError(f"cuda:{self.number}: memory would be allocated during a capture: {WARM_UP}")
         return DeviceBlock(self.driver, self.releases, size, stream)

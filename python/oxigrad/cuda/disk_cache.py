@@ -1,8 +1,9 @@
-"""Compiled kernels on the disk, by the digest of what they were compiled from.
+"""Compiled kernels on the disk, keyed by the digest of their sources.
 
-An entry is a file, which is written under a temporary name and renamed, so that several processes share a folder without locks. It
-begins with a digest of its key and its content: an entry that is damaged, or that lies under another name, counts as absent. A folder that
-cannot be read or written is an empty cache. Entries are machine code, therefore a folder that other users may write to is not used.
+An entry is a file, which is written under a temporary name and renamed, so that several processes share a folder
+without locks. It begins with a digest of its key and its content: a damaged or misnamed entry counts as absent. A
+folder that cannot be read or written is an empty cache. Entries are machine code; a folder that other users may write
+to is therefore not used.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ _DIGEST_BYTES = 32
 
 
 def default_folder() -> Path | None:
-    """The folder for compiled kernels in the platform's folder of caches, or None where the user has no home.
+    """The folder for compiled kernels in the platform's cache folder, or None if the user has no home.
 
     It is ``oxigrad/kernels`` in ``$XDG_CACHE_HOME`` (by default ``~/.cache``), in ``~/Library/Caches`` on macOS, and in
     ``%LOCALAPPDATA%`` on Windows.
@@ -39,13 +40,13 @@ def default_folder() -> Path | None:
 
 
 class DiskCache:
-    """Bytes by key in a folder, or nothing at all where ``folder`` is None. No method raises `OSError`."""
+    """Bytes by key in a folder, or an empty cache if ``folder`` is None. No method raises `OSError`."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
     def read(self, key: bytes) -> bytes | None:
-        """The content stored for ``key``; None where there is none, or a damaged one, which is removed."""
+        """The content stored for ``key``, or None. A damaged entry is removed."""
         if self.folder is None or not _is_private(self.folder):
             return None
         file = self.folder / _name(key)

@@ -1,7 +1,8 @@
 """The CUDA driver of the process, or another in tests.
 
-Streams, kernels and events are handles of the driver, memory is an address. All work is enqueued on a stream of the array library;
-nothing waits but what says so. The driver and its bindings are loaded at the first call of `driver`.
+Streams, kernels and events are handles of the driver; memory is an address. All work is enqueued on a stream of the
+array library. Nothing waits unless its docstring says so. The driver and its bindings are loaded at the first call of
+`driver`.
 """
 
 import contextlib
@@ -46,17 +47,17 @@ def bindings_driver() -> Driver:
     return Driver(api)
 
 
-# The source of the driver that steps use: that of the process, or another in tests.
+# The source of the driver that steps use: the process's driver, or another in tests.
 _source: Callable[[], Driver] = bindings_driver
 
 
 def driver() -> Driver:
-    """The driver that steps use; raises `DriverUnavailableError` with the reason where there is none."""
+    """The driver that steps use. Raises `DriverUnavailableError` with the reason if it is unavailable."""
     return _source()
 
 
 def run(used: Driver, device: int, call: Call) -> None:
-    """Makes a call now; raises its error."""
+    """Executes a call; raises its error."""
     function, arguments = call
     if status := function(*arguments)[0]:
         used.fail(device, status)
@@ -64,8 +65,8 @@ def run(used: Driver, device: int, call: Call) -> None:
 
 @contextlib.contextmanager
 def replaced(other: Driver) -> Iterator[Driver]:
-    """Uses another driver for as long as it is entered, for tests."""
-    global _source  # noqa: PLW0603 - one driver a process, or that of a test
+    """A context that replaces the driver, for tests."""
+    global _source  # noqa: PLW0603 - one driver a process, or a test's
     before, _source = _source, lambda: other
     try:
         yield other

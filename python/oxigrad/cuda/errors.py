@@ -2,7 +2,10 @@
 
 
 class DeviceError(RuntimeError):
-    """A call of the CUDA driver failed. Its message names the device and the status. The base class of those that say more."""
+    """A call of the CUDA driver failed. Its message names the device and the status.
+
+    Base class of more specific errors.
+    """
 
 
 class DeviceLostError(DeviceError):
@@ -10,7 +13,7 @@ class DeviceLostError(DeviceError):
 
 
 class DeviceMemoryError(DeviceError, MemoryError):
-    """A device is out of memory: free arrays of the array library there, or use a smaller model or slots of fewer bits."""
+    """A device is out of memory: free arrays there, or use a smaller model or slots of fewer bits."""
 
 
 class DriverUnavailableError(DeviceError):
@@ -21,7 +24,7 @@ class DriverUnavailableError(DeviceError):
 
 
 class CaptureError(DeviceError):
-    """A step that is captured into a CUDA graph needs what cannot be captured: memory, a compilation, or numbers of the host.
+    """A captured step needs work that a CUDA graph cannot hold: an allocation, a compilation, or host numbers.
 
     Take a step before the capture, which prepares all of this.
     """

@@ -1,7 +1,8 @@
 """Launches of a step on one device: groups of leaves, their tables in device memory, and the calls of the driver.
 
-A *group* is the leaves of one program with the same dtypes. Its text is compiled once; its table of leaves stays in device memory, and
-the rows of leaves whose arrays have moved are written anew. A step packs its numbers into the arguments of the launches.
+A *group* is the set of leaves of one program with the same dtypes. Its text is compiled once. Its table of leaves stays
+in device memory, and rows of leaves whose arrays have moved are rewritten. A step packs its numbers into the arguments
+of the launches.
 """
 
 import ctypes
@@ -29,10 +30,10 @@ Programs = Sequence[tuple["Program", Sequence[Sequence[float]]]]
 
 
 class DeviceLeaf(NamedTuple):
-    """A leaf of a step: its key path and number in the model, the numbers of its program and of its set of scalars.
+    """A leaf of a step: its key path and number in the model, and the numbers of its program and scalar set.
 
-    ``arrays`` are the memory of gradient, parameter and slots that are arrays, ``scales`` that of the scales of slots that are codes,
-    ``numbers`` that of slots of one number.
+    ``arrays`` are the memory of the gradient, of the parameter and of array slots. ``scales`` are the memory of the
+    scales of quantized slots, and ``numbers`` of scalar slots.
     """
 
     path: str
@@ -107,7 +108,7 @@ class Group:
         }
 
     def table(self, first_terms: Mapping[int, int]) -> np.ndarray:
-        """The table of its leaves; ``first_terms`` are the numbers of leaves among those of all groups, by position."""
+        """The table of its leaves; ``first_terms`` maps positions to leaf numbers counted over all groups."""
         starts = itertools.accumulate((tables.chunks(leaf.length) for leaf in self.leaves), initial=0)
         by_set = self.source.is_plain  # so that one table serves steps with and without values on the device
         fields = [
@@ -122,11 +123,11 @@ class Group:
 
 
 class DeviceStep:
-    """The launches of the steps of some leaves on one device, where the same leaves come in each step.
+    """The launches of steps of a fixed set of leaves on one device.
 
-    ``scales_at`` are the positions of the reciprocal of a loss scale among the scalars of programs, where the device keeps the scale.
-    Raises `RuleError` where an op has no form on a device, `CompileError`, and the errors of a `Driver`; a `CaptureError` where the
-    stream is being captured, since memory is allocated.
+    ``scales_at`` are the positions of the reciprocal of a loss scale among the scalars of programs, if the device keeps
+    the scale. Raises `RuleError` for an op without a device form, `CompileError`, and the errors of a `Driver`. Raises
+    `CaptureError` during a capture, since memory is allocated.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class DeviceStep:
         }
         self._group_of, self._row_of = np.array([at[leaf.position] for leaf in leaves], np.int64).reshape(-1, 2).T
 
-    # --- tables --------------------------------------------------------------------------------------------------------
+    # --- tables -------------------------------------------------------------------------------------------------------
 
     def _place(self, programs: Programs, stream: int, *, capturing: bool) -> None:
         """Allocates the tables and the memory that entries write, and fills the tables."""
@@ -242,12 +243,12 @@ class DeviceStep:
         return any((a != b).any() for a, b in zip(self._filled(leaves), self._tables, strict=True))
 
     def refresh(self, leaves: Sequence[DeviceLeaf], *, stream: int, capturing: bool) -> None:
-        """Writes the rows of leaves whose arrays have moved. Raises `CaptureError` where the stream is being captured."""
+        """Rewrites the rows of leaves whose arrays have moved. Raises `CaptureError` during a capture."""
         self._write(self._filled(leaves), stream, capturing)
         self._leaves = [*leaves]
 
     def relocate(self, moves: np.ndarray, *, stream: int, capturing: bool) -> None:
-        """As `refresh`, for leaves whose arrays differ by their addresses only: rows of the leaf, the column and the new address."""
+        """As `refresh`, for leaves that differ only by addresses. Rows are the leaf, the column and the new address."""
         numbers, columns = moves[:, :2].astype(np.int64).T
         new = [table.copy() for table in self._tables]
         groups, rows = self._group_of[numbers], self._row_of[numbers]
@@ -265,7 +266,7 @@ class DeviceStep:
         return new
 
     def _write(self, new: list[np.ndarray], stream: int, capturing: bool) -> None:
-        """Replaces the tables, of which the rows that differ are copied to the device."""
+        """Replaces the tables; only rows that differ are copied to the device."""
         parts: list[tuple[int, bytes | memoryview]] = []
         for each, fixed, table, before in zip(self._groups, self._fixed, new, self._tables, strict=True):
             rows = np.flatnonzero((table != before).any(axis=1))
@@ -283,7 +284,7 @@ class DeviceStep:
             self._device.staging.upload_parts(parts, stream)
             self._tables = new
 
-    # --- launches ------------------------------------------------------------------------------------------------------
+    # --- launches -----------------------------------------------------------------------------------------------------
 
     def prepare(
         self,
@@ -296,10 +297,10 @@ class DeviceStep:
         stream: int,
         capturing: bool,
     ) -> list[tuple[Call, bool]]:
-        """The calls of a step, each with whether it writes to memory of the model. ``control`` is an address, or 0.
+        """The calls of a step, each with whether it writes to the model's memory. ``control`` is an address, or 0.
 
-        Without ``control``, ``step`` is the number of the step, from 1 on. ``scale`` is the address of a loss scale on the device, with
-        its factor and interval.
+        Without ``control``, ``step`` is the number of the step, from 1 on. ``scale`` holds the address of a loss scale
+        on the device, its factor and its interval.
         """
         self._block.use_on(stream)
         if scale is not None:
@@ -334,7 +335,7 @@ class DeviceStep:
     def _numbers(
         program: "Program", source: "CudaSource", sets: Sequence[Sequence[float]], *, by_host: bool, counted: bool
     ) -> tuple[float, ...]:
-        """The numbers of all sets: values of the scalar program, or its inputs, where those of a device count from there."""
+        """The numbers of all sets: results of the scalar program, or its inputs if the device evaluates it."""
         if by_host:
             return tuple([value for scalars in sets for value in program.scalars(list(scalars))])
         first = [0.0] if counted else []
@@ -382,7 +383,7 @@ class DeviceStep:
 
 
 def group(programs: Programs, leaves: Iterable[DeviceLeaf]) -> list[Group]:
-    """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` where an op has no form on a device."""
+    """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` for an op without a device form."""
     by_key: dict[tuple[Any, ...], list[DeviceLeaf]] = {}
     for leaf in leaves:
         numbers = len(leaf.numbers), leaf.stochastic, leaf.number_dtype
@@ -402,7 +403,7 @@ def text_of(
     stochastic: bool,
     number_dtype: str = "float64",
 ) -> "CudaSource":
-    """The text of a program for arrays of these dtypes. Raises `RuleError` where an op has no form on a device."""
+    """The text of a program for arrays of these dtypes. Raises `RuleError` for an op without a device form."""
     return program.cuda(dtypes, scalars=scalars, numbers=numbers, number_dtype=number_dtype, stochastic=stochastic)
 
 

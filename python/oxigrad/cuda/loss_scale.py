@@ -1,4 +1,4 @@
-"""The loss scale in memory of a device, where kernels read and update it, so that no step waits for the check of its gradients."""
+"""The loss scale in device memory, where kernels read and update it, so that no step waits for its check."""
 
 import ctypes
 import struct
@@ -8,7 +8,8 @@ from typing import Any
 from oxigrad.cuda import tables
 from oxigrad.cuda.driver import Call, Driver
 
-#: The kernels: one puts the reciprocal of the scale among the scalars of a step, one updates the scale as `oxigrad.optim.LossScale` does.
+#: Two kernels: one writes the reciprocal of the scale to a step's scalars, one updates the scale as
+#: `oxigrad.optim.LossScale` does.
 TEXT = r"""
 typedef unsigned long long ox_u64;
 typedef unsigned int ox_u32;
@@ -48,7 +49,7 @@ _ARGUMENT = struct.Struct("<4Q2d")
 
 
 class ScaleLaunches:
-    """The launches of `TEXT` in the steps of some leaves; ``targets`` is the address of a table of ``count`` addresses of scalars."""
+    """The launches of `TEXT` in steps of some leaves; ``targets`` is the address of ``count`` scalar addresses."""
 
     def __init__(self, targets: int, count: int) -> None:
         self._targets, self._count = targets, count

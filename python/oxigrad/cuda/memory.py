@@ -1,6 +1,6 @@
 """Memory of steps on a device: tables, and page-locked memory from which they are filled.
 
-What nothing uses any more is freed without waiting for a device, by `Releases`.
+`Releases` frees unused memory without waiting for a device.
 """
 
 import collections
@@ -21,9 +21,9 @@ _PAGE = 4096
 
 
 class Releases:
-    """Memory and modules of a device that nothing uses any more, until they can be freed: not during a capture, and not by waiting.
+    """Unused memory and modules of a device, until they can be freed: not during a capture, and without waiting.
 
-    Finalizers add to it, at any time and on any thread: nothing is locked.
+    Finalizers add to it, at any time and on any thread; nothing is locked.
     """
 
     def __init__(self, driver: Driver, device: int) -> None:
@@ -42,7 +42,10 @@ class Releases:
         self._modules.append(module)
 
     def free(self, *, may_wait: bool) -> None:
-        """Frees what can be now; with ``may_wait``, which requires that no stream of the step is captured, also what makes the host wait."""
+        """Frees resources that can be freed now; with ``may_wait``, also those whose release makes the host wait.
+
+        ``may_wait`` requires that no stream of the step is captured.
+        """
         if os.getpid() != self._process:
             return  # a fork, in which the driver does not work
         try:
@@ -54,7 +57,7 @@ class Releases:
             self._memory.clear()  # with the device
             self._modules.clear()
         except DeviceError:
-            pass  # what is left is freed another time
+            pass  # the rest is freed later
 
     def _free_memory(self, address: int, stream: int, *, may_wait: bool) -> bool:
         """Whether memory was freed, or cannot be."""
@@ -78,7 +81,7 @@ class Releases:
 
 
 def _each(items: "collections.deque[Any]", take: Any) -> None:
-    """Takes each of the items that are there; those that cannot be taken are left. Others may be added meanwhile, by any thread."""
+    """Takes each current item and keeps items that cannot be taken. Any thread may add others meanwhile."""
     for _ in range(len(items)):
         try:
             item = items.popleft()
@@ -89,7 +92,7 @@ def _each(items: "collections.deque[Any]", take: Any) -> None:
 
 
 class DeviceBlock:
-    """Memory of a device, allocated and freed in the order of streams: the first one and the last one that has used it."""
+    """Memory of a device, allocated on its first stream and freed on its last one, in stream order."""
 
     def __init__(self, driver: Driver, releases: Releases, size: int, stream: int) -> None:
         releases.free(may_wait=True)
@@ -119,7 +122,7 @@ class Arena:
 
 
 class Buffer(NamedTuple):
-    """Page-locked memory of so many bytes, and the event after which it may be used again."""
+    """Page-locked memory of a size in bytes, and the event after which it may be used again."""
 
     pinned: Pinned
     room: int
@@ -127,10 +130,10 @@ class Buffer(NamedTuple):
 
 
 class Staging:
-    """Page-locked buffers of a device, as long as the process. One is used again once its last copy is done.
+    """Page-locked buffers of a device, with the lifetime of the process. A buffer is reused after its last copy.
 
-    There are at most `MOST_BUFFERS`, of at most `MOST_BYTES` or one of the greatest size asked for, besides those that are taken. Where
-    copies for all of them are under way, the host waits for the oldest.
+    Besides taken buffers, there are at most `MOST_BUFFERS`, of at most `MOST_BYTES` or one of the largest requested
+    size. If copies are pending for all of them, the host waits for the oldest.
     """
 
     def __init__(self, driver: Driver, device: int) -> None:
@@ -160,7 +163,7 @@ class Staging:
         self._buffers.extend(buffers)
 
     def _make_buffer(self, room: int) -> Buffer:
-        """A new buffer, in place of others where there are too many."""
+        """A new buffer; it replaces others if there are too many."""
         while self._is_full(room):
             is_done = (each for each in [*self._buffers] if self._driver.is_done(each.event))
             oldest = next(is_done, self._buffers[0])
@@ -181,7 +184,7 @@ class Staging:
         try:
             yield buffer.pinned
         finally:
-            # Where this fails, copies may still be under way: the buffer is not used again.
+            # If this fails, copies may still be pending: the buffer is not used again.
             run(self._driver, self._device, self._driver.record(buffer.event, stream))
             self.give(buffer)
 

@@ -9,9 +9,10 @@ from oxigrad.ops.core.aliasing import first_overlap
 
 
 class Spans:
-    """The memory of leaves, by columns of addresses: of gradient, parameter, slots, scales and numbers.
+    """The memory of leaves, by address columns: gradient, parameter, slots, scales and numbers.
 
-    ``paths``, ``sizes`` (in bytes) and ``written`` are given for each table: for its rows, for its rows and columns, and for its columns.
+    For each table, ``paths`` has an item for each row, ``sizes`` (in bytes) for each row and column, and ``written``
+    for each column.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class Spans:
         self._used = np.flatnonzero(whole)
         self._sizes, self._written = whole[self._used], every[self._used]
         self._read = np.flatnonzero(~self._written)
-        # The arrays that are written, where the last check has found them: their addresses, and in order, starts and ends.
+        # Written arrays at the last check: their addresses, and their sorted starts and ends.
         self._last_check: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def check_again(self, addresses: Sequence[np.ndarray]) -> None:
@@ -41,7 +42,7 @@ class Spans:
             return
         _, starts, ends = self._last_check
         first = start[self._read]
-        # Written arrays share no memory: of those that begin before the end of an array, the last one ends last.
+        # Written arrays share no memory: among arrays that begin before the end of an array, the last one ends last.
         before = np.searchsorted(starts, first + self._sizes[self._read])
         if (ends[before] > first).any():
             self.check(addresses)
@@ -50,7 +51,7 @@ class Spans:
         return np.concatenate([part.reshape(-1) for part in addresses]).astype(np.int64)[self._used]
 
     def check(self, addresses: Sequence[np.ndarray]) -> None:
-        """Raises `AliasError` where an array that is written shares memory with another one."""
+        """Raises `AliasError` if a written array shares memory with another one."""
         start, self._last_check = self._starts(addresses), None
         shared = first_overlap(start, self._sizes, self._written)
         if shared is None:

@@ -1,7 +1,7 @@
 """The structures that kernels read: leaves, tasks and the argument of a launch, as bytes.
 
-The doc comment of ``rust/core/src/kernel/cuda/mod.rs`` states them. A table lies in memory of the device; what changes from step to
-step is in the argument of the launch.
+The doc comment of ``rust/core/src/kernel/cuda/mod.rs`` defines them. A table lies in device memory; values that change
+from step to step are in the argument of the launch.
 """
 
 import struct
@@ -53,7 +53,7 @@ class Launch(NamedTuple):
 
 
 def leaf_table(fields: Sequence[tuple[int, ...]], pointers: Sequence[Sequence[int]]) -> np.ndarray:
-    """The table of leaves, a row each: its fields as `LEAF` has them, then the addresses of its arrays, scales and numbers."""
+    """The table of leaves, one row each: the fields of `LEAF`, then the addresses of arrays, scales and numbers."""
     heads = np.array(fields, LEAF).view(np.uint64).reshape(len(fields), FIRST_POINTER)
     return np.hstack([heads, np.array(pointers, np.uint64)])
 
@@ -64,7 +64,7 @@ def chunks(length: int) -> int:
 
 
 def task_bytes(lengths: Sequence[int]) -> bytes:
-    """The tasks of leaves of these lengths: the number of the leaf and that of the chunk."""
+    """The tasks of leaves of these lengths: pairs of leaf number and chunk number."""
     counts = np.array([chunks(length) for length in lengths], np.int64)
     tasks = np.empty((int(counts.sum()), 2), np.uint32)
     tasks[:, 0] = np.repeat(np.arange(len(lengths)), counts)

@@ -1,4 +1,5 @@
-"""Bridges to the automatic differentiation of other libraries: of PyTorch and JAX in both directions, and functions of HIPS autograd.
+"""Bridges to the automatic differentiation of PyTorch and JAX, in both directions, and of HIPS autograd.
 
-`oxigrad.interop.torch`, `oxigrad.interop.jax` and `oxigrad.interop.autograd` are imported by name, and import their library.
+`oxigrad.interop.torch`, `oxigrad.interop.jax` and `oxigrad.interop.autograd` are imported by name, and import their
+library. HIPS autograd has one direction: its functions run in oxigrad.
 """

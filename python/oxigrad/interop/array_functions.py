@@ -11,7 +11,7 @@ from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import copied, is_array, is_complex, is_immutable, is_smooth
 
 Arrays = Sequence[Any]
-# The cotangents of arguments, from those of outputs by position.
+# Maps the cotangents of outputs, by position, to the cotangents of arguments.
 Pullback = Callable[[Mapping[int, Any]], list[Any]]
 
 
@@ -35,7 +35,7 @@ class ArrayFunction:
         return ArrayFunction(compute)
 
     def pulled(self, at: Sequence[int], outputs: Sequence[int], *, conjugated: bool = False) -> "ArrayFunction":
-        """The cotangents of the arguments ``at`` these positions, a function of the arguments and the cotangents of ``outputs``.
+        """The cotangents of the arguments ``at``, as a function of the arguments and the cotangents of ``outputs``.
 
         ``conjugated`` cotangents are the complex conjugates, PyTorch's convention.
         """
@@ -68,7 +68,10 @@ class ArrayFunction:
 
 
 def on_copies(compute: Callable[[Arrays], list[Any]]) -> Callable[[Arrays], list[Any]]:
-    """The function on copies of arrays that it could write, as it gets variables for others: assignments change none of the caller's."""
+    """The function on copies of arrays that it could write, so that assignments change none of the caller's arrays.
+
+    Differentiated arguments are variables, and need no copy.
+    """
     return lambda arrays: compute([copied(x) if _is_writable(x) else x for x in arrays])
 
 
@@ -81,14 +84,14 @@ def _conjugate(x: Any) -> Any:
 
 
 class ArrayCall(TreeCall):
-    """A call of a function of trees, as a function from the arrays of its arguments to those of its result.
+    """A call of a function of trees, as a function from argument arrays to result arrays.
 
     Args:
         f: the function.
         args: its arguments, trees.
         named: its keyword arguments, trees.
         is_argument: whether a leaf is one of these arrays; others are passed to ``f`` unchanged.
-        is_result: whether a leaf of the result is one; by default, where it is a variable, or could be an argument.
+        is_result: whether a leaf of the result is an output; by default, variables and possible arguments are.
     """
 
     def __init__(

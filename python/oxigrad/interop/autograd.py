@@ -1,4 +1,4 @@
-"""Functions of HIPS autograd, written with ``autograd.numpy`` and its primitives, in the automatic differentiation of oxigrad.
+"""Functions of HIPS autograd, written with ``autograd.numpy`` and its primitives, differentiated in oxigrad.
 
 >>> import autograd.numpy as anp
 >>> import oxigrad as ox
@@ -30,11 +30,12 @@ __dir__: Callable[[], list[str]] = __all__.copy
 
 
 def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` of autograd's boxes as a function of arrays of any library, which oxigrad differentiates by HIPS autograd.
+    """Converts ``f``, a function of autograd's boxes, to a function of arrays that HIPS autograd differentiates.
 
-    Arguments and results are trees. ``f`` gets a NumPy array, or a box of autograd, for each array of any library and for
-    each variable; other leaves are passed on unchanged. Arrays and numbers in the result become arrays of the library of the first array among the
-    arguments. So functions with ``autograd.extend.primitive`` and ``defvjp`` keep their derivatives.
+    Arguments and results are trees. ``f`` receives a NumPy array, or a box of autograd, for each array of any library
+    and for each variable; other leaves are passed on unchanged. Arrays and numbers in the result become arrays of the
+    library of the first array among the arguments. Functions with ``autograd.extend.primitive`` and ``defvjp``
+    therefore keep their derivatives.
 
     Derivatives of any order are available in both modes, as far as autograd differentiates ``f`` twice; forward mode
     transposes the pullback. Under `oxigrad.vmap` the function is called for each example.

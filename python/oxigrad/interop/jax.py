@@ -1,4 +1,4 @@
-"""Functions differentiated by oxigrad in JAX's transforms, and functions of JAX's in the automatic differentiation of oxigrad.
+"""Functions that oxigrad differentiates inside JAX's transforms, and JAX's functions differentiated in oxigrad.
 
 >>> from oxigrad import xp
 >>> cube = function(lambda x: xp.sum(x**3))
@@ -37,25 +37,25 @@ __all__ = ["from_jax", "function"]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 
-# --- functions of oxigrad in JAX ---------------------------------------------------------------------------------------
+# --- functions of oxigrad in JAX --------------------------------------------------------------------------------------
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` as a differentiable function of JAX's arrays, which runs on the host and is differentiated by oxigrad.
+    """Converts ``f`` to a differentiable function of JAX arrays, which runs on the host.
 
-    Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with arrays of any shape and dtype; other
-    leaves, Python numbers included, are passed to ``f`` unchanged. ``f`` gets NumPy arrays of its own, to which it may assign, or variables of oxigrad in their place. It
-    may be any Python code, with branches on values, that oxigrad differentiates. It must be pure: JAX may
-    call it any number of times, or never.
+    oxigrad computes its derivatives. Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with
+    arrays of any shape and dtype; other leaves, Python numbers included, are passed to ``f`` unchanged. ``f`` receives
+    new NumPy arrays, to which it may assign, or variables of oxigrad. It may be any Python code, with branches on
+    values, that oxigrad differentiates. It must be pure: JAX may call it any number of times, or never.
 
-    It works under `jax.jit`, `jax.grad`, `jax.jvp`, `jax.vmap`, `jax.lax.scan` and compositions of these, to any order and
-    in both modes. Costs:
+    It works under `jax.jit`, `jax.grad`, `jax.jvp`, `jax.vmap`, `jax.lax.scan` and compositions of these, to any order
+    and in both modes. Costs:
 
     * Each call copies arrays to the host and back.
     * No tape is kept between a forward and a backward pass: the pullback calls ``f`` again.
     * Under `jax.vmap` it is called once for each element.
-    * Under `jax.jit` shapes and dtypes of the result are found by `jax.eval_shape`; where ``f`` takes no tracers,
-      by a call on arrays of ones, once per trace. Results are cast to these dtypes.
+    * Under `jax.jit`, `jax.eval_shape` determines shapes and dtypes of the result; if ``f`` does not accept tracers, a
+      call on arrays of ones does, once per trace. Results are cast to these dtypes.
 
     Raises `DtypeError`, with the argument and the key path, for random keys and other extended dtypes.
 
@@ -88,8 +88,9 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
 class _HostCall:
     """A function of NumPy arrays that the host calls.
 
-    ``types`` are the shapes and dtypes of its outputs, None where they are not known yet. A function that is linear in its
-    last arguments has their number as ``linear``, and ``transpose``: it takes positions of outputs and the types of these arguments.
+    ``types`` are the shapes and dtypes of its outputs, None if they are not known yet. For a function that is linear in
+    its last arguments, ``linear`` is the number of these. Its ``transpose`` takes positions of outputs and the types of
+    these arguments.
     """
 
     def __init__(
@@ -212,19 +213,20 @@ ad.primitive_transposes[_host_call] = _transposed
 batching.primitive_batchers[_host_call] = _batched
 
 
-# --- functions of JAX in oxigrad ---------------------------------------------------------------------------------------
+# --- functions of JAX in oxigrad --------------------------------------------------------------------------------------
 
 
 def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` of JAX arrays as a function of arrays of any library, which oxigrad differentiates by `jax.vjp`.
+    """Converts ``f``, a function of JAX arrays, to a function of arrays of any library, differentiated by `jax.vjp`.
 
-    Arguments and results are trees. ``f`` gets a JAX array for each array of any library and for each variable; other
-    leaves are passed on unchanged. JAX arrays in the result become arrays of the library of the first array among the
-    arguments, in the same memory where that is possible: NumPy's are then read-only. Numbers give numbers.
+    Arguments and results are trees. ``f`` receives a JAX array for each array of any library and for each variable;
+    other leaves are passed on unchanged. JAX arrays in the result become arrays of the library of the first array among
+    the arguments, in the same memory if possible: NumPy arrays are then read-only. Numbers give numbers.
 
     Derivatives of any order are available in both modes; forward mode transposes the pullback. ``f`` may be compiled,
-    ``from_jax(jax.jit(f))``. The tape keeps the residuals of `jax.vjp`. Where an argument is of float64 or complex128,
-    or all are Python numbers, ``f`` runs under ``jax.enable_x64``. Under `oxigrad.vmap` the function is called for each example.
+    ``from_jax(jax.jit(f))``. The tape keeps the residuals of `jax.vjp`. If an argument has float64 or complex128, or
+    all are Python numbers, ``f`` runs under ``jax.enable_x64``. Under `oxigrad.vmap` the function is called for each
+    example.
 
     >>> import numpy as np
     >>> import oxigrad as ox
@@ -277,8 +279,8 @@ _JAX = _Jax()
 
 
 def _are_used(pull: Any, wanted: list[bool]) -> list[bool] | None:
-    """Whether the outputs that are wanted depend on each argument of a function, by its pullback; None where JAX does not tell."""
-    program = getattr(pull, "jaxpr", None)  # before JAX 0.8, a pullback has none
+    """Whether the wanted outputs depend on each argument, read from the pullback; None if JAX does not say."""
+    program = getattr(pull, "jaxpr", None)  # no such attribute before JAX 0.8
     if program is None:
         return None
     # It lacks outputs that depend on no argument.
@@ -292,7 +294,7 @@ def _type_of(array: Any) -> tuple[tuple[int, ...], Any]:
 
 
 def _cotangent(cotangent: Any, of: tuple[tuple[int, ...], Any]) -> Any:
-    """A cotangent in the shape and dtype of the output; zeros where there is none."""
+    """A cotangent in the shape and dtype of the output; zeros for None."""
     shape, dtype = of
     if not jax.numpy.issubdtype(dtype, jax.numpy.inexact):
         return np.zeros(shape, jax.dtypes.float0)
@@ -304,7 +306,7 @@ def _cotangent(cotangent: Any, of: tuple[tuple[int, ...], Any]) -> Any:
 
 
 def _precision(arrays: Sequence[Any]) -> Any:
-    """A context in which JAX computes in double precision, where one of the arrays has it, or all are Python numbers."""
+    """A context for double precision in JAX, if one of the arrays has it or all are Python numbers."""
     smooth = [x for x in arrays if is_smooth(x)]
     of_arrays = {dtype_name(x.dtype) for x in smooth if is_array(x)}
     is_double = bool(of_arrays & {"float64", "complex128"}) or (bool(smooth) and not of_arrays)

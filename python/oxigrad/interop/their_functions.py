@@ -21,7 +21,7 @@ class Autodiff(Protocol):
     """Another library's automatic differentiation."""
 
     def array(self, value: Any) -> Any:
-        """A plain array or number as an array of the library, in the same memory where that is possible."""
+        """A plain array or number as an array of the library, in the same memory if possible."""
         ...
 
     def is_array(self, value: Any) -> bool:
@@ -29,7 +29,7 @@ class Autodiff(Protocol):
         ...
 
     def to_host(self, array: Any) -> Any:
-        """An array of the library as a NumPy array, in the same memory where that is possible."""
+        """An array of the library as a NumPy array, in the same memory if possible."""
         return np.asarray(array)
 
     def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
@@ -39,8 +39,8 @@ class Autodiff(Protocol):
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         """The outputs of a function, and the pullback to the arguments ``at`` these positions.
 
-        Cotangents are not conjugated; None for an argument that no output depends on, where the library tells. The pullback is
-        differentiable where the library differentiates the function twice.
+        Cotangents are not conjugated. An argument that no output depends on has None, if the library tells. The
+        pullback is differentiable if the library differentiates the function twice.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Functions differentiated by oxigrad in PyTorch's autograd, and functions of PyTorch in the automatic differentiation of oxigrad.
+"""Functions that oxigrad differentiates inside PyTorch's autograd, and PyTorch's functions differentiated in oxigrad.
 
 >>> from oxigrad import xp
 >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -36,25 +36,26 @@ __all__ = ["from_torch", "function"]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 
-# --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------
+# --- functions of oxigrad in PyTorch ----------------------------------------------------------------------------------
 
 
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` as a differentiable function of PyTorch's tensors, whose derivatives oxigrad computes.
+    """Converts ``f`` to a differentiable function of PyTorch's tensors, whose derivatives oxigrad computes.
 
-    Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with tensors of any shape, dtype and device;
-    other leaves are passed on unchanged. ``f`` gets copies of the tensors, detached, or variables of oxigrad in their place, and uses
-    `oxigrad.xp`, operators, and functions that oxigrad differentiates. The tensors are its own: it may assign to them, which changes
-    no tensor of the caller.
+    Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with tensors of any shape, dtype and
+    device; other leaves are passed on unchanged. ``f`` receives detached copies of the tensors, or variables of
+    oxigrad. It uses `oxigrad.xp`, operators, and functions that oxigrad differentiates. It may assign to the copies,
+    which changes no tensor of the caller.
 
-    Gradients have the dtypes and devices of the arguments; for complex tensors they are conjugated, PyTorch's convention.
-    Derivatives of any order and both modes are available, ``create_graph=True`` and `torch.func` included. Under
-    `torch.func.vmap` the function is called once for each element. `torch.compile` breaks the graph around it.
+    Gradients have the dtypes and devices of the arguments; for complex tensors they are conjugated, PyTorch's
+    convention. Derivatives of any order and both modes are available, ``create_graph=True`` and `torch.func` included.
+    Under `torch.func.vmap` the function is called once for each element. `torch.compile` breaks the graph around it.
 
     The tape is kept until the graph is freed. A backward pass with ``create_graph=True``, and any under `torch.func`,
     calls ``f`` again.
 
-    Exceptions of ``f`` propagate. Raises `DtypeError` or `ShapeError` for a cotangent of another dtype or shape than its output.
+    Exceptions of ``f`` propagate. Raises `DtypeError` or `ShapeError` if the dtype or shape of a cotangent differs from
+    its output's.
 
     >>> from oxigrad import xp
     >>> f = function(lambda tree: {"y": xp.sin(tree["x"])})
@@ -100,7 +101,7 @@ class _Call:
         self._recorded_outputs: list[tuple[Any, int]] = []
 
     def forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
-        """The outputs; records the tape where a graph of PyTorch's is recorded."""
+        """The outputs; records the tape if PyTorch records a graph."""
         detached = [x.detach() for x in tensors]
         if self._recorded:
             values, self._pull = self.function.pullback(detached, self._recorded, conjugated=True)
@@ -112,7 +113,7 @@ class _Call:
         return tuple(apart(values, detached))
 
     def pulled(self, tensors: Sequence[Any], at: Sequence[int], cotangents: Mapping[int, Any]) -> Mapping[int, Any]:
-        """The cotangents of the tensors ``at`` these positions; by the tape of the forward pass, where no graph is recorded."""
+        """The cotangents of the tensors ``at``, by the tape of the forward pass if no graph is recorded."""
         if any(
             y._version != version for y, version in self._recorded_outputs
         ):  # changed in place since: the tape is not valid
@@ -170,16 +171,16 @@ class _Node(torch.autograd.Function):
         return tuple(torch.stack(column) for column in zip(*rows, strict=True)), (0,) * len(rows[0])
 
 
-# --- functions of PyTorch in oxigrad -----------------------------------------------------------------------------------
+# --- functions of PyTorch in oxigrad ----------------------------------------------------------------------------------
 
 
 def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function ``f`` of tensors as a function of arrays of any library, which oxigrad differentiates by PyTorch's autograd.
+    """Converts ``f``, a function of tensors, to a function of arrays that PyTorch's autograd differentiates.
 
-    Arguments and results are trees. ``f`` gets a tensor of its own for each array of any library and for each variable, and
-    may change it in place; other leaves are passed on unchanged. Tensors in the
-    result become arrays of the library of the first array among the arguments; numbers, where all arguments are numbers.
-    Tensors that ``f`` uses otherwise, such as the parameters of a module, are constants.
+    Arguments and results are trees with arrays of any library. ``f`` receives a new tensor for each array and each
+    variable, and may change it in place; other leaves are passed on unchanged. Tensors in the result become arrays of
+    the library of the first array among the arguments, or numbers if all arguments are numbers. Other tensors that
+    ``f`` uses, such as the parameters of a module, are constants.
 
     Derivatives of any order are available in both modes, as far as PyTorch differentiates ``f`` twice; forward mode
     transposes the pullback. The tape keeps the graph. Under `oxigrad.vmap` the function is called for each example.

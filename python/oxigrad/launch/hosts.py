@@ -46,9 +46,9 @@ class Hosts:
 
 
 def hosts_of(environment: Mapping[str, str]) -> Hosts | None:
-    """The hosts that the environment states; None where it states none.
+    """The hosts that the environment defines, or None.
 
-    Raises `ValueError` where a variable cannot be read, and where ``srun`` has started a launcher for each task.
+    Raises `ValueError` if a variable cannot be read, or if ``srun`` has started a launcher for each task.
 
     >>> hosts_of({"SLURM_JOB_NODELIST": "gpu[08-10],login", "SLURM_TASKS_PER_NODE": "4(x3),1"}).slots
     {'gpu08': 4, 'gpu09': 4, 'gpu10': 4, 'login': 1}
@@ -78,7 +78,7 @@ def _of_slurm(nodes: str, tasks: str | None) -> Hosts:
 
 
 def node_names(nodes: str) -> list[str]:
-    """The names of a node list of Slurm, in its order; raises `ValueError` where it cannot be read.
+    """The names of a node list of Slurm, in its order; raises `ValueError` if it cannot be read.
 
     >>> node_names("a[1-2,07]b,c")
     ['a1b', 'a2b', 'a07b', 'c']
@@ -93,7 +93,7 @@ def node_names(nodes: str) -> list[str]:
 
 
 def _numbers(ranges: str | None) -> Iterator[str]:
-    """The numbers of ``01-03,07``, as wide as they are written; an empty text where there are no brackets."""
+    """The numbers of ``01-03,07``, with their width kept; an empty text without brackets."""
     if ranges is None:
         yield ""
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def listening(root: int) -> list[tuple[str, str, int]]:
-    """Name, address and port of the listening TCP sockets of a process and its descendants; empty where there is no ``/proc``."""
+    """Name, address and port of the listening TCP sockets of a process and its descendants; empty without ``/proc``."""
     sockets = _sockets()
     sockets_of_job = []
     for process in sorted(descendants(root)):
@@ -66,7 +66,7 @@ def descendants(root: int) -> set[int]:
 
 
 def stat(process: int) -> tuple[str, str]:
-    """State and parent of a process; empty where it has ended."""
+    """State and parent of a process; empty if it has ended."""
     try:
         state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
     except (OSError, ValueError):

@@ -1,7 +1,9 @@
-"""Runs the program of one worker, and ends as by a signal where the program ends in the middle of its job, with any status.
+"""Runs the program of one worker, and ends by a signal if the program ends in the middle of its job.
 
-The launcher of Open MPI tells the other workers of a process that a signal has ended, but of none that ends itself, as by ``os._exit(3)`` or by
-``exit`` in a library: they would wait for it until their time-out. This file is run by its path, since it needs nothing of the package.
+The signal does not depend on the program's status. The launcher of Open MPI tells the other workers about a process
+that a signal ended. It does not tell them about a process that ends itself, as by ``os._exit(3)`` or by ``exit`` in a
+library: they would wait for it until their time-out. This file is run by its path, since it needs nothing of the
+package.
 """
 
 import ctypes
@@ -11,7 +13,7 @@ import sys
 from typing import NoReturn
 
 PIPE = "OXIGRAD_WORKER_PIPE"
-"""The variable that has the file descriptor to which the engine writes `BEGUN`, and `ENDED` when the worker ends in good order."""
+"""The variable with the file descriptor to which the engine writes `BEGUN`, and `ENDED` on a normal end."""
 
 BEGUN, ENDED = b"+", b"-"
 
@@ -19,7 +21,7 @@ _DEATH_SIGNAL = 1  # of the parent, to `prctl`
 
 
 def main(program: list[str]) -> NoReturn:
-    """Runs a program in a process of its own, and ends as it does."""
+    """Runs a program in another process, and ends as it does."""
     reading, writing = os.pipe()
     parent, child = os.getpid(), os.fork()
     if child == 0:
@@ -29,7 +31,7 @@ def main(program: list[str]) -> NoReturn:
             ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
-        os.execve(sys.executable, [sys.executable, *program], {**os.environ, PIPE: str(writing)})  # noqa: S606 - the user's
+        os.execve(sys.executable, [sys.executable, *program], {**os.environ, PIPE: str(writing)})  # noqa: S606 - user's
     os.close(writing)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT):
         signal.signal(number, lambda number, _: os.kill(child, number))
@@ -47,7 +49,7 @@ def _last(pipe: int) -> bytes:
 
 
 def _status(status: int, last: bytes) -> int:
-    """The status of this process after that of the program; does not return where a signal ends this one, too."""
+    """The status of this process, from the program's status; does not return if a signal ends this process too."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0 or last == BEGUN:
         number = -code if code < 0 else int(signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Differentiable functions over arrays of any library, which `oxigrad.xp` gathers into one namespace.
 
-Functions that a tape records have a derivative rule in `oxigrad.autodiff.rules`; others are composed of these, so that their
-derivatives of any order follow. From the bottom up, each folder importing those before it:
+Functions that a tape records have a derivative rule in `oxigrad.autodiff.rules`. All others are compositions of these
+functions, so derivatives of any order follow. From the bottom up, each folder imports the ones before it:
 
 * `backends`: array libraries, one adapter per library.
 * `core`: the ops that a tape records, functions of the standard, and checks of arguments.

@@ -18,17 +18,17 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import written
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_given_axes, explain
 
-# Those that save memory or time, or check arguments.
+# Parameters that save memory or time, or that check arguments.
 _WITHOUT_EFFECT = {"blocksize", "check_finite", "overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_data"}
 
 
 def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates a function to take SciPy's parameters, written as in a definition.
 
-    The function's positional-only parameters are SciPy's first ones, the others have SciPy's names, or are any of them by ``**``.
-    It needs no defaults: it is given SciPy's. Those parameters that it does not have are without effect if ``ignored`` names them,
-    with their texts if SciPy takes some only (``method=auto,fft``); other values of the rest than the default raise
-    `NotImplementedError`.
+    Positional-only parameters of the function are SciPy's first ones. Its other parameters have SciPy's names, or any
+    of them through ``**``. The function needs no defaults: it receives SciPy's. SciPy parameters that the function
+    lacks have no effect if ``ignored`` names them, with the accepted values if SciPy accepts only some
+    (``method=auto,fft``). For all others, values other than the default raise `NotImplementedError`.
     """
     theirs, texts = _parsed(parameters), {name: part for name, _, part in (p.partition("=") for p in ignored.split())}
     skipped = _WITHOUT_EFFECT | texts.keys()

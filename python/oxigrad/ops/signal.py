@@ -1,9 +1,9 @@
 """Convolutions and linear filters of signals, named as in `scipy.signal`: `oxigrad.xp.signal`.
 
-A convolution is differentiable in both arguments, `lfilter` and `sosfilt` in the signal and the coefficients, to all orders; other
-filters are linear in the signal, and their coefficients are constants. Values are those of SciPy. Arrays of other libraries are read in host memory, and `NotImplementedError` is raised
-where the host cannot read them. Filters of ranks are in `oxigrad.xp.ndimage`: ``medfilt`` is
-`median_filter` in the mode "constant".
+A convolution is differentiable in both arguments, `lfilter` and `sosfilt` in the signal and the coefficients, to all
+orders. Other filters are linear in the signal, and their coefficients are constants. Values are SciPy's. Arrays of other libraries are copied to host memory; `NotImplementedError` is raised
+if the host cannot read them. Rank filters are in `oxigrad.xp.ndimage`: ``medfilt`` is `median_filter` in the mode
+"constant".
 
 >>> import oxigrad as ox
 >>> ox.grad(lambda h: convolve(np.array([1.0, 2.0, 3.0]), h)[1])(np.array([0.0, 1.0]))
@@ -52,13 +52,13 @@ __dir__: Callable[[], list[str]] = __all__.copy
 __getattr__ = without("oxigrad.xp.signal", __all__)
 
 
-# --- convolutions ------------------------------------------------------------------------------------------------------
+# --- convolutions -----------------------------------------------------------------------------------------------------
 
 
 def _full(name: str, x: Array, h: Array, axes: tuple[int, ...] | None = None) -> Array:
-    """The whole convolution of two arrays along all axes, or some, where the others are broadcast.
+    """The full convolution of two arrays along ``axes``, all by default; other axes are broadcast.
 
-    Its transposes are convolutions with the other argument reversed, in which elements that were broadcast are added up.
+    Its transposes are convolutions with the other argument reversed, in which broadcast elements are summed.
     """
     if axes == ():
         return ops.multiply(x, h)
@@ -103,7 +103,10 @@ def _part(
     late: bool = False,
     axes: tuple[int, ...] | None = None,
 ) -> Array:
-    """The part of a whole convolution: "full", "same" (of the size of the first argument, later by half an element where ``late``) or "valid"."""
+    """The part of a full convolution for a ``mode``: "full", "same" or "valid".
+
+    "same" has the size of the first argument; ``late`` shifts it by half an element.
+    """
     if mode == "full" or (mode in ("same", "valid") and 0 in whole.shape):
         return whole
     if mode == "same":
@@ -138,7 +141,7 @@ def _along_axes(name: str, x: Array, h: Array, mode: str, axes: Any) -> Array:
 
 
 def _convolved(name: str, sizes: Sequence[int], others: Sequence[int], axes: Any) -> tuple[int, ...]:
-    """The given axes, all of them where None is given, without those along which one of the arrays is broadcast anyway."""
+    """The axes (all of them if None) without the axes along which one of the arrays is broadcast."""
     chosen = axes_of(axes, len(sizes))
     if len(set(chosen)) < len(chosen) or (not chosen and len(sizes)):
         raise ValueError(f"{name}: axes is {axes!r}: expected at least one axis, and none of them twice")
@@ -152,7 +155,7 @@ def _convolved(name: str, sizes: Sequence[int], others: Sequence[int], axes: Any
 
 @scipy_signature('in1, in2, mode="full", method="auto"', ignored="method=direct,fft")
 def convolve(x: Array, h: Array, /, mode: str) -> Array:
-    """The convolution of two arrays of as many dimensions; ``mode`` is "full", "same" (the size of ``x``) or "valid"."""
+    """The convolution of two arrays of equal rank; ``mode`` is "full", "same" (the size of ``x``) or "valid"."""
     x, h = _pair("convolve", x, h)
     return _part(_full("convolve", x, h), x.shape, h.shape, mode)
 
@@ -165,13 +168,16 @@ def fftconvolve(x: Array, h: Array, /, mode: str, axes: Any) -> Array:
 
 @scipy_signature('in1, in2, mode="full", axes=None')
 def oaconvolve(x: Array, h: Array, /, mode: str, axes: Any) -> Array:
-    """As `convolve`, by the overlap-add method, along all axes or some, while the others are broadcast: for arrays of very different sizes."""
+    """As `convolve`, by the overlap-add method, along all axes or some; the others are broadcast.
+
+    It is fast for arrays of very different sizes.
+    """
     return _along_axes("oaconvolve", x, h, mode, axes)
 
 
 @scipy_signature('in1, in2, mode="full", method="auto"', ignored="method=direct,fft")
 def correlate(x: Array, h: Array, /, mode: str) -> Array:
-    """The correlation of two arrays of as many dimensions: the convolution with the reversed and conjugate ``h``."""
+    """The correlation of two arrays of equal rank: the convolution with the reversed and conjugate ``h``."""
     x, h = _pair("correlate", x, h)
     return _part(_full("convolve", x, ops.conjugate(ops.flip(h))), x.shape, h.shape, mode)
 
@@ -196,7 +202,7 @@ def _planar(name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: 
 
 @scipy_signature('in1, in2, mode="full", boundary="fill", fillvalue=0')
 def convolve2d(x: Array, h: Array, /, mode: str, boundary: str, fillvalue: float) -> Array:
-    """The convolution of matrices; beyond its edges ``x`` is ``fillvalue``, or goes on as ``boundary`` "wrap" or "symm" says."""
+    """The convolution of matrices; ``boundary`` is "fill" (with ``fillvalue``), "wrap" or "symm"."""
     return _planar("convolve2d", x, h, mode, boundary, fillvalue)
 
 
@@ -209,7 +215,7 @@ def correlate2d(x: Array, h: Array, /, mode: str, boundary: str, fillvalue: floa
     return _planar("correlate2d", x, h, mode, boundary, fillvalue)
 
 
-# --- filters -----------------------------------------------------------------------------------------------------------
+# --- filters ----------------------------------------------------------------------------------------------------------
 
 
 def _constant(name: str, parameter: str, value: Any) -> np.ndarray:
@@ -271,9 +277,9 @@ def sosfilt(sos: Any, x: Array, /, axis: int) -> Array:
 
 @scipy_signature('b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None')
 def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen: int | None) -> Array:
-    """The filter of coefficients ``b`` and ``a`` applied forwards and backwards; the signal is extended by ``padlen`` at its ends.
+    """The filter of coefficients ``b`` and ``a`` applied forwards and backwards.
 
-    ``padtype`` is "odd", "even", "constant" or None.
+    The signal is extended by ``padlen`` at its ends; ``padtype`` is "odd", "even", "constant" or None.
     """
     x = array_of(x)
     b, a = (np.atleast_1d(_constant("filtfilt", *each)) for each in (("b", b), ("a", a)))
@@ -316,7 +322,10 @@ def _prolonged(x: Array, count: int, padtype: str | None) -> Array:
 
 @scipy_signature('data, axis=-1, type="linear", bp=0, overwrite_data=False')
 def detrend(x: Array, /, axis: int, type: str, bp: Any) -> Array:
-    """The signal without its least-squares line (``type`` "linear", between breakpoints ``bp``) or mean ("constant"): a projection."""
+    """The signal without its least-squares line or its mean: a projection.
+
+    ``type`` is "linear", between breakpoints ``bp``, or "constant".
+    """
 
     def project(x: np.ndarray) -> np.ndarray:
         return of_scipy("signal", "detrend")(x, axis, type, bp)
@@ -353,12 +362,12 @@ def savgol_filter(
     return ops.concat([first, ops.index(inner, along(at, slice(half, size - half))), last], axis=at)
 
 
-# --- sampling ----------------------------------------------------------------------------------------------------------
+# --- sampling ---------------------------------------------------------------------------------------------------------
 
 
 @scipy_signature('h, x, up=1, down=1, axis=-1, mode="constant", cval=0')
 def upfirdn(h: Any, x: Array, /, up: int, down: int, axis: int) -> Array:
-    """The signal with zeros inserted (``up``), filtered by constant weights ``h``, of which each ``down``-th element is kept."""
+    """The signal with zeros inserted (``up``), filtered by constant weights ``h``, then decimated (``down``)."""
     h, x = _constant("upfirdn", "h", h), array_of(x)
     size = x.shape[axis]
 
@@ -390,9 +399,9 @@ def resample(x: Array, num: int, /, axis: int) -> Array:
 
 @scipy_signature("x, N=None, axis=-1")
 def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
-    """The analytic signal of a real signal: complex, with ``x`` as its real part and the Hilbert transform as its imaginary part.
+    """The complex analytic signal of ``x``, whose imaginary part is the Hilbert transform of ``x``.
 
-    The signal is cut, or lengthened by zeros, to ``N`` elements.
+    The signal is cropped or zero-padded to ``N`` elements.
     """
     x = _real("hilbert", x)
     size, at = x.shape[axis] if N is None else N, axis % len(x.shape)

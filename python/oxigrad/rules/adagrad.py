@@ -80,8 +80,8 @@ def rmsprop(
 ):
     """RMSprop (Hinton 2012, lecture 6e; centered by Graves 2013, arXiv:1308.0850), as torch.optim.RMSprop.
 
-    ``rho`` is torch's alpha; optax and Keras use 0.9 and ``epsilon_mode="inside"``. They apply the learning rate before the
-    momentum (``rate_before_momentum``), torch after it, which differs while the learning rate changes.
+    ``rho`` is torch's alpha; optax and Keras use 0.9 and ``epsilon_mode="inside"``. They apply the learning rate before
+    the momentum (``rate_before_momentum``), torch after it. The results differ while the learning rate changes.
     """
     correction = 1 - rho**step if bias_correction else 1.0
     v = rho * v + (1 - rho) * g * g
@@ -119,8 +119,8 @@ def ftrl(
 ):
     """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
 
-    ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only. A step at the rate zero, which
-    the formula divides by, changes nothing.
+    ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only. The formula
+    divides by the learning rate; a step at rate zero changes nothing.
     """
     is_taken = learning_rate > 0
     rate = xp.where(is_taken, learning_rate, 1.0)
@@ -145,7 +145,10 @@ def madgrad(
     momentum: Annotated[Decay, "Weight of the old parameter in the interpolation with the dual average."] = 0.9,
     epsilon: NonNegative = 1e-6,
 ):
-    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""
+    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), dual averaging with cube roots.
+
+    As the authors' program and optax.
+    """
     weight = (learning_rate + epsilon) * xp.sqrt(step)
     v = v + weight * g * g
     s = s + weight * g

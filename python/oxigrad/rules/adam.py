@@ -1,4 +1,4 @@
-"""Adam and AdamW, Adamax, NAdam, RAdam, ADOPT and Adam with learning-rate dropout: bias-corrected moments of the gradient."""
+"""Adam, AdamW, AdamLRD, Adamax, NAdam, RAdam and ADOPT: rules of bias-corrected moments of the gradient."""
 
 from typing import Annotated, Literal
 
@@ -42,9 +42,9 @@ def adam(
 ):
     """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do.
 
-    ``amsgrad`` (Reddi et al. 2018) divides by the root of the largest second moment so far: "raw" (or True) takes the maximum
-    before the bias correction, as torch and Keras do; "corrected" after it, as optax does. ``epsilon_root`` is added to the
-    second moment, inside the root, besides ``epsilon``: optax's eps_root.
+    ``amsgrad`` (Reddi et al. 2018) divides by the root of the largest second moment so far. "raw" (or True) takes the
+    maximum before the bias correction, as torch and Keras do; "corrected" after it, as optax does. ``epsilon_root``,
+    optax's eps_root, is added to the second moment, inside the root, in addition to ``epsilon``.
     """
     epsilons = epsilon, amsgrad, epsilon_mode, epsilon_root
     move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, *epsilons)
@@ -69,7 +69,10 @@ def adamw(
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
     epsilon_root: NonNegative | None = None,
 ):
-    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does."""
+    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101).
+
+    The weight decay is applied first, as in torch.
+    """
     p = (1 - learning_rate * weight_decay) * p
     epsilons = epsilon, amsgrad, epsilon_mode, epsilon_root
     move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, *epsilons)
@@ -94,10 +97,12 @@ def adam_lrd(
     amsgrad: Literal[None, True, False, "raw", "corrected"] = None,
     epsilon_mode: Literal["outside", "inside", "hat"] = "outside",
 ):
-    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random subset of elements is not updated.
+    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144).
 
-    ``dropout_rate`` is the probability that an element is not updated (the authors' program takes the probability that it is).
-    The moments of all elements are updated, and the updates are not rescaled.
+    A random subset of elements is not updated in each step.
+
+    ``dropout_rate`` is the probability that an element is not updated; in the authors' program it is the probability of
+    the update. The moments of all elements are updated, and the updates are not rescaled.
     """
     move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode)
     return p - xp.where(noise() < dropout_rate, 0.0, 1.0) * move, m, v, v_max
@@ -117,9 +122,9 @@ def adamax(
     epsilon: NonNegative = 1e-8,
     epsilon_mode: Literal["inside", "outside"] = "inside",
 ):
-    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
+    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax.
 
-    Keras adds epsilon to the maximum, "outside".
+    Epsilon is added "inside" the maximum. Keras adds it to the maximum, "outside".
     """
     m = moving_mean(m, g, beta1)
     if epsilon_mode == "inside":
@@ -153,9 +158,9 @@ def nadam(
     ] = False,
     epsilon_root: NonNegative | None = None,
 ):
-    """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
+    """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam.
 
-    Keras' NAdam uses ``momentum_decay=1``, optax's ``constant_momentum``.
+    The momentum warms up by ``momentum_decay``. Keras' NAdam uses ``momentum_decay=1``, optax's ``constant_momentum``.
     """
     if constant_momentum:
         mu = following = beta1
@@ -191,9 +196,10 @@ def radam(
     epsilon_mode: Literal["outside", "inside", "hat"] = "hat",
     epsilon_root: NonNegative | None = None,
 ):
-    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable.
+    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265).
 
-    As torch.optim.RAdam, which uses ``epsilon_mode="hat"``; optax uses "outside".
+    It takes plain momentum steps while the variance is intractable. As torch.optim.RAdam, which uses
+    ``epsilon_mode="hat"``; optax uses "outside".
     """
     m, v = moments(m, v, g, beta1, beta2)
     power, longest = beta2**step, 2 / (1 - beta2) - 1
@@ -220,8 +226,8 @@ def adopt(
 ):
     """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
 
-    The first step only initializes the second moment. ``clipped`` clips the terms of the first moment to ``(step - 1) **
-    0.25``.
+    The first step only initializes the second moment. ``clipped`` clips the terms of the first moment to ``(step - 1)
+    ** 0.25``.
     """
     is_first = step == 1
     u = g / xp.maximum(xp.sqrt(v), epsilon)

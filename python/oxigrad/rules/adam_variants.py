@@ -25,9 +25,10 @@ def adabelief(
         NonNegative, "Small number added to the second moment in each step, where it accumulates."
     ] = 1e-16,
 ):
-    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: the second moment is that of the gradient minus its mean.
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: Adam by the gradient's variance.
 
-    ``epsilon_root`` is added to the second moment in every step, and accumulates.
+    The second moment averages the squared difference of the gradient and its mean. ``epsilon_root`` is added to it in
+    every step, and accumulates.
     """
     m = moving_mean(m, g, beta1)
     v = beta2 * v + (1 - beta2) * (g - m) * (g - m) + epsilon_root
@@ -54,9 +55,9 @@ def ademamix(
     weight_decay: NonNegative = 0.0,
     epsilon_root: NonNegative | None = None,
 ):
-    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``.
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean.
 
-    The paper raises ``beta3`` and ``alpha`` from zero: give them schedules.
+    The slower mean is weighted by ``alpha``. The paper raises ``beta3`` and ``alpha`` from zero: set them to schedules.
     """
     m, v = moments(m, v, g, beta1, beta2)
     slow = moving_mean(slow, g, beta3)
@@ -79,9 +80,10 @@ def yogi(
     initial_accumulator: Annotated[NonNegative, "Initial value of the second moment."] = 1e-6,
     initial_moment: Annotated[float, "Initial value of the first moment."] = 0.0,
 ):
-    """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
+    """Yogi (Zaheer et al. 2018): Adam with an additive update of the second moment.
 
-    optax initializes the first moment, too, with 1e-6: ``initial_moment``.
+    The second moment changes by the size of the squared gradient, not by the size of the difference. optax also
+    initializes the first moment with 1e-6: ``initial_moment``.
     """
     m = moving_mean(m, g, beta1)
     v = v - (1 - beta2) * xp.sign(v - g * g) * g * g
@@ -113,11 +115,11 @@ def adan(
 ):
     """Adan (Xie et al. 2022, arXiv:2208.06677, algorithm 1): Nesterov's momentum from the differences of gradients.
 
-    The betas are decays, as in the authors' program; those of the paper are ``1 - beta``. Differences of gradients are weighted
-    by ``beta2``, in the step and in the second moment; that of the first step is zero. ``proximal`` divides by ``1 +
-    learning_rate * weight_decay`` after the step, as the paper does; False is the authors' ``no_prox``. For a restart, as in
-    the paper, make a new optimizer. optax uses ``change_weight="1 - beta2"``, no ``proximal`` decay, and an ``epsilon_root`` of
-    1e-8.
+    The betas are decays, as in the authors' program; the paper's betas are ``1 - beta``. Differences of gradients are
+    weighted by ``beta2``, in the step and in the second moment; the first step has a zero difference. ``proximal``
+    divides by ``1 + learning_rate * weight_decay`` after the step, as the paper does; False is the authors'
+    ``no_prox``. For a restart, as in the paper, make a new optimizer. optax uses ``change_weight="1 - beta2"``, no
+    ``proximal`` decay, and an ``epsilon_root`` of 1e-8.
     """
     weight = beta2 if change_weight == "beta2" else 1 - beta2
     difference = xp.where(step == 1, 0.0, g - before)
@@ -149,11 +151,12 @@ def optimistic_adam(
     nesterov=True,
     epsilon_root: NonNegative | None = None,
 ):
-    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141), which extrapolates Adam's direction from the one ``before``.
+    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141): Adam with an extrapolated direction.
 
-    For the direction ``u``, the step is ``learning_rate * (alpha * u + beta * (u - before))``, as in optax.optimistic_adam_v2; the
-    difference of the first step is zero. optax.optimistic_adam has a learning rate of 1, ``alpha`` for its learning rate and
-    ``beta`` for its optimism. ``nesterov`` (Dozat 2016) is optax's; the paper has ``nesterov=False``.
+    For the direction ``u`` and the previous direction ``before``, the step is ``learning_rate * (alpha * u + beta * (u
+    - before))``, as in optax.optimistic_adam_v2. The difference of the first step is zero. optax.optimistic_adam has a
+    learning rate of 1, ``alpha`` for its learning rate and ``beta`` for its optimism. ``nesterov`` (Dozat 2016) is
+    optax's; the paper has ``nesterov=False``.
     """
     m, v = moments(m, v, g, beta1, beta2)
     if nesterov:
@@ -189,11 +192,12 @@ def sophia(
         'Source of the Hessian\'s diagonal: "squared" gradients, or "given" in the slot ``h``.',
     ] = "squared",
 ):
-    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient divided by the diagonal of the Hessian ``h``, clipped.
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient, divided by the Hessian's diagonal and clipped.
 
-    ``estimate="squared"`` estimates the diagonal by ``batch_size`` times the squared gradient in every ``every``-th step, which
-    is the paper's Gauss-Newton-Bartlett estimate where the gradient is that of labels drawn from the model. With "given", you
-    write the estimate to the slot ``h``: Hutchinson's, optax's default, is ``v * hvp(v)`` for random signs ``v``.
+    The slot ``h`` holds the diagonal. ``estimate="squared"`` estimates it by ``batch_size`` times the squared gradient
+    in every ``every``-th step. This is the paper's Gauss-Newton-Bartlett estimate if the labels are drawn from the
+    model. With "given", you write the estimate to ``h``: Hutchinson's, optax's default, is ``v * hvp(v)`` for random
+    signs ``v``.
     """
     m = moving_mean(m, g, beta1)
     u = xp.clip(m / (1 - beta1**step) / xp.maximum(gamma * h, epsilon), -limit, limit)

@@ -11,7 +11,7 @@ __all__ = ["adafactor", "sm3"]
 
 
 def _factored_axes(shape, factored, min_factored):
-    """The two axes over which second moments are averaged; None where they are kept by element."""
+    """The two axes over which second moments are averaged, or None if they are kept for each element."""
     if factored is None or len(shape) < 2:
         return None
     last = len(shape) - 2, len(shape) - 1
@@ -71,15 +71,16 @@ def adafactor(
     scale_parameter: Annotated[bool, "Whether the step is multiplied by the root mean square of the parameter."] = True,
     add_epsilon: Annotated[bool, "Whether ``epsilon1`` is added to squared gradients, as in optax and Keras."] = False,
 ):
-    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): second moments of matrices as the product of a row and a column.
+    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): factored second moments of matrices.
 
-    By default as torch.optim.Adafactor: ``epsilon1`` (None: the machine epsilon) bounds root mean squares from below. optax
-    and Keras add it to the squared gradients (``add_epsilon``). ``relative_step`` bounds the rate by ``1 / sqrt(step)``, and
-    ``scale_parameter`` multiplies it by the root mean square of the parameter, at least ``epsilon2``; ``clipping`` bounds that
-    of the update. ``factored`` are the "last" two axes, the "largest" two, or None, if both have ``min_factored`` elements.
+    The second moment of a matrix is the product of a row and a column. By default as torch.optim.Adafactor:
+    ``epsilon1`` (None: the machine epsilon) bounds root mean squares from below. optax and Keras add it to the squared
+    gradients (``add_epsilon``). ``relative_step`` bounds the rate by ``1 / sqrt(step)``. ``scale_parameter`` multiplies
+    it by the root mean square of the parameter, at least ``epsilon2``. ``clipping`` bounds the root mean square of the
+    update. ``factored`` are the "last" two axes, the "largest" two, or None; both need ``min_factored`` elements.
     ``momentum`` averages the updates.
 
-    ``compat`` does not cover two differences: optax does not multiply the weight decay by the learning rate (divide it), and
+    ``compat`` does not cover two differences. optax does not multiply the weight decay by the learning rate: divide it.
     Keras takes the root mean square of a parameter after the decay, not before.
     """
     axes = _factored_axes(p.shape, factored, min_factored)
@@ -120,8 +121,8 @@ def sm3(
 ):
     """SM3-II (Anil et al. 2019, arXiv:1901.11150), as in optax: Adagrad with a maximum for each row, column, ...
 
-    ``cover`` has the maxima of all axes, concatenated. They decay by ``beta2``. The momentum is an average of the scaled
-    gradients; parameters of fewer than two axes have an accumulator for each element.
+    ``cover`` has the maxima of all axes, concatenated. They decay by ``beta2``. The momentum is an average of the
+    scaled gradients. Parameters of fewer than two axes have an accumulator for each element.
     """
     shape = p.shape
     starts = [sum(shape[:axis]) for axis in range(len(shape))]

@@ -1,7 +1,7 @@
 """Transforms of gradients and parameters for chains, written as rules over ``xp``.
 
-A gradient transform takes ``g`` and returns the new gradient; a parameter transform takes ``new``, the parameter after the
-update, and returns a new one.
+A gradient transform takes ``g`` and returns the new gradient. A parameter transform takes ``new``, the parameter after
+the update, and returns a new one.
 """
 
 from typing import Annotated, Literal
@@ -29,7 +29,7 @@ def accumulate(xp, p, g, mean=Slot.zeros(name=NAMES["mean"]), *, micro):
 
 
 def unscale(xp, p, g, *, inverse_scale):
-    """The gradient of the loss, given that of the scaled loss."""
+    """The gradient of the loss, from the gradient of the scaled loss."""
     return g * inverse_scale
 
 
@@ -39,9 +39,9 @@ def clip_by_value(xp, p, g, *, limit: Annotated[Limit, "Largest absolute value o
 
 
 def _reduced(xp, g, square, limit):
-    """The array times the factor by which a norm of this ``square`` falls to ``limit`` where it is larger.
+    """The array, scaled down to the norm ``limit`` if the norm with this ``square`` is larger.
 
-    It is NaN for NaN, and no derivative divides by zero.
+    The result is NaN for NaN, and no derivative divides by zero.
     """
     length = xp.sqrt(square)
     is_within = length <= limit
@@ -50,22 +50,22 @@ def _reduced(xp, g, square, limit):
 
 
 def clip_by_norm(xp, p, g, *, max_norm: Annotated[Limit, "Largest norm of the gradient of one parameter."] = 1.0):
-    """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
+    """Scales the gradient of a leaf down to the norm ``max_norm`` if its norm is larger (Keras' clipnorm)."""
     return _reduced(xp, g, xp.sum(wide_product(xp, g, g)), max_norm)
 
 
 def clip_by_global_norm(
     xp, p, g, *, total, max_global_norm: Annotated[Limit, "Largest norm of all gradients together."] = 1.0
 ):
-    """Scales all gradients down to the global norm ``max_global_norm`` where their norm is larger (Pascanu et al. 2013).
+    """Scales all gradients down to the global norm ``max_global_norm`` (Pascanu et al. 2013).
 
-    Exact, as in optax; torch's ``clip_grad_norm_`` divides by the norm plus 1e-6.
+    Smaller norms are kept. It is exact, as in optax; torch's ``clip_grad_norm_`` divides by the norm plus 1e-6.
     """
     return _reduced(xp, g, total(wide_product(xp, g, g)), max_global_norm)
 
 
 def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
-    """`clip_by_global_norm`, where ``square`` is the known square of the norm of all gradients."""
+    """`clip_by_global_norm` with the known square of the norm of all gradients, ``square``."""
     return _reduced(xp, g, square, max_norm)
 
 
@@ -107,21 +107,23 @@ def mars(
     momentum: Annotated[Decay, "Momentum of the optimizer that follows, its ``beta1``."] = 0.95,
     max_norm: Annotated[Limit, "Largest norm of the corrected gradient of one parameter."] = 1.0,
 ):
-    """The variance-reduced gradient of MARS (Yuan et al. 2024, arXiv:2411.10438), as the authors' program without a second gradient.
+    """MARS, the variance-reduced gradient (Yuan et al. 2024, arXiv:2411.10438).
 
-    ``g + gamma * momentum / (1 - momentum) * (g - before)``, scaled down to the norm ``max_norm`` of a leaf. The gradient ``before``
-    the first is zero. ``momentum`` is that of the optimizer after it, its ``beta1``: MARS-AdamW is ``chain(MARS(), AdamW(beta1=0.95,
-    beta2=0.99))``, MARS-Lion ``chain(MARS(), Lion(beta1=0.95, beta2=0.95))``.
+    As the authors' program without a second gradient: ``g + gamma * momentum / (1 - momentum) * (g - before)``, scaled
+    down to the norm ``max_norm`` of a leaf. The gradient ``before`` the first is zero. ``momentum`` is the ``beta1`` of
+    the optimizer after it: MARS-AdamW is ``chain(MARS(), AdamW(beta1=0.95, beta2=0.99))``, MARS-Lion ``chain(MARS(),
+    Lion(beta1=0.95, beta2=0.95))``.
     """
     corrected = g + gamma * (momentum / (1 - momentum)) * (g - before)
     return _reduced(xp, corrected, xp.sum(wide_product(xp, corrected, corrected)), max_norm), g
 
 
 def cautious(xp, p, g, *, gradient):
-    """Zeroes the elements of a step whose sign is not that of the gradient (Liang et al. 2024, arXiv:2411.16085).
+    """Zeroes the elements of a step whose sign differs from the gradient's (Liang et al. 2024, arXiv:2411.16085).
 
-    The others are divided by their share of the leaf, or by 1e-3 if that is larger, as in the authors' program. It comes after an
-    optimizer, and before a weight decay: ``chain(Adam(), Cautious(), WeightDecay())`` is the authors' C-AdamW.
+    The other elements are divided by their share of the leaf, or by 1e-3 if that is larger, as in the authors' program.
+    It comes after an optimizer, and before a weight decay: ``chain(Adam(), Cautious(), WeightDecay())`` is the authors'
+    C-AdamW.
     """
     kept = g * gradient > 0
     mask = xp.where(kept, 1.0, xp.where(kept, g, 0.0))  # in the dtype of g, which numbers alone do not have
@@ -130,9 +132,10 @@ def cautious(xp, p, g, *, gradient):
 
 
 def learning_rate_dropout(xp, p, g, *, noise, dropout_rate: Share = 0.5):
-    """Learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): after an optimizer, a random subset of elements is not updated.
+    """Learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): skips the update of a random subset of elements.
 
-    ``dropout_rate`` is the probability that an element is not updated, as in `AdamLRD`; the others are not rescaled.
+    It comes after an optimizer. ``dropout_rate`` is the probability that an element is not updated, as in `AdamLRD`;
+    the others are not rescaled.
     """
     return xp.where(noise() < dropout_rate, 0.0 * g, g)
 
@@ -151,12 +154,12 @@ def schedule_free(
     ] = 0.9,
     weight_power: NonNegative = 2.0,
 ):
-    """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682) with the optimizer before it, as optax.contrib.schedule_free.
+    """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682), wrapped around the optimizer before it.
 
-    The steps of the optimizer, which should have no momentum, move ``z``; the model holds the point at which gradients are taken,
-    ``interpolation`` (optax's b1) of the way from ``z`` to the average. ``averaged_parameters(model)`` returns the average, and
-    ``swap_in`` puts it into the model. The weight of a step in the average is the largest learning rate so far to the power
-    ``weight_power``.
+    As optax.contrib.schedule_free. The steps of the optimizer, which should have no momentum, move ``z``. The model
+    holds the point at which gradients are taken, ``interpolation`` (optax's b1) of the way from ``z`` to the average.
+    ``averaged_parameters(model)`` returns the average, and ``swap_in`` copies it into the model. The weight of a step
+    in the average is the largest learning rate so far to the power ``weight_power``.
     """
     y, z, weights, largest = moved_average(
         xp, p, z, z - (p - new), weights, largest, learning_rate, interpolation, weight_power
@@ -179,7 +182,7 @@ def weight_decay(
         NonNegative, "Strength of the decay: a step subtracts learning_rate * weight_decay * parameter."
     ] = 1e-2,
 ):
-    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019); it reads the parameter before the update."""
+    """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update."""
     return new - learning_rate * weight_decay * p
 
 
@@ -198,11 +201,16 @@ def ema(
 ):
     """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step.
 
-    ``average_from`` is the initial value: by default the parameters before the first step ("start": torch's ``AveragedModel``
-    with ``get_ema_multi_avg_fn``, updated before the first step too), or those after it ("first_step": Keras' ``use_ema``, and
-    an ``AveragedModel`` that is updated after each step), or zeros ("zeros", with the bias correction of Adam's moments:
-    ``optax.ema`` of the parameters; requires a constant ``decay``). ``compat`` is "torch", "optax" or "keras". In place of
-    Keras' ``ema_overwrite_frequency``, call `Optimizer.swap_in`.
+    ``average_from`` is the initial value:
+
+    * "start" (default): the parameters before the first step, as torch's ``AveragedModel`` with
+      ``get_ema_multi_avg_fn`` that is also updated before the first step.
+    * "first_step": the parameters after it, as Keras' ``use_ema``, and an ``AveragedModel`` that is updated after each
+      step.
+    * "zeros": zeros, with the bias correction of Adam's moments, as ``optax.ema`` of the parameters. It requires a
+      constant ``decay``.
+
+    ``compat`` is "torch", "optax" or "keras". Instead of Keras' ``ema_overwrite_frequency``, call `Optimizer.swap_in`.
     """
     if average_from == "start":
         effective_decay = decay
@@ -224,9 +232,10 @@ def swa(
     start: Annotated[CountOrZero, "Number of steps before the average begins."] = 0,
     every: Annotated[Count, "Number of steps between two terms of the average."] = 1,
 ):
-    """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
+    """SWA, the mean of the parameters over every ``every``-th step (Izmailov et al. 2018).
 
-    Before that the average equals the parameters. As torch's ``AveragedModel``, updated after each of these steps.
+    The first of these steps is ``start + every``; before it the average equals the parameters. As torch's
+    ``AveragedModel``, updated after each of these steps.
     """
     since = (step - start) / every
     number = xp.maximum(xp.floor(since), 1.0)
@@ -244,9 +253,10 @@ def copy(
         Literal["bfloat16", "float16", "float32"], "Dtype of the copy that `copied_parameters` returns."
     ] = "bfloat16",
 ):
-    """A copy of the parameters in another dtype, "bfloat16", "float16" or "float32", for a forward pass in mixed precision.
+    """A copy of the parameters in a lower precision, for a forward pass in mixed precision.
 
-    Rounded by the option ``rounding`` of the optimizer; see `Optimizer.copied_parameters`.
+    ``copy_dtype`` is "bfloat16", "float16" or "float32". Rounded by the option ``rounding`` of the optimizer; see
+    `Optimizer.copied_parameters`.
     """
     return new, new
 
@@ -263,8 +273,8 @@ def lookahead(
 ):
     """Every ``sync_period`` steps, moves the slow parameters towards the fast ones, and sets the fast ones to them.
 
-    Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: ``slow += slow_step_size * (fast - slow)``. The model holds
-    the fast parameters.
+    Lookahead (Zhang et al. 2019, arXiv:1907.08610), as in optax: ``slow += slow_step_size * (fast - slow)``. The model
+    holds the fast parameters.
     """
     is_due = xp.equal(xp.remainder(step, sync_period), 0.0)
     moved = slow + slow_step_size * (new - slow)
@@ -272,7 +282,7 @@ def lookahead(
 
 
 def _unit_norms(xp, x, units):
-    """The norm of the elements of each unit, with dimensions kept; of all elements if at most one axis is longer than 1."""
+    """The norm of each unit, with dimensions kept; of all elements if at most one axis is longer than 1."""
     ndim = len(x.shape)
     if sum(n != 1 for n in x.shape) <= 1:
         axes = tuple(range(ndim))
@@ -296,11 +306,11 @@ def adaptive_gradient_clip(
         Literal["last", "first"], 'Axis of the units whose norms are compared: "last" as in optax, "first" as in torch.'
     ] = "last",
 ):
-    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits a unit's gradient norm relative to its weights.
+    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits gradient norms relative to weights.
 
-    The norm is at most ``max_ratio`` times that of the weights, or times ``min_norm`` if that is larger. ``units`` is the axis
-    of the units of a layer: "last", as in optax.adaptive_grad_clip (matrices of inputs by outputs; with three axes, all but the
-    first), or "first", as in torch's layers.
+    The norm of a unit's gradient is at most ``max_ratio`` times the norm of its weights, or times ``min_norm`` if that
+    is larger. ``units`` is the axis of the units of a layer. "last" is as in optax.adaptive_grad_clip (matrices of
+    inputs by outputs; with three axes, all but the first). "first" is as in torch's layers.
     """
     length, limit = _unit_norms(xp, g, units), max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
     return g * xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6))

@@ -1,4 +1,7 @@
-"""Layerwise rules: LARS, LAMB and Fromage scale steps by the norm of the parameter, NovoGrad has one second moment for each leaf."""
+"""Layerwise rules: LARS, LAMB and Fromage, scaled by the parameter's norm, and NovoGrad.
+
+NovoGrad has one second moment for each leaf.
+"""
 
 from typing import Annotated, Literal
 
@@ -11,7 +14,7 @@ __all__ = ["fromage", "lamb", "lars", "novograd"]
 
 
 def trust_ratio(xp, size, length, coefficient=1.0, epsilon=0.0):
-    """The norm of a parameter divided by that of its step, times a coefficient; 1 where either norm is zero."""
+    """The norm of a parameter divided by its step's norm, times a coefficient; 1 if either norm is zero."""
     ratio = coefficient * size / (xp.where(length > 0, length, 1.0) + epsilon)
     return xp.where(xp.minimum(size, length) > 0, ratio, 1.0)
 
@@ -33,11 +36,11 @@ def lars(
         'Denominator of the trust ratio: norm of the "sum" of gradient and decay, or sum of "separate" norms.',
     ] = "sum",
 ):
-    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
+    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps proportional to the parameter's norm.
 
-    ``norms="sum"`` divides by the norm of gradient plus decay, as optax does; "separate" by the sum of their norms, as the
-    paper does. The momentum accumulates steps that include the learning rate. As in the paper, exempt biases from the
-    ``trust_coefficient`` by a `partition`.
+    ``norms="sum"`` divides by the norm of gradient plus decay, as optax does; "separate" by the sum of their norms, as
+    the paper does. The momentum accumulates steps that include the learning rate. As in the paper, exempt biases from
+    the ``trust_coefficient`` by a `partition`.
     """
     u = g + weight_decay * p
     size = norm(xp, p)
@@ -76,8 +79,8 @@ def lamb(
 ):
     """LAMB (You et al. 2020, arXiv:1904.00962), as in optax: Adam's step, in proportion to the norm of the parameter.
 
-    ``clamp`` clips the ratio of the norms to ``[min_trust, max_trust]``, as DeepSpeed does; ``decoupled`` decays the parameter
-    first, outside of the ratio, as Keras does.
+    ``clamp`` clips the ratio of the norms to ``[min_trust, max_trust]``, as DeepSpeed does. ``decoupled`` decays the
+    parameter first, outside of the ratio, as Keras does.
     """
     if decoupled:
         p = (1 - learning_rate * weight_decay) * p
@@ -122,10 +125,11 @@ def fromage(
     learning_rate: NonNegative = 1e-2,
     min_norm: Annotated[NonNegative, "Lower bound of the norms of parameter and gradient."] = 1e-6,
 ):
-    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): a step of the norm of the parameter times the learning rate, then rescaling.
+    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): steps relative to the parameter's norm, then rescaling.
 
-    The parameter is divided by ``sqrt(1 + learning_rate**2)`` after the step, so that its norm does not grow. Norms below
-    ``min_norm`` count as ``min_norm``, as in optax.
+    The norm of a step is the norm of the parameter times the learning rate. The parameter is divided by ``sqrt(1 +
+    learning_rate**2)`` after the step, so that its norm does not grow. Norms below ``min_norm`` count as ``min_norm``,
+    as in optax.
     """
     scale = xp.sqrt(1 + learning_rate * learning_rate)
     trust = trust_ratio(xp, xp.maximum(norm(xp, p), min_norm), xp.maximum(norm(xp, g), min_norm))

@@ -108,16 +108,17 @@ def galore(
         'Side that is projected: the shorter ("std") or longer ("reverse_std") axis, "left", "right" or "full".',
     ] = "std",
 ):
-    """GaLore (Zhao et al. 2024, arXiv:2403.03507), as the authors' AdamW: Adam on gradients of matrices, projected to ``rank``.
+    """GaLore (Zhao et al. 2024, arXiv:2403.03507): Adam on gradients of matrices, projected to a low ``rank``.
 
-    Every ``interval`` steps, from the first on, the bases ``left`` and ``right`` become the singular vectors of the gradient with the
-    largest singular values. The moments are those of the projected gradient; their step is projected back and multiplied by
-    ``update_scale``. ``projection`` is the side that is projected: of the shorter axis ("std"), of the longer one ("reverse_std"), "left",
-    "right", or both ("full"). A square matrix is tall. Other parameters than matrices are updated as by Adam, without ``update_scale``. The
-    weight is decayed after the update.
+    As the authors' AdamW. Every ``interval`` steps, from the first on, the bases ``left`` and ``right`` become the
+    singular vectors of the gradient with the largest singular values. The moments average the projected gradient; their
+    step is projected back and multiplied by ``update_scale``. ``projection`` is the projected side: the shorter axis
+    ("std"), the longer one ("reverse_std"), "left", "right", or both ("full"). A square matrix counts as tall.
+    Parameters other than matrices are updated by Adam, without ``update_scale``. The weight is decayed after the
+    update.
 
-    The signs of singular vectors, which are not unique, are those with which the component of largest magnitude is positive. The
-    decomposition has the parameter's dtype; in the authors' program it is float32.
+    The signs of singular vectors are not unique: here the component of largest magnitude is positive. The decomposition
+    has the parameter's dtype; in the authors' program it is float32.
     """
     if 0 in p.shape:
         return p, m, v, left, right

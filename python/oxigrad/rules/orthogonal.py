@@ -10,8 +10,8 @@ from oxigrad.rules.core.slots import Slot
 
 __all__ = ["muon"]
 
-# Coefficients of the quintic x -> a x + b x^3 + c x^5 on singular values, one triple an iteration: those of Dion (Ahn et al.
-# 2025, arXiv:2504.05295), which optax has under this name.
+# Coefficients of the quintic x -> a x + b x^3 + c x^5 on singular values, one triple for each iteration, from Dion (Ahn
+# et al. 2025, arXiv:2504.05295). optax has them under this name.
 DION = (
     (4.0848, -6.8946, 2.9270),
     (3.9505, -6.3029, 2.6377),
@@ -42,7 +42,7 @@ def _orthogonalized(xp, x, coefficients, epsilon):
 
 
 def _share(xp, decay, count, x):
-    """The sum of the weights of ``x``, an average of ``count`` terms; NaN if ``decay`` is 1, since all weights are 0."""
+    """The sum of the weights in an average ``x`` of ``count`` terms; NaN if ``decay`` is 1, as all weights are 0."""
     return number_like(xp, xp.where(decay < 1.0, 1 - decay**count, math.nan), x)
 
 
@@ -74,16 +74,16 @@ def muon(
     nesterov=True,
     debias: Annotated[bool, "Whether moving means are corrected for their initial value of zero."] = False,
 ):
-    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, orthogonalized by a few iterations. For matrices only.
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): orthogonalized momentum, for matrices only.
 
-    The ``iterations`` use the coefficients ``a, b, c``, or those of ``coefficients="dion"``, one triple for each iteration.
-    ``adjust`` names the factor of the update of ``m`` rows and ``n`` columns: ``sqrt(max(1, m / n))`` ("original", torch and
-    Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m, n))``
-    ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
+    The ``iterations`` use the coefficients ``a, b, c``, or with ``coefficients="dion"`` one triple for each iteration.
+    ``adjust`` names the factor of the update of ``m`` rows and ``n`` columns: ``sqrt(max(1, m / n))`` ("original",
+    torch and Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m,
+    n))`` ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
 
-    By default as torch.optim.Muon, which iterates in bfloat16; here the iteration is in the parameter's dtype. ``debias``
-    corrects the averages for their initial value of zero, as optax does. optax and Keras add ``epsilon`` to the norm; here and
-    in torch it is a lower bound of the norm.
+    By default as torch.optim.Muon, which iterates in bfloat16; here the iteration is in the parameter's dtype.
+    ``debias`` corrects the averages for their initial value of zero, as optax does. optax and Keras add ``epsilon`` to
+    the norm; here and in torch it is a lower bound of the norm.
     """
     if coefficients and iterations > len(DION):
         raise ValueError(f"iterations is {iterations}: expected at most {len(DION)} for coefficients='dion'")

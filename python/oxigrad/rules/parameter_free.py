@@ -1,6 +1,7 @@
-"""Rules that estimate the learning rate, from the distance to the initial parameters or from the loss: DoG, DoWG, D-Adaptation, COCOB, MoMo.
+"""Rules that estimate the learning rate: DoG, DoWG, D-Adaptation, COCOB and MoMo.
 
-`oxigrad.rules.schedule_free` has Prodigy. Distances and norms, where not by element, are those of the whole model.
+They read the distance to the initial parameters, or the loss. `oxigrad.rules.schedule_free` has Prodigy. Unless taken
+by element, distances and norms are taken over the whole model.
 """
 
 import math
@@ -36,10 +37,11 @@ def dog(
 ):
     """DoG, distance over gradients (Ivgi et al. 2023, arXiv:2302.12022), as the authors' program and optax.
 
-    The step size is the largest ``distance`` from the initial parameters so far, divided by the root of the sum of all squared
-    gradients. ``initial`` says what ``initial_value`` is: the first distance relative to 1 plus the norm of the parameters
-    ("heuristic", the authors' reps_rel), the first distance, or the first step size ("learning_rate", the authors' init_eta).
-    ``weight_decay`` is added to the gradient. The authors advise to evaluate an average of the parameters, such as `EMA`.
+    The step size is the largest ``distance`` from the initial parameters so far, divided by the root of the sum of all
+    squared gradients. ``initial`` is the meaning of ``initial_value``: the first distance relative to 1 plus the norm
+    of the parameters ("heuristic", the authors' reps_rel), the first distance, or the first step size ("learning_rate",
+    the authors' init_eta). ``weight_decay`` is added to the gradient. The authors advise evaluating an average of the
+    parameters, such as `EMA`.
     """
     g, moved = g + weight_decay * p, p - start
     first = 0.0
@@ -74,7 +76,7 @@ def dowg(
     """DoWG, distance over weighted gradients (Khaled et al. 2023, arXiv:2305.16284), as in optax.
 
     As `dog`, with squared gradients that are weighted by the squared distance, ``distance``. The first one is
-    ``initial_distance``, or ``epsilon`` where that is None.
+    ``initial_distance``, or ``epsilon`` if that is None.
     """
     g, moved = g + weight_decay * p, p - start
     least = epsilon if initial_distance is None else initial_distance
@@ -111,8 +113,9 @@ def dadapt_sgd(
 ):
     """SGD with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 4), as the authors' DAdaptSGD.
 
-    ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model, and ``norm`` the
-    norm of the first gradient other than zero. ``weight_decay`` is added to the gradient. Leave ``learning_rate`` at 1, or set a schedule.
+    ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model. ``norm``
+    is the norm of the first nonzero gradient. ``weight_decay`` is added to the gradient. Leave ``learning_rate`` at 1,
+    or set a schedule.
     """
     d = xp.where(step == 1, d0, d)
     square = total(wide_product(xp, g, g))
@@ -151,8 +154,8 @@ def dadapt_adamw(
     """AdamW with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 5), as in optax.
 
     ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model. Leave
-    ``learning_rate`` at 1, or set a schedule. The authors' DAdaptAdam corrects no bias by default (``bias_correction=False``), and
-    adds ``weight_decay`` to the gradient (``decoupled=False``).
+    ``learning_rate`` at 1, or set a schedule. The authors' DAdaptAdam corrects no bias by default
+    (``bias_correction=False``), and adds ``weight_decay`` to the gradient (``decoupled=False``).
     """
     d = xp.where(step == 1, d0, d)
     rate = d * learning_rate
@@ -189,8 +192,9 @@ def cocob(
 ):
     """COCOB, continuous coin betting (Orabona and Tommasi 2017, arXiv:1705.07795, algorithm 2), as in optax.
 
-    Each element bets a fraction of its ``reward`` on the sign of its next gradient, at most one ``alpha``-th in the beginning;
-    ``scale`` is the largest gradient so far. ``learning_rate`` multiplies the gradient, and ``weight_decay`` is added to it.
+    Each element bets a fraction of its ``reward`` on the sign of its next gradient, at most one ``alpha``-th in the
+    beginning. ``scale`` is the largest gradient so far. ``learning_rate`` multiplies the gradient, and ``weight_decay``
+    is added to it.
     """
     g = learning_rate * (g + weight_decay * p)
     scale = xp.maximum(scale, xp.abs(g))
@@ -204,9 +208,9 @@ def cocob(
 def _step_of_model(xp, bound, loss, products, dot, norm, rate, decay, weight, lower_bound, adapts):
     """The step size of MoMo, and the lower bound of the loss for the next step.
 
-    ``loss``, ``products`` and ``dot`` are the averages of the loss and of ``<p, g>``, and the product of the parameters with the average
-    of gradients, whose ``norm`` is squared; ``weight`` is the sum of the weights of the averages, and ``decay`` is 1 plus the
-    learning rate times the weight decay.
+    ``loss``, ``products`` and ``dot`` are the average of the loss, the average of ``<p, g>``, and the product of the
+    parameters with the average of gradients, whose squared norm is ``norm``. ``weight`` is the sum of the weights of
+    the averages, and ``decay`` is 1 plus the learning rate times the weight decay.
     """
     if adapts:
         value = decay * (loss - products) + dot
@@ -242,11 +246,13 @@ def momo(
     bias_correction=False,
     adapt_lower_bound=False,
 ):
-    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax.
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1).
 
-    The step size is at most ``learning_rate``, and less where the averages of the ``loss`` and the gradients say that a longer step would
-    pass ``lower_bound``, which is also estimated with ``adapt_lower_bound`` and kept in ``bound``. Averages begin with the first gradient,
-    or with zero where ``bias_correction`` corrects them. The weight decay is proximal: it divides the new parameters, where optax divides those before the step.
+    As the authors' Momo and optax. The step size is at most ``learning_rate``. It is less if the averages of the
+    ``loss`` and the gradients predict that a longer step would pass ``lower_bound``. ``adapt_lower_bound`` also
+    estimates this bound and keeps it in ``bound``. Averages begin with the first gradient, or with zero if
+    ``bias_correction`` corrects them. The weight decay is proximal: it divides the new parameters; optax divides the
+    parameters before the step.
     """
     effective_beta = beta if bias_correction else xp.where(step == 1, 0.0, beta)
     weight = 1 - beta**step if bias_correction else 1.0
@@ -289,8 +295,8 @@ def momo_adam(
 ):
     """MoMo-Adam (Schaipp et al. 2023, arXiv:2305.07583, algorithm 2), as the authors' MomoAdam and optax.
 
-    As `momo`, in the norm of Adam's second moments. The weight decay divides the new parameters, or, without ``proximal`` (the
-    authors' ``divide``), multiplies those before the step, as in AdamW.
+    As `momo`, in the norm of Adam's second moments. The weight decay divides the new parameters. Without ``proximal``
+    (the authors' ``divide``) it multiplies the parameters before the step, as in AdamW.
     """
     weight = 1 - beta1**step
     bound = xp.where(step == 1, lower_bound, bound)

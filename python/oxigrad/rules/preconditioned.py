@@ -1,7 +1,7 @@
 """Shampoo and SOAP: a statistic for each axis of a parameter, flattened into one slot. The rules are called on arrays.
 
-Work of every ``interval``-th step is skipped in the others where the step is a plain number; in a traced program (``jax.jit``)
-it is computed in every step and selected by ``where``.
+If the step is a plain number, work of every ``interval``-th step is skipped in the other steps. A traced program
+(``jax.jit``) computes it in every step and selects by ``where``.
 """
 
 import functools
@@ -19,7 +19,7 @@ __all__ = ["shampoo", "soap"]
 
 
 def _statistic_shapes(shape, max_size):
-    """The shape of the statistic of each axis: a matrix, or only its diagonal where the axis is longer than ``max_size``."""
+    """The shape of the statistic of each axis: a matrix, or its diagonal for axes longer than ``max_size``."""
     return [(n, n) if n <= max_size else (n,) for n in shape or (1,)]
 
 
@@ -59,7 +59,7 @@ def _applied_to_all(xp, x, matrices, *, transposed=False):
     return x
 
 
-# --- Shampoo -----------------------------------------------------------------------------------------------------------
+# --- Shampoo ----------------------------------------------------------------------------------------------------------
 
 
 def _statistics(xp, p, max_size):
@@ -76,7 +76,10 @@ def _eigh(xp, x):
 
 
 def _inverse_root(xp, statistic, degree, epsilon):
-    """``(statistic + epsilon) ** (-1 / degree)`` by eigendecomposition; negative eigenvalues, a rounding error, are clipped."""
+    """``(statistic + epsilon) ** (-1 / degree)`` by eigendecomposition, with negative eigenvalues clipped.
+
+    Negative eigenvalues are rounding errors.
+    """
     if len(statistic.shape) == 1:
         return (statistic + epsilon) ** (-1 / degree)
     values, vectors = _eigh(xp, without_variables(statistic))
@@ -87,11 +90,11 @@ def _inverse_root(xp, statistic, degree, epsilon):
 
 
 def _root_with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order):
-    """The constant ``root`` with its derivatives up to ``order``, which exist for equal eigenvalues too, where those of eigenvectors do not.
+    """The constant ``root`` with its derivatives up to ``order``, which exist for equal eigenvalues too.
 
-    In the constant basis, ``turned ** (1 / degree)`` is the solution of ``x**degree = turned``. The derivative of the power at
-    the diagonal matrix of ``x`` multiplies elements by sums of products of its elements: each iteration with that derivative
-    gives the derivatives of one more order.
+    Derivatives of eigenvectors do not exist there. In the constant basis, ``turned ** (1 / degree)`` is the solution of
+    ``x**degree = turned``. The derivative of the power at the diagonal matrix of ``x`` multiplies elements by sums of
+    products of its elements. Each iteration with that derivative adds the derivatives of one more order.
     """
     transposed, eye = xp.matrix_transpose(vectors), identity(values)
     turned = changes_of(xp.matmul(transposed, xp.add(statistic, epsilon * eye)) @ vectors) + values * eye
@@ -132,14 +135,14 @@ def shampoo(
 ):
     """Shampoo (Gupta et al. 2018, arXiv:1802.09568): each axis of the gradient preconditioned by its own covariance.
 
-    The new matrix is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``, where L is ``epsilon`` plus the sum of ``g @ g.T``, R that
-    of ``g.T @ g``; with ``k`` axes the exponent is ``-1 / 2k``. Axes longer than ``max_size`` have a diagonal statistic. The
-    slots ``statistics`` and ``roots``, which is recomputed every ``interval`` steps, hold the arrays of all axes, flattened and
-    concatenated.
+    The new matrix is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``. L is ``epsilon`` plus the sum of ``g @ g.T``, and R
+    is ``epsilon`` plus the sum of ``g.T @ g``. With ``k`` axes the exponent is ``-1 / 2k``. Axes longer than
+    ``max_size`` have a diagonal statistic. The slots ``statistics`` and ``roots`` hold the arrays of all axes,
+    flattened and concatenated; ``roots`` is recomputed every ``interval`` steps.
 
-    ``beta2`` below 1 turns the sums into averages; ``momentum`` accumulates the gradient before the preconditioning (``m =
-    momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) the step of each parameter has the norm of that
-    of "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
+    ``beta2`` below 1 turns the sums into averages; ``momentum`` accumulates the gradient before the preconditioning
+    (``m = momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) the step of each parameter has
+    the norm of the step of "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
     """
     if 0 in p.shape:
         return p, statistics, roots, m, v
@@ -170,7 +173,7 @@ def shampoo(
     return moved, _joined(xp, new_statistics), roots, m, v
 
 
-# --- SOAP --------------------------------------------------------------------------------------------------------------
+# --- SOAP -------------------------------------------------------------------------------------------------------------
 
 
 def _rotated_axes(shape, max_size, vectors):
@@ -189,7 +192,10 @@ def _eigenvectors(xp, statistic):
 
 
 def _orthogonal(xp, x):
-    """The orthogonal factor of ``x``; in derivatives, columns that depend on those before them turn only to stay orthogonal to these."""
+    """The orthogonal factor of ``x``, with derivatives.
+
+    In derivatives, a column that depends on the columns before it only turns to stay orthogonal to them.
+    """
     q, r = xp.linalg.qr(without_variables(x))
     if not holds_variable(x):
         return q
@@ -221,13 +227,13 @@ def soap(
 ):
     """SOAP (Vyas et al. 2024, arXiv:2409.11321): Adam in the basis of eigenvectors of Shampoo's statistics.
 
-    The slots ``statistics`` and ``bases`` hold the arrays of all axes, flattened and concatenated. Every ``interval`` steps the
-    bases are updated by one power iteration and a QR decomposition. Axes longer than ``max_size`` are not rotated, nor are
-    ``vectors`` unless that is set: without rotation it is Adam. As in the authors' code the first step only initializes the
-    statistics and the bases, and leaves the parameter unchanged. Unlike there, ``epsilon`` is added after the bias correction
-    and the weight is decayed before the update, as in AdamW.
+    The slots ``statistics`` and ``bases`` hold the arrays of all axes, flattened and concatenated. Every ``interval``
+    steps the bases are updated by one power iteration and a QR decomposition. Axes longer than ``max_size`` are not
+    rotated, nor are vectors unless ``vectors`` is set: without rotation it is Adam. As in the authors' code the first
+    step only initializes the statistics and the bases, and leaves the parameter unchanged. Unlike there, ``epsilon`` is
+    added after the bias correction and the weight is decayed before the update, as in AdamW.
 
-    While the statistics do not have full rank, some eigenvectors are not unique, and other libraries may compute others.
+    While the statistics do not have full rank, some eigenvectors are not unique: other libraries may compute others.
     """
     if 0 in p.shape:
         return p, m, v, statistics, bases

@@ -11,12 +11,12 @@ __all__ = ["prodigy", "schedule_free_adamw", "schedule_free_average", "schedule_
 
 
 def schedule_free_average(xp, y, z, *, beta1):
-    """The average ``x`` of schedule-free rules, given the parameters ``y`` at which gradients are taken and the slot ``z``."""
+    """The average ``x`` of schedule-free rules, from the gradient point ``y`` and the slot ``z``."""
     return (y - (1 - beta1) * z) / beta1
 
 
 def moved_average(xp, y, z, moved, weights, largest, learning_rate, beta1, weight_power):
-    """Moves the average ``x`` towards ``moved``, which follows ``z``; returns ``y``, an interpolation of both, and the slots."""
+    """Moves the average ``x`` towards ``moved``, the new ``z``; returns ``y``, their interpolation, and the slots."""
     largest = xp.maximum(largest, learning_rate)
     weight = largest**weight_power
     weights = weights + weight
@@ -46,12 +46,13 @@ def schedule_free_sgd(
     weight_decay: NonNegative = 0.0,
     weight_power: NonNegative = 2.0,
 ):
-    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients at an interpolation of iterate and average.
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program.
 
-    The model holds the point ``y`` at which gradients are taken; evaluate with the average, which
-    ``averaged_parameters(model)`` returns and ``swap_in`` puts into the model. The weight of a step in the average is the
-    largest learning rate so far to the power ``weight_power``, so that a warm-up has little weight. A constant learning rate
-    gives optax's results; a schedule does not, since optax weights each step by the learning rate of the next one.
+    Gradients are taken at ``y``, an interpolation of iterate and average, which the model holds. Evaluate with the
+    average, which ``averaged_parameters(model)`` returns and ``swap_in`` copies into the model. The weight of a step in
+    the average is the largest learning rate so far to the power ``weight_power``, so that a warm-up has little weight.
+    A constant learning rate gives optax's results. A schedule does not, since optax weights each step by the learning
+    rate of the next one.
     """
     return schedule_free(xp, p, z, g + weight_decay * p, weights, largest, learning_rate, beta1, weight_power)
 
@@ -78,8 +79,8 @@ def schedule_free_adamw(
 ):
     """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as the authors' program; see `schedule_free_sgd`.
 
-    ``decoupled`` decays the parameter first, and with it the average, as Keras does, rather than ``z``. Keras weights all steps
-    equally (``weight_power=0``); its ``warmup_steps`` are a schedule here.
+    ``decoupled`` decays the parameter first, and with it the average, as Keras does, rather than ``z``. Keras weights
+    all steps equally (``weight_power=0``); its ``warmup_steps`` are a schedule here.
     """
     v = beta2 * v + (1 - beta2) * g * g
     direction = g / root(xp, v, 1 - beta2**step, epsilon)
@@ -121,9 +122,9 @@ def prodigy(
 ):
     """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam with an estimated learning rate.
 
-    ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model. ``beta3=0``
-    means the square root of ``beta2``. ``learning_rate`` multiplies the estimate: leave it at 1, or set a schedule. The authors' package
-    prodigyopt corrects no bias by default (``bias_correction=False``).
+    ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model.
+    ``beta3=0`` means the square root of ``beta2``. ``learning_rate`` multiplies the estimate: leave it at 1, or set a
+    schedule. The authors' package prodigyopt corrects no bias by default (``bias_correction=False``).
     """
     beta3 = xp.where(beta3 > 0, beta3, xp.sqrt(beta2))
     d = xp.where(step == 1, d0, d)

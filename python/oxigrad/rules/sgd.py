@@ -1,4 +1,4 @@
-"""SGD, averaged and optimistic SGD, Polyak's step size, and rules that use the sign of the gradient: Rprop, Signum and Lion."""
+"""SGD, averaged and optimistic SGD, Polyak's step size, and rules of the gradient's sign: Rprop, Signum and Lion."""
 
 from typing import Annotated, Literal
 
@@ -26,12 +26,13 @@ def sgd(
     dampening: Annotated[float, "Share of each gradient that is not added to the momentum."] = 0.0,
     rate_before_momentum=False,
 ):
-    """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
+    """Stochastic gradient descent, with momentum if ``momentum`` is not 0, as in torch.optim.SGD.
 
-    ``m = momentum * m + (1 - dampening) * g``, where the first step sets ``m = g``; ``nesterov`` (Sutskever et
-    al. 2013) adds ``momentum * m`` to the gradient rather than taking ``m`` itself. ``weight_decay`` is L2 regularization, added
-    to the gradient. Without momentum there is no slot ``m``, and ``nesterov`` and ``dampening`` change nothing. The learning rate is applied to the
-    sum, as in torch and optax; with ``rate_before_momentum`` to each gradient before, as in Keras, which differs while it changes.
+    ``m = momentum * m + (1 - dampening) * g``, where the first step sets ``m = g``. ``nesterov`` (Sutskever et al.
+    2013) adds ``momentum * m`` to the gradient rather than taking ``m`` itself. ``weight_decay`` is L2 regularization,
+    added to the gradient. Without momentum there is no slot ``m``, and ``nesterov`` and ``dampening`` change nothing.
+    The learning rate is applied to the sum, as in torch and optax. With ``rate_before_momentum`` it is applied to each
+    gradient before, as in Keras; the results differ while it changes.
     """
     g = g + weight_decay * p
     if m is None:
@@ -60,12 +61,12 @@ def asgd(
     ] = 0.75,
     lag: Annotated[bool, "Whether to average two steps later and use rates one step late, as torch does."] = False,
 ):
-    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
+    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010).
 
-    Before that the average equals the parameters. The learning rate may be any schedule; ``lambd`` adds the decay of
-    torch.optim.ASGD and of Bottou's programs: of the parameters, and of the learning rate by ``(1 + lambd * rate * (step - 1))
-    ** alpha``. ``lag=True`` gives torch's results: it starts to average two steps later, and uses each learning rate one step
-    late.
+    ``average`` is the mean of the parameters from step ``t0`` on; before that it equals the parameters. The learning
+    rate may be any schedule. ``lambd`` adds the decay of torch.optim.ASGD and of Bottou's programs: of the parameters,
+    and of the learning rate by ``(1 + lambd * rate * (step - 1)) ** alpha``. ``lag=True`` gives torch's results: it
+    starts to average two steps later, and uses each learning rate one step late.
     """
     g = g + weight_decay * p
     rate = xp.where(step == 1, learning_rate, last_rate) if lag else learning_rate
@@ -87,10 +88,11 @@ def optimistic_sgd(
     alpha: Annotated[NonNegative, "Weight of the current gradient in the step."] = 1.0,
     beta: Annotated[NonNegative, "Weight of the change from the last gradient in the step."] = 1.0,
 ):
-    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``.
+    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511): SGD with an extrapolated gradient.
 
-    The step is ``learning_rate * (alpha * g + beta * (g - before))``, as in optax.optimistic_gradient_descent; the difference of
-    the first step is zero. In games between two players it converges where gradient descent cycles.
+    For the previous gradient ``before``, the step is ``learning_rate * (alpha * g + beta * (g - before))``, as in
+    optax.optimistic_gradient_descent. The difference of the first step is zero. In games between two players it
+    converges where gradient descent cycles.
     """
     difference = xp.where(step == 1, 0.0, g - before)
     return p - learning_rate * (alpha * g + beta * difference), g
@@ -113,9 +115,10 @@ def polyak_sgd(
 ):
     """SGD with Polyak's step size (Loizou et al. 2021, arXiv:2002.10542, SPS_max), as in optax.polyak_sgd.
 
-    The step is ``u = learning_rate * g``, times ``(loss - lower_bound) / (square + epsilon)`` where that is less than ``max_size``;
-    ``square`` is the sum of ``u * u`` over all leaves. ``loss`` is the loss at the parameters, and ``lower_bound`` is less.
-    ``variant="sps+"`` (Garrigos et al. 2023, arXiv:2307.14528) takes a negative ``loss - lower_bound`` as zero.
+    The step is ``u = learning_rate * g``, times ``(loss - lower_bound) / (square + epsilon)`` if that is less than
+    ``max_size``. ``square`` is the sum of ``u * u`` over all leaves. ``loss`` is the loss at the parameters, and
+    ``lower_bound`` is less. ``variant="sps+"`` (Garrigos et al. 2023, arXiv:2307.14528) takes a negative ``loss -
+    lower_bound`` as zero.
     """
     u = learning_rate * g
     square = total(wide_product(xp, u, u)) + epsilon
@@ -146,11 +149,11 @@ def rprop(
     max_size: Annotated[Limit, "Largest step size of an element."] = 50.0,
     late: Annotated[bool, "Whether each update is applied one step late, as in optax."] = False,
 ):
-    """Rprop, resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
+    """Rprop, resilient backpropagation (Riedmiller and Braun 1993), as torch.optim.Rprop.
 
-    Where the sign changes, the parameter is not updated in that step. As torch.optim.Rprop. ``late=True`` gives optax's
-    results, which applies each update one step late, and clips a step size only when it changes. ``learning_rate`` is the first
-    step size, clipped to ``[min_size, max_size]`` as in torch.
+    Step sizes grow while the sign of the gradient stays. If the sign changes, the parameter is not updated in that
+    step. ``late=True`` gives optax's results, which applies each update one step late, and clips a step size only when
+    it changes. ``learning_rate`` is the first step size, clipped to ``[min_size, max_size]`` as in torch.
     """
     agreement = g * move
     scaled = xp.where(agreement > 0, size * eta_plus, xp.where(agreement < 0, size * eta_minus, size))
@@ -169,7 +172,10 @@ def signum(
     learning_rate: NonNegative = 1e-3,
     beta: Annotated[Share, "Decay of the mean gradient whose sign is taken; 0 gives signSGD, which has no slot."] = 0.9,
 ):
-    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot."""
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax.
+
+    ``beta=0`` is signSGD, which has no slot.
+    """
     if m is not None:
         g = m = moving_mean(m, g, beta)
     return p - learning_rate * xp.sign(g), m

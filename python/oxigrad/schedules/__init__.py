@@ -1,7 +1,7 @@
 """Schedules: hyperparameters as functions of the step, counted from 0 for the first update.
 
-Any callable of the step is a schedule. Those of this module also have a configuration (`get_config`), can be added and
-multiplied, and accept arrays and traced values as steps.
+Any callable of the step is a schedule. Schedules of this module also have a configuration (`get_config`), can be added
+and multiplied, and accept arrays and traced values as steps.
 
 * `base`: the base class, the arithmetic of schedules, and their configuration.
 * `curves`: schedules with a closed formula, such as ``cosine``.

@@ -32,8 +32,8 @@ class Schedule:
     >>> schedule(0), schedule(2), schedule(9)
     (1.0, 1.25, 1.5)
 
-    A subclass is a frozen dataclass with a method ``at(step)``; ``step`` is a number, or a floating-point array or variable.
-    `get_config` returns its fields, none of which may be named ``schedule``:
+    A subclass is a frozen dataclass with a method ``at(step)``; ``step`` is a number, or a floating-point array or
+    variable. `get_config` returns its fields, none of which may be named ``schedule``:
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class harmonic(Schedule):
@@ -78,11 +78,11 @@ class Schedule:
 
     @property
     def _of_counts(self) -> Callable[[Any], Any]:
-        """The function of a step that is an int, which needs no conversion: ``at``, unless a subclass is called in another way."""
+        """The function of an int step, without conversion: ``at``, unless a subclass overrides ``__call__``."""
         return self.at if type(self).__call__ is Schedule.__call__ else self
 
     def plot(self, steps: int = 1000, ax: Any = None) -> Any:
-        """Plots the values at the first ``steps`` steps by matplotlib, on the axes ``ax`` or on those of pyplot; returns the axes.
+        """Plots the values at the first ``steps`` steps by matplotlib, on ``ax`` or pyplot's axes; returns the axes.
 
         >>> from matplotlib.figure import Figure
         >>> from oxigrad.schedules import linear
@@ -94,12 +94,12 @@ class Schedule:
         ax.set(xlabel="step", ylabel="value")
         return ax
 
-    # --- configuration and state ---------------------------------------------------------------------------------------
+    # --- configuration and state --------------------------------------------------------------------------------------
 
     def get_config(self) -> Config:
         """The schedule as plain data (JSON), for `from_config`.
 
-        Raises `TypeError` where an operand is a function that is not a `Schedule`.
+        Raises `TypeError` for an operand that is a function but not a `Schedule`.
         """
         names = [field.name for field in dataclasses.fields(self) if field.init]
         if "schedule" in names:
@@ -145,8 +145,8 @@ class Schedule:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `state_dict` returned.
 
-        Raises `ValueError` for the state of another schedule and `TypeError` for values that are not numbers, with nothing
-        changed.
+        Raises `ValueError` for the state of another schedule and `TypeError` for values that are not numbers. Nothing
+        is changed then.
         """
         expected, names = self.state_dict().keys(), state.keys()
         if expected != names:
@@ -156,7 +156,7 @@ class Schedule:
         for prefix, held in self._states():
             held.update({name: values[prefix + name] for name in held})
 
-    # --- arithmetic ----------------------------------------------------------------------------------------------------
+    # --- arithmetic ---------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Term) -> "Schedule":
         return _combined(add, self, other)
@@ -226,13 +226,13 @@ class follow(Schedule):
         scheduler: scheduler of another library, with a method ``get_last_lr``.
         group: index of the parameter group; None where there is one group.
 
-    The step is ignored: call ``scheduler.step()`` yourself (torch then expects one call of its own optimizer's ``step()``
-    before; without gradients that does nothing). A hyperparameter that is set to such a scheduler is set to this schedule.
-    It has no configuration; save the scheduler's own ``state_dict()``. In a traced program, such as ``jax.jit(opt.apply)``, it
-    is a constant, the value at the time of tracing.
+    The step is ignored: call ``scheduler.step()`` yourself (torch then expects one call of its own optimizer's
+    ``step()`` before; without gradients that does nothing). If a hyperparameter is set to such a scheduler, it is set
+    to this schedule. It has no configuration; save the scheduler's own ``state_dict()``. In a traced program, such as
+    ``jax.jit(opt.apply)``, it is a constant, the value at the time of tracing.
 
-    Raises `TypeError` where there is no ``get_last_lr``, and `ValueError` where there are several groups and ``group`` is None,
-    or where there is no such group.
+    Raises `TypeError` for an object without ``get_last_lr``. Raises `ValueError` if there are several groups and
+    ``group`` is None, or if ``group`` is out of range.
 
     >>> class Halving:
     ...     rate = 1.0
@@ -273,7 +273,7 @@ def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
     return kind(tuple(part for term in terms for part in (term.terms if isinstance(term, kind) else (term,))))
 
 
-# --- conversion --------------------------------------------------------------------------------------------------------
+# --- conversion -------------------------------------------------------------------------------------------------------
 
 
 def from_config(config: Mapping[str, Any]) -> Schedule:
@@ -282,7 +282,7 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
     Args:
         config: dict that `Schedule.get_config` returned.
 
-    Raises `ValueError` where its class is not defined, `TypeError` for anything but a dict.
+    Raises `ValueError` if its class is not defined, and `TypeError` for anything but a dict.
 
     >>> from oxigrad.schedules import constant
     >>> from_config(constant(0.1).get_config())(5)
@@ -334,7 +334,7 @@ def number(value: Any) -> int | float:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether the value is a real array without axes that a library traces, as ``jax.jit`` does, so that it cannot be read."""
+    """Whether the value is a real 0-d array that a library traces, as ``jax.jit`` does, and that cannot be read."""
     if isinstance(value, (int, float, Variable)) or not (is_array(value) and is_inexact(value)) or tuple(value.shape):
         return False
     if is_complex(value):
@@ -377,14 +377,14 @@ def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def _but_nan(value: Any) -> Any:
-    """The value; raises `ValueError` where it is NaN."""
+    """The value; raises `ValueError` for NaN."""
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("found nan: expected a number")
     return value
 
 
 def positive(**values: float) -> None:
-    """Raises `ValueError`, by name, where one of the numbers is not positive and finite."""
+    """Raises `ValueError`, by name, if one of the numbers is not positive and finite."""
     for name, value in values.items():
         if not 0 < number(value) < math.inf:
             raise ValueError(f"{name} is {value}: expected a positive number")

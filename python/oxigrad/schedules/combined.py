@@ -1,4 +1,4 @@
-"""Schedules composed of others: joined, held for several steps, clipped; and common schedules made of these."""
+"""Schedules composed of others: joined, held for several steps, clipped; and common schedules built from these."""
 
 import bisect
 import dataclasses
@@ -36,8 +36,8 @@ class join(Schedule):
         schedules: schedules or numbers, in their order.
         boundaries: ascending steps at which the next schedule starts.
 
-    The schedules may be numbers and any functions of the step. For a number as the step only the schedule of that step is
-    called; for an array of steps all are called, each with steps within its own range.
+    The schedules may be numbers and any functions of the step. For a scalar step only the schedule of that step is
+    called. For an array of steps all are called, each with steps within its own range.
 
     >>> schedule = join((0.5, linear(1.0, 0.0, 10)), (3,))
     >>> schedule(2), schedule(3), schedule(8)
@@ -121,7 +121,7 @@ class clip(Schedule):
         return value if self.maximum is None else xp.minimum(value, self.maximum)
 
 
-# --- interpolation -----------------------------------------------------------------------------------------------------
+# --- interpolation ----------------------------------------------------------------------------------------------------
 
 _INTERPOLATIONS: dict[str, Callable[[float, float, float], Schedule]] = {
     "linear": linear,
@@ -146,7 +146,7 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
 
     There is one more value than boundaries. ``interpolation`` between them is "constant", "linear" or "cosine".
 
-    optax's ``boundaries_and_scales`` has the factor of each value relative to the one before; ``values`` are the values.
+    optax's ``boundaries_and_scales`` holds factors relative to the previous value; ``values`` holds the values.
 
     >>> schedule = piecewise((0.0, 1.0, 0.5), (10, 20), "linear")
     >>> schedule(0), schedule(5), schedule(10), schedule(15), schedule(30)
@@ -186,7 +186,7 @@ def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: st
 
 
 def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, interpolation: str = "linear") -> Schedule:
-    """A schedule up to the step ``start``, then from its value there to ``final`` in ``steps`` steps, then ``final``.
+    """A schedule up to the step ``start``, then a decay to ``final`` over ``steps`` steps, then ``final``.
 
     Args:
         schedule: schedule or number before the cooldown.
@@ -195,8 +195,8 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
         final: value from the end of the schedule on.
         interpolation: curve between the two values: "linear", "cosine" or "sqrt".
 
-    ``interpolation`` is "linear", "cosine", or "sqrt" (`one_minus_sqrt`). With "cosine" it is torch's ``SWALR`` from its first
-    step on (Izmailov et al. 2018).
+    The decay starts from the value of the schedule at ``start``. ``interpolation`` is "linear", "cosine", or "sqrt"
+    (`one_minus_sqrt`). With "cosine" it is torch's ``SWALR`` from its first step on (Izmailov et al. 2018).
 
     >>> schedule = cooldown(0.5, start=100, steps=10)
     >>> schedule(0), schedule(100), schedule(105), schedule(110)
@@ -206,7 +206,7 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
     return join((schedule, _between(interpolation, number_at(schedule, start), final, steps)), (start,))
 
 
-# --- common schedules --------------------------------------------------------------------------------------------------
+# --- common schedules -------------------------------------------------------------------------------------------------
 
 
 def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
@@ -225,7 +225,7 @@ def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
 
 
 def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) -> Schedule:
-    """``initial``, multiplied by ``factor`` at each of the ascending milestones; a repeated milestone counts repeatedly.
+    """``initial``, multiplied by ``factor`` at each of the ascending milestones; repeated ones count repeatedly.
 
     Args:
         initial: value at step 0, where the schedule starts.
@@ -275,14 +275,14 @@ def rsqrt(peak: float, warmup: float) -> Schedule:
 
 
 def noam(width: float, warmup: float, scale: float = 1.0) -> Schedule:
-    """``scale * width ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)`` of the ``n = step + 1``-th step (Vaswani et al. 2017).
+    """The schedule of Vaswani et al. 2017: ``scale * width ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)``.
 
     Args:
         width: width of the model, ``d_model`` in the paper.
         warmup: number of steps of the linear warm-up.
         scale: factor of all values.
 
-    Its maximum, ``scale / sqrt(width * warmup)``, is at step ``warmup - 1``.
+    ``n`` is ``step + 1``. The maximum, ``scale / sqrt(width * warmup)``, is at step ``warmup - 1``.
 
     >>> schedule = noam(512, 4000)
     >>> round(schedule(0), 9), round(schedule(3999), 9), round(schedule(15999), 9)
@@ -328,7 +328,7 @@ def one_cycle(
     final: float | None = None,
     interpolation: str = "cosine",
 ) -> Schedule:
-    """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps`` (Smith and Topin 2018).
+    """From ``initial`` up to ``peak`` at step ``warmup``, then down to ``final`` at step ``steps``.
 
     Args:
         peak: largest value, at the end of the warm-up.
@@ -339,12 +339,13 @@ def one_cycle(
         final: value at the end; by default ``initial / 10000``.
         interpolation: curve between the two values: "linear", "cosine" or "sqrt".
 
-    Where ``back`` is given, there are three phases: the value is ``initial`` again at that step. Defaults are those of torch
-    and optax: ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is ``initial / 10000``.
+    Smith and Topin 2018. With ``back`` there are three phases: the value is ``initial`` again at that step. Defaults
+    are torch's and optax's: ``warmup`` is 0.3 of the steps, ``initial`` is ``peak / 25``, ``final`` is
+    ``initial / 10000``.
 
     torch's ``OneCycleLR(total_steps=n)`` is ``steps=n - 1``, ``warmup=pct_start * n - 1``, and ``back=2 * warmup`` for
-    ``three_phase``. optax's is ``steps=n``, ``warmup=int(pct_start * n)``, and, where linear, ``back=int(pct_final * n)``. The
-    momentum that torch cycles in the opposite direction is ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
+    ``three_phase``. optax's is ``steps=n``, ``warmup=int(pct_start * n)``, and, if linear, ``back=int(pct_final * n)``.
+    torch cycles the momentum in the opposite direction: ``one_cycle(0.85, steps, warmup, initial=0.95, final=0.95)``.
 
     >>> schedule = one_cycle(1.0, 100, interpolation="linear")
     >>> schedule(0), schedule(30), round(schedule(65), 6), schedule(100)

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _power(base: float, exponent: Array) -> Array:
-    """``base ** exponent`` of a positive base: infinite where it overflows, as that of arrays is; Python's numbers raise."""
+    """``base ** exponent`` for a positive base: infinite on overflow, as for arrays, where Python's numbers raise."""
     try:
         return base**exponent
     except OverflowError:
@@ -46,7 +46,7 @@ class constant(Schedule):
         return self.value
 
 
-# --- decay to a final value --------------------------------------------------------------------------------------------
+# --- decay to a final value -------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +99,7 @@ class polynomial(Schedule, positive="steps power"):
 
 @dataclasses.dataclass(frozen=True)
 class cosine(Schedule, positive="steps power"):
-    """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final`` (Loshchilov and Hutter 2017).
+    """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final``.
 
     Args:
         initial: value at step 0, where the schedule starts.
@@ -107,9 +107,10 @@ class cosine(Schedule, positive="steps power"):
         final: value from the end of the schedule on.
         power: exponent of the cosine wave; 1 is the plain wave.
 
-    ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) ** power``. optax and Keras state the final value as a
-    fraction ``alpha`` of the initial one. torch's ``CosineAnnealingLR`` increases again after ``T_max`` steps, as
-    ``join((cosine(a, n, b), cosine(b, n, a)), (n,))`` does.
+    Loshchilov and Hutter 2017. The value is ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) **
+    power``. optax and Keras define the final value as a fraction ``alpha`` of the initial one. torch's
+    ``CosineAnnealingLR`` increases again after ``T_max`` steps, as ``join((cosine(a, n, b), cosine(b, n, a)), (n,))``
+    does.
 
     >>> schedule = cosine(2.0, 10, final=1.0)
     >>> schedule(0), round(schedule(5), 6), schedule(10), schedule(11)
@@ -160,7 +161,8 @@ class rex(Schedule, positive="steps"):
         final: value from the end of the schedule on.
         beta: shape of the curve in [0, 1); larger values decay later.
 
-    Chen et al. 2021 use ``beta=0.5``, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger values decay later.
+    Chen et al. 2021 use ``beta=0.5``, which is ``(1 - x) / (1/2 + (1 - x) / 2)``. A ``beta`` of 0 is linear, and larger
+    values decay later.
 
     >>> schedule = rex(1.0, 10)
     >>> schedule(0), round(schedule(5), 6), schedule(10)
@@ -183,7 +185,7 @@ class rex(Schedule, positive="steps"):
         return self.initial * share + self.final * (1.0 - share)
 
 
-# --- decay without end -------------------------------------------------------------------------------------------------
+# --- decay without end ------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,8 +223,8 @@ class inverse_power(Schedule, positive="gamma"):
         power: exponent of the decay.
         offset: number of steps that are added to the step.
 
-    torch's ``ASGD`` uses gamma = lambd * lr and power = alpha. For steps counted from 1, as in swift-apis' ``lr / (1 + decay *
-    step)``, set ``offset=1``.
+    torch's ``ASGD`` uses gamma = lambd * lr and power = alpha. For steps counted from 1, as in swift-apis' ``lr / (1 +
+    decay * step)``, set ``offset=1``.
 
     >>> schedule = inverse_power(0.1, gamma=0.5, power=1.0)
     >>> schedule(0), schedule(2), schedule(18)
@@ -243,7 +245,7 @@ class inverse_power(Schedule, positive="gamma"):
         return self.initial / (1.0 + self.gamma * (step + self.offset)) ** self.power
 
 
-# --- cycles ------------------------------------------------------------------------------------------------------------
+# --- cycles -----------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,9 +259,9 @@ class cosine_restarts(Schedule, positive="steps decay"):
         final: value at the end of each cycle.
         decay: factor of the height of each further cycle.
 
-    SGDR: Loshchilov and Hutter 2017. The first cycle takes ``steps`` steps, each further one ``growth`` times as many (torch's
-    ``T_mult``, Keras' ``t_mul``); its height above ``final`` is multiplied by ``decay`` (Keras' ``m_mul``; its cycles end at
-    ``alpha * initial``).
+    SGDR: Loshchilov and Hutter 2017. The first cycle takes ``steps`` steps; each further one is ``growth`` times longer
+    (torch's ``T_mult``, Keras' ``t_mul``). Its height above ``final`` is multiplied by ``decay`` (Keras' ``m_mul``; its
+    cycles end at ``alpha * initial``).
 
     >>> schedule = cosine_restarts(1.0, 10, growth=2)
     >>> [round(schedule(step), 6) for step in (0, 5, 10, 20, 30)]
@@ -314,9 +316,9 @@ class cyclic(Schedule):
         mode: height of the cycles: "triangular", "triangular2" or "exp_range".
         gamma: factor of the height in each step, for "exp_range".
 
-    ``mode`` determines the height above ``low``, as in torch's ``CyclicLR``: constant ("triangular"), halved in each cycle
-    ("triangular2"), or multiplied by ``gamma ** step`` ("exp_range"); in place of ``scale_fn``, multiply schedules. The
-    momentum that torch cycles in the opposite direction is ``cyclic(max_momentum, base_momentum, up, down)``.
+    ``mode`` determines the height above ``low``, as in torch's ``CyclicLR``: constant ("triangular"), halved in each
+    cycle ("triangular2"), or multiplied by ``gamma ** step`` ("exp_range"). Instead of ``scale_fn``, multiply
+    schedules. torch cycles the momentum in the opposite direction: ``cyclic(max_momentum, base_momentum, up, down)``.
 
     >>> schedule = cyclic(0.0, 1.0, up=4, mode="triangular2")
     >>> [schedule(step) for step in (0, 2, 4, 8, 12, 16)]

@@ -32,9 +32,9 @@ class plateau(Schedule, positive="factor"):
     An improvement (``mode`` "min") is a value below ``best - rtol * |best| - atol``. After a reduction, ``cooldown``
     observations are not counted. The value is never below ``minimum``, and is not reduced by ``epsilon`` or less.
 
-    As torch's ``ReduceLROnPlateau``, whose ``threshold`` is rtol, or atol in its mode "abs". There a negative best value
-    is improved on by ``best * (1 - threshold)``, which is a worse value. optax's ``reduce_on_plateau`` counts patience one
-    higher and has no epsilon; in place of its ``accumulation_size``, observe averages.
+    As torch's ``ReduceLROnPlateau``, whose ``threshold`` is rtol, or atol in its mode "abs". There, ``best * (1 -
+    threshold)`` improves on a negative best value although it is worse. optax's ``reduce_on_plateau`` counts patience
+    one higher and has no epsilon; instead of its ``accumulation_size``, observe averages.
 
     In a traced program, such as ``jax.jit(opt.apply)``, it is a constant, the value at the time of tracing.
 

@@ -1,8 +1,8 @@
-"""SciPy's solvers for functions of trees: derivatives are filled in, and solutions are trees again.
+"""SciPy's solvers for functions of trees, with automatic derivatives and differentiable solutions.
 
-Each function is that of `scipy.optimize` of the same name, with the same options and the same result, except that the point is
-a tree of arrays of any library and numbers, and that derivatives need not be given. Solutions are differentiable functions of the
-variables of enclosing transforms. Under `oxigrad.vmap` the functions raise `TypeError`.
+Each function is `scipy.optimize`'s function of the same name, with the same options and the same result. The point may
+be a tree of arrays of any library and numbers, and derivatives are computed. Solutions are differentiable functions of
+the variables of enclosing transforms. Under `oxigrad.vmap` the functions raise `TypeError`.
 
 >>> import numpy as np
 >>> def f(m):

@@ -9,9 +9,9 @@ from oxigrad._core import Variable, plain
 
 
 def without_variables(f: Any) -> Any:
-    """A function that reads plain values where ``f`` reads variables: in its closure and defaults, and in functions and containers there.
+    """A copy of ``f`` that reads plain values instead of variables in its closure and defaults.
 
-    Variables in globals and in attributes of objects stay.
+    Functions and containers there are copied too. Variables in globals and in attributes of objects stay.
     """
     return _plain(f, {})
 
@@ -49,7 +49,7 @@ def _reads_variables(value: Any) -> bool:
 
 
 def _plain(value: Any, copies: dict[int, Any]) -> Any:
-    """The value with plain values for variables; ``copies`` has those of functions by their identity, as one may read itself."""
+    """The value with plain values for variables; ``copies`` maps ids of functions to copies, for recursive ones."""
     if isinstance(value, Variable):
         return plain(value)
     if id(value) in copies:

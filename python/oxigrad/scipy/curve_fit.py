@@ -28,16 +28,17 @@ def curve_fit(
 ) -> tuple[Tree, np.ndarray]:
     """Fits ``f(xdata, p)``, a function of a tree ``p`` of parameters, to ``ydata``, by `scipy.optimize.curve_fit`.
 
-    ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. As SciPy's, a function ``f(xdata, a, b)`` of
-    several parameters takes them one by one, from a list or vector ``p0`` on, and so does any function without ``p0``, from ones
-    on. The Jacobian is filled in. ``sigma`` may have the shape of ``ydata``. Returns the tree, or vector, of the best parameters and their covariance, a NumPy array of shape
-    (elements, elements) in the order of `oxigrad.tree.ravel`.
+    ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. As in SciPy, a function ``f(xdata, a,
+    b)`` of several parameters takes them one by one, starting from a list or vector ``p0``. Without ``p0`` any function
+    does, starting from ones. The Jacobian is computed automatically. ``sigma`` may have the shape of ``ydata``. Returns
+    the tree, or vector, of the best parameters and their covariance, a NumPy array of shape (elements, elements) in the
+    order of `oxigrad.tree.ravel`.
 
-    Inside a transform such as `oxigrad.grad`, both are differentiable functions of the variables that ``f``, ``xdata``, ``ydata``,
-    ``sigma`` and ``bounds`` read, as in `oxigrad.scipy.minimize`.
+    Inside a transform such as `oxigrad.grad`, both are differentiable functions of the variables that ``f``, ``xdata``,
+    ``ydata``, ``sigma`` and ``bounds`` read, as in `oxigrad.scipy.minimize`.
 
-    Raises `ShapeError` where ``f(xdata, p0)`` has not the shape of ``ydata``, or that is empty, `TypeError` where ``p0`` is needed
-    to tell how many parameters there are, or ``full_output`` is set, and as `minimize`.
+    Raises `ShapeError` if ``f(xdata, p0)`` and ``ydata`` differ in shape, or are empty. Raises `TypeError` if the
+    number of parameters is unknown without ``p0``, or if ``full_output`` is set. Other errors are as in `minimize`.
 
     >>> import numpy as np
     >>> x = np.linspace(0.0, 4.0, 50)
@@ -112,7 +113,7 @@ def _covariance(
 
 
 def _of_one_tree(f: Callable[..., Array], p0: Tree) -> tuple[Callable[..., Array], Tree]:
-    """A function of the data and a tree of parameters, and where its fit begins."""
+    """A function of the data and a tree of parameters, and the starting point of its fit."""
     kinds = [parameter.kind for parameter in inspect.signature(f).parameters.values()]
     by_position = [kind for kind in kinds if kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
     count = len(by_position) - 1

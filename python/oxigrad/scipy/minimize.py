@@ -32,21 +32,22 @@ def minimize(
 ) -> Any:
     """Minimizes the scalar function ``f(x, *args)`` of a tree, from ``x0`` on, by `scipy.optimize.minimize`.
 
-    ``method`` and ``options`` are SciPy's. Gradients, products with the Hessian and Hessians are filled in where the method uses
-    them, and so are Jacobians of constraints. ``bounds`` is a pair of trees of the structure of ``x0`` (or numbers, or None for no
-    bound), the lowest and the greatest values, or SciPy's ``Bounds``. ``constraints`` are SciPy's, as functions of trees: dicts
-    ``{"type": "eq" or "ineq", "fun": g}``, or ``NonlinearConstraint(g, low, high)``. ``callback`` is called with the tree
-    of each iteration; one that raises ``StopIteration`` stops.
+    ``method`` and ``options`` are SciPy's. Gradients, products with the Hessian and Hessians are computed automatically
+    if the method uses them, as are Jacobians of constraints. ``bounds`` is a pair of trees of the structure of ``x0``
+    (or numbers, or None for no bound), the lowest and the greatest values, or SciPy's ``Bounds``. ``constraints`` are
+    SciPy's, as functions of trees: dicts ``{"type": "eq" or "ineq", "fun": g}``, or ``NonlinearConstraint(g, low,
+    high)``. ``callback`` is called with the tree of each iteration; a callback that raises ``StopIteration`` stops.
 
-    Returns SciPy's ``OptimizeResult``, in which ``x`` and the gradient ``jac`` are trees; ``x`` has the library, dtypes and
-    devices of ``x0``.
+    Returns SciPy's ``OptimizeResult``, in which ``x`` and the gradient ``jac`` are trees; ``x`` has the library, dtypes
+    and devices of ``x0``.
 
-    Inside a transform such as `oxigrad.grad`, ``x``, ``fun`` and ``jac`` are differentiable functions of the variables that ``f``,
-    ``args``, ``bounds`` and ``constraints`` read, by the first-order conditions of the minimum, in both modes and to any order.
-    Other fields are constants. The derivatives require the second derivatives of ``f`` and of active constraints.
+    Inside a transform such as `oxigrad.grad`, ``x``, ``fun`` and ``jac`` are differentiable functions of the variables
+    that ``f``, ``args``, ``bounds`` and ``constraints`` read. The first-order conditions of the minimum give the
+    derivatives, in both modes and to any order. Other fields are constants. The derivatives require the second
+    derivatives of ``f`` and of active constraints.
 
-    Raises `StructureError` where ``x0`` has no floating-point number, `ShapeError` where ``f`` is not a scalar, `DtypeError` where it
-    is complex, `numpy.linalg.LinAlgError` where the minimum has no derivative, and SciPy's errors.
+    Raises `StructureError` if ``x0`` has no floating-point number, `ShapeError` if ``f`` is not a scalar, `DtypeError`
+    if it is complex, `numpy.linalg.LinAlgError` if the minimum has no derivative, and SciPy's errors.
 
     >>> import numpy as np
     >>> found = minimize(lambda x: np.sum((x - 3.0) ** 4), np.zeros(2), bounds=(None, 2.0))
@@ -99,7 +100,7 @@ def _follow(
 ) -> None:
     """Makes the point, the value and the gradient of a result functions of the variables that the problem reads.
 
-    The objectives are that of the arguments, and that of their values.
+    The two objectives are functions of the arguments and of the arguments' values.
     """
     point, keep = vectors.like_x0(result.x), lambda args: args
     problem, constant = (
@@ -115,7 +116,10 @@ def _follow(
 
 
 def _callback(callback: Callable[[Tree], Any], vectors: Vectors) -> Callable[..., Any]:
-    """SciPy's callback: the name of the parameter asks for a result, which all methods but "tnc" pass in the place of the point."""
+    """SciPy's callback. A parameter named for a result asks for it; all methods except "tnc" then pass it.
+
+    Other callbacks receive the point.
+    """
 
     def called(intermediate_result: Any) -> Any:
         return callback(vectors.tree(getattr(intermediate_result, "x", intermediate_result)))
@@ -145,7 +149,7 @@ def _constraint(constraint: Any, vectors: Vectors) -> Any:
 
 
 def _rows(vectors: Vectors, x: Any, bounds: Any, constraints: Any, arguments: Callable[[Any], Any]) -> list[Rows]:
-    """Bounds and constraints at the minimum ``x`` as rows; ``arguments`` maps those that variables may be among."""
+    """Bounds and constraints at the minimum ``x`` as rows; ``arguments`` maps arguments that may hold variables."""
     limits = vectors.limits(bounds)
     rows = [] if limits is None else limit_rows(lambda v: v, x, *map(arguments, limits))
     for constraint in _listed(constraints):

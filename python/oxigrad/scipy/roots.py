@@ -18,16 +18,16 @@ _WITH_JACOBIAN = {"hybr", "lm"}
 
 @unbatched
 def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr", **options: Any) -> Any:
-    """Finds a tree ``x`` with ``f(x, *args)`` zero, from ``x0`` on, by `scipy.optimize.root`; the Jacobian is filled in.
+    """Finds a tree ``x`` with ``f(x, *args)`` zero, starting from ``x0``, by `scipy.optimize.root`.
 
-    ``f`` returns a tree with as many numbers as ``x0``. Other arguments are SciPy's. Returns SciPy's ``OptimizeResult``, in which
-    ``x`` is a tree.
+    The Jacobian is computed automatically. ``f`` returns a tree with the same number of elements as ``x0``. Other
+    arguments are SciPy's. Returns SciPy's ``OptimizeResult``, in which ``x`` is a tree.
 
-    Inside a transform such as `oxigrad.grad`, ``x`` is a differentiable function of the variables that ``f`` and ``args`` read, by the
-    implicit function theorem, in both modes and to any order. Other fields are constants.
+    Inside a transform such as `oxigrad.grad`, ``x`` is a differentiable function of the variables that ``f`` and
+    ``args`` read, by the implicit function theorem, in both modes and to any order. Other fields are constants.
 
-    Raises `StructureError` where ``x0`` has no floating-point number, `DtypeError` where ``f`` is complex,
-    `numpy.linalg.LinAlgError` where the root has no derivative, and SciPy's errors.
+    Raises `StructureError` if ``x0`` has no floating-point number, `DtypeError` if ``f`` is complex,
+    `numpy.linalg.LinAlgError` if the root has no derivative, and SciPy's errors.
 
     >>> import numpy as np
     >>> solution = root(lambda x: {"a": x["a"] ** 2 - 4.0, "b": x["b"] - x["a"]}, {"a": 1.0, "b": 0.0})
@@ -60,9 +60,10 @@ def least_squares(
 ) -> Any:
     """Minimizes the sum of squares of the residuals ``f(x, *args)``, a tree, by `scipy.optimize.least_squares`.
 
-    The Jacobian is filled in; with ``sparse`` it is that of `oxigrad.sparse_jacobian`, for which SciPy has the methods "trf" and
-    "dogbox". ``bounds`` is as of `minimize`; other arguments are SciPy's. Returns SciPy's ``OptimizeResult``,
-    in which ``x`` and the gradient ``grad`` are trees. Raises as `minimize`, and `ValueError` for ``sparse`` with the method "lm".
+    The Jacobian is computed automatically; with ``sparse`` by `oxigrad.sparse_jacobian`, for which SciPy has the
+    methods "trf" and "dogbox". ``bounds`` is as in `minimize`; other arguments are SciPy's. Returns SciPy's
+    ``OptimizeResult``, in which ``x`` and the gradient ``grad`` are trees. Raises as `minimize`, and `ValueError` for
+    ``sparse`` with the method "lm".
 
     >>> import numpy as np
     >>> t = np.linspace(0.0, 1.0, 20)
@@ -101,9 +102,9 @@ def least(
     f_scale: float = 1.0,
     **_: Any,
 ) -> Any:
-    """The minimum ``x`` of SciPy's cost of a residual within limits, as a function of the variables that all of them read.
+    """The minimum ``x`` of SciPy's cost of a residual within limits, as a function of the variables they read.
 
-    The residuals are that of the arguments, and that of their values.
+    The two residuals are functions of the arguments and of the arguments' values.
     """
     rows = [] if limits is None else limit_rows(lambda v: v, vectors.like_x0(x), *limits)
     problem, constant = (Problem(_cost(each, loss, f_scale), rows) for each in residuals)

@@ -1,7 +1,7 @@
 """Solutions of SciPy's solvers as functions of the variables that the solved problem reads.
 
-A solver sees plain numbers, so its result has no derivative of its own. The derivatives follow from the equations that the solution
-satisfies: the residual of a root, and the first-order (Karush-Kuhn-Tucker) conditions of a minimum.
+A solver sees plain numbers, so its result has no derivative. The derivatives follow from the equations that the
+solution satisfies: the residual of a root, and the first-order (Karush-Kuhn-Tucker) conditions of a minimum.
 """
 
 import functools
@@ -59,14 +59,14 @@ def unbatched(function: F) -> F:
 
 
 def followed(name: str, residual: Function, constant: Function, x: Any, *, symmetric: bool = False) -> Any:
-    """The solution ``x`` of ``residual(x) = 0`` as a function of the variables that ``residual`` reads; its value is ``x``.
+    """The solution ``x`` of ``residual(x) = 0``, as a function of the variables that ``residual`` reads.
 
-    Each chord iteration, which solves with the Jacobian of a constant residual, is right to one more order in these variables, so
-    each enclosing transform takes one. ``constant`` is the residual in which arguments that are variables are replaced by their
-    values; ``symmetric`` states that the Jacobian is symmetric.
+    Its value is ``x``. Each chord iteration, which solves with the Jacobian of a constant residual, is exact to one
+    more order in these variables. Each enclosing transform therefore takes one. ``constant`` is the residual with
+    variables among its arguments replaced by their values. ``symmetric`` states that the Jacobian is symmetric.
 
-    Raises `numpy.linalg.LinAlgError` where the Jacobian is singular, and `TypeError` in reverse mode where it is too large to be formed
-    and ``constant`` reads variables in globals or in attributes of objects.
+    Raises `numpy.linalg.LinAlgError` for a singular Jacobian. Raises `TypeError` in reverse mode if the Jacobian is too
+    large to be formed and ``constant`` reads variables in globals or in attributes of objects.
     """
     value = residual(x)
     shift = plain(value)
@@ -81,7 +81,7 @@ def followed(name: str, residual: Function, constant: Function, x: Any, *, symme
 def minimum(name: str, vectors: Vectors, problem: Problem, constant: Problem, x: np.ndarray) -> Any:
     """The minimum ``x`` of a problem as a function of the variables that it reads; ``constant`` is as in `followed`.
 
-    A constraint is active where its slack is smaller than its multiplier, as estimated by Facchinei, Fischer and Kanzow,
+    A constraint is active if its slack is smaller than its multiplier, as estimated by Facchinei, Fischer and Kanzow,
     "On the accurate identification of active constraints" (1998).
     """
     active, multipliers = _active(vectors, constant, x)
@@ -108,7 +108,7 @@ def _stacked(rows: Sequence[Rows]) -> Function:
 
 
 def _conditions(problem: Problem, count: int, active: np.ndarray) -> Function:
-    """The gradient of the Lagrangian, a function of the vector of ``count`` numbers of the point and of the multipliers."""
+    """The gradient of the Lagrangian, as a function of the vector of the point (``count`` numbers) and multipliers."""
     constraints = _stacked(problem.rows)
 
     def lagrangian(z: Any) -> Any:
@@ -124,7 +124,7 @@ def valued(value: Any, function: Any) -> Any:
 
 
 def limit_rows(function: Function, x: Any, lower: Any, upper: Any) -> list[Rows]:
-    """The constraints ``lower <= function(x) <= upper``; limits that are equal are one equation, infinite ones are left out."""
+    """The constraints ``lower <= function(x) <= upper``; equal limits are one equation, infinite ones are omitted."""
     zeros = xp.zeros_like(plain(function(x)))
     lower, upper = lower + zeros, upper + zeros
     low, high = host(lower), host(upper)
@@ -144,7 +144,7 @@ def _slack(function: Function, at: np.ndarray, limit: Any, sign: float) -> Funct
 
 
 def _multipliers(constraints: Function, x: Any, gradient: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """The multipliers that minimize the squares of the gradient of the Lagrangian and of the products with the slacks."""
+    """The multipliers with the least squares of the Lagrangian's gradient and of the products with the slacks."""
     values, pullback = vjp(constraints, x)
 
     def product(v: np.ndarray) -> np.ndarray:

@@ -21,9 +21,9 @@ optimize: Any = library("scipy.optimize", "oxigrad.scipy needs SciPy: python -m 
 class Vectors:
     """The vectors of trees like ``x0``.
 
-    ``reads_variables`` tells whether a function that was called depends on variables of an enclosing transform.
+    ``reads_variables`` is whether a called function depends on variables of an enclosing transform.
 
-    Raises `StructureError` where ``x0`` has no floating-point number, and `TypeError` where one is complex.
+    Raises `StructureError` if ``x0`` has no floating-point number, and `TypeError` if one is complex.
     """
 
     start: np.ndarray
@@ -41,7 +41,7 @@ class Vectors:
             raise StructureError("the point has arrays of size zero alone: expected one number at least")
 
     def tree(self, vector: np.ndarray) -> Tree:
-        """The tree of a vector, with arrays of the library, dtype and device of those of ``x0``."""
+        """The tree of a vector, with arrays of the libraries, dtypes and devices of the arrays of ``x0``."""
         return self.unravel(self.like_x0(vector))
 
     def value_and_gradient(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
@@ -98,14 +98,14 @@ class Vectors:
         return lambda vector: host(of_vector(self.like_x0(vector)))
 
     def bounds(self, bounds: Any) -> Any:
-        """SciPy's bounds of a pair of trees, or of numbers for all; None where there are none."""
+        """SciPy's bounds for a pair of trees or of numbers, or None without bounds."""
         if (limits := self.limits(bounds)) is None:
             return None
         lower, upper = map(self.host, limits)
         return bounds if isinstance(bounds, optimize.Bounds) else optimize.Bounds(lower, upper)
 
     def limits(self, bounds: Any) -> tuple[Any, Any] | None:
-        """The vectors of the lowest and the greatest values, which may be variables; None where there are no bounds."""
+        """The vectors of the lowest and the greatest values, which may be variables; None without bounds."""
         if bounds is None:
             return None
         if isinstance(bounds, optimize.Bounds):
@@ -115,7 +115,7 @@ class Vectors:
         return self._limit(bounds[0], -np.inf), self._limit(bounds[1], np.inf)
 
     def _limit(self, bound: Any, limit: float) -> Any:
-        """The vector of one side; ``limit`` where there is none."""
+        """The vector of one side; ``limit`` without a bound."""
         if bound is None or isinstance(bound, (int, float)):
             return np.full(self.start.shape, limit if bound is None else float(bound))
 
@@ -139,7 +139,7 @@ class Vectors:
         return host(value)
 
     def like_x0(self, vector: np.ndarray) -> Any:
-        """A copy of a vector, of the library, dtype and device of ``x0``: SciPy writes to the vectors that it passes."""
+        """A copy of a vector in the library, dtype and device of ``x0``: SciPy writes to the vectors that it passes."""
         return like(np.array(vector, dtype=np.float64), plain(self._sample))
 
 
@@ -151,7 +151,10 @@ def like(vector: np.ndarray, array: Any) -> Any:
 
 
 def host(value: Any) -> np.ndarray:
-    """An array or number as a NumPy array of float64. Raises `DtypeError` for complex ones, whose imaginary parts would be lost."""
+    """An array or number as a NumPy array of float64. Raises `DtypeError` for complex ones.
+
+    Their imaginary parts would be lost.
+    """
     value = plain(value)
     array = np.asarray(to_host(value) if is_array(value) else value)
     if is_complex(array):

@@ -1,4 +1,4 @@
-"""Views of recorded programs, and of what can be recorded.
+"""Views of recorded programs, and a catalogue of recordable functions.
 
-`debug_nans` searches where a NaN first appears, `diagram` draws (``Tape.to_mermaid``, ``Tape.to_svg``), `support` is the catalogue of functions.
+`debug_nans` finds the first NaN, `diagram` draws (``Tape.to_mermaid``, ``Tape.to_svg``), `support` is the catalogue.
 """

@@ -1,4 +1,4 @@
-"""A search for the operation where a NaN first appears, forward and in the reverse replay."""
+"""A search for the operation that produces the first NaN, forward and in the reverse replay."""
 
 import contextlib
 import linecache
@@ -27,12 +27,13 @@ _search = _Search()
 
 @contextlib.contextmanager
 def debug_nans() -> Iterator[None]:
-    """A context in which `NonFiniteError` is raised where an operation gives NaN: it names the operation and the line of the program.
+    """A context in which an operation that gives NaN raises `NonFiniteError`.
 
-    Operations that a tape records are checked when they are computed, for tapes that are opened by the same thread inside of the context;
-    cotangents after each reverse replay, and then the error names the operation whose derivative is NaN first, and the line that
-    recorded it. Arguments that are NaN already are not errors of an operation that keeps them. Arrays on a device are waited for. Outside of
-    the context nothing is checked, and recording costs the same.
+    The error names the operation and the line of the program. Recorded operations are checked when they are computed,
+    for tapes that the same thread opens inside of the context. Cotangents are checked after each reverse replay. The
+    error then names the operation whose derivative is NaN first, and the line that recorded it. Arguments that are NaN
+    already are not errors of an operation that keeps them. Arrays on a device are synchronized. Outside of the context
+    nothing is checked, and recording costs the same.
 
     >>> import oxigrad as ox
     >>> with debug_nans():
@@ -52,7 +53,7 @@ def debug_nans() -> Iterator[None]:
 
 
 def recorded(tape: Tape, number: int, name: str, variable: Variable) -> None:
-    """Keeps the line of a new entry; raises `NonFiniteError` where its value is NaN."""
+    """Keeps the line of a new entry; raises `NonFiniteError` if its value is NaN."""
     if _search.is_running:
         return
     line = _line()
@@ -62,7 +63,7 @@ def recorded(tape: Tape, number: int, name: str, variable: Variable) -> None:
 
 
 def pulled(tape: Tape, seeds: Sequence[tuple[int, Any]], cotangents: list[Any]) -> None:
-    """Raises `NonFiniteError` where a cotangent of a replay is NaN, with the entry where it first is."""
+    """Raises `NonFiniteError` if a cotangent of a replay is NaN, with the entry of the first NaN."""
     if _search.is_running or not any(map(_has_nan, cotangents)) or any(_has_nan(seed) for _, seed in seeds):
         return
     _search.is_running = True
@@ -74,7 +75,7 @@ def pulled(tape: Tape, seeds: Sequence[tuple[int, Any]], cotangents: list[Any]) 
 
 
 def _first(tape: Tape, seeds: list[tuple[Variable, Any]]) -> tuple[str, str]:
-    """The op of the last entry that makes NaN of a cotangent that has none, and the line that recorded it."""
+    """The op of the last entry that makes a NaN from a cotangent without NaN, and the line that recorded it."""
     entries = tape.entries()
     variables = [tape.variable(number) for number in range(len(entries))]
     cotangents = tape.pull(seeds, variables)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-# A box of a diagram: its kind ("input", "op" or "constant"), its label, and the positions of its arguments among the boxes
-# before it.
+# A box of a diagram: its kind ("input", "op" or "constant"), its label, and the positions of its arguments among the
+# boxes before it.
 Box = tuple[str, str, Sequence[int]]
 
 _BRACKETS = {"input": ("([", "])"), "op": ("[", "]"), "constant": ("(", ")")}
@@ -41,7 +41,7 @@ def mermaid(boxes: Sequence[Box], left_out: int) -> str:
 def svg(boxes: Sequence[Box], left_out: int) -> str:
     """A program as an SVG drawing: each box is in the layer below its lowest argument, with lines from its arguments.
 
-    A line runs between two layers, and past the boxes of a layer in a lane of its own.
+    A line between two layers passes the boxes of a layer in a separate lane.
     """
     labels = [_cut(label) for _, label, _ in boxes]
     places, lanes, right = _places(labels, [arguments for _, _, arguments in boxes])
@@ -75,8 +75,8 @@ def _places(
 ) -> tuple[list[tuple[int, int, int]], dict[tuple[int, int], int], int]:
     """The left edge, the upper edge and the width of each box; lanes; and the right edge of all.
 
-    Lanes are in the layers that a line passes, by the box that it comes from and the upper edge of the layer. Boxes and lanes of a
-    layer go from left to right.
+    A lane belongs to a layer that a line passes. Lanes are keyed by the box that the line comes from and the upper edge
+    of the layer. Boxes and lanes of a layer go from left to right.
     """
     layers: list[int] = []
     ends: list[int] = []

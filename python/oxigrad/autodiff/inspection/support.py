@@ -1,4 +1,4 @@
-"""The catalogue of functions: of which there are derivatives, to which order, in which modes and over which array libraries."""
+"""The catalogue of functions: their derivatives, up to which order, in which modes and for which array libraries."""
 
 import dataclasses
 import functools
@@ -17,7 +17,7 @@ _SHOWN = 40
 class Support:
     """A function, and the derivatives of it that are tested against central differences."""
 
-    #: The name below that of the library: ``linalg.norm`` for ``numpy.linalg.norm``.
+    #: The name within the library: ``linalg.norm`` for ``numpy.linalg.norm``.
     function: str
     #: "NumPy", "SciPy" or "Array API": whose name and arguments it has.
     origin: str
@@ -27,14 +27,15 @@ class Support:
     calls: int
     #: The keyword arguments in these calls.
     keywords: tuple[str, ...]
-    #: Where it takes variables: by the library's own name, as "np.*", and by that in `oxigrad.xp`, "xp.*"; the answer is yes or no.
+    #: Whether it takes variables, by name space: the library's own name, as "np.*", and the name in `oxigrad.xp`,
+    #: "xp.*".
     spaces: Mapping[str, bool]
-    #: The highest order to which derivatives are tested; 0 where the result is a plain value, or the function is refused.
+    #: The highest tested order of derivatives; 0 if the result is a plain value, or if the function is refused.
     order: int
     #: "forward" and "reverse": for the second order, all four combinations of them.
     modes: tuple[str, ...]
-    #: The highest order over each array library beside NumPy over which all its calls that were tested pass; the standard's functions
-    #: are tested over all libraries, the others over PyTorch.
+    #: For each array library beside NumPy, the highest order at which all its tested calls pass. The standard's
+    #: functions are tested for all libraries, the others for PyTorch.
     libraries: Mapping[str, int]
     #: Reason for which there are no derivatives.
     reason: str = ""
@@ -90,13 +91,13 @@ def support(
     Args:
         function: its name, whole or without the modules that it is in; by default all functions.
         origin: the library whose name it has.
-        library: an array library over whose arrays it has derivatives, such as "torch".
+        library: an array library for whose arrays it has derivatives, such as "torch".
         order: the least order of derivatives.
         mode: "forward" or "reverse", where it must have derivatives.
 
-    Returns rows, each with ``function``, ``origin``, ``order``, ``modes``, ``libraries``, ``keywords`` and ``reason``. A function that
-    is composed of others has derivatives of higher orders too; the tests go to the second. Raises `KeyError` for a function
-    that is not in the catalogue, and for a library that no function is tested over.
+    Returns rows, each with ``function``, ``origin``, ``order``, ``modes``, ``libraries``, ``keywords`` and ``reason``.
+    A composed function has derivatives of higher orders too; the tests go to the second. Raises `KeyError` for a
+    function that is not in the catalogue, and for a library without tested functions.
 
     >>> support("median")
     function  of     order  modes             array libraries  why not
@@ -129,7 +130,7 @@ def row(function: str, origin: str, section: str, *, order: int, **others: Any) 
     return Support(function, origin, section, order=order, modes=_MODES if order else (), **fields)
 
 
-# --- the file ----------------------------------------------------------------------------------------------------------------
+# --- the file ---------------------------------------------------------------------------------------------------------
 
 _COLUMNS = ("section", "origin", "function", "calls", "keywords", "spaces", "order", "libraries", "reason")
 

@@ -1,8 +1,8 @@
 """Batching rules of ops: an op on examples is the same op on the whole array, with attributes for its leading axis.
 
-`RULES` has a rule for each class of ops. Elementwise ops align dimensions, reductions and shapes count axes from the second one (by
-the table of forward mode, `jvp_rules.LINEAR`), products and decompositions take stacks of matrices. Indexing by a batched key is done
-for each example, and the results are stacked.
+`RULES` has a rule for each class of ops. Elementwise ops align dimensions. Reductions and shapes count axes from the
+second one (by the table of forward mode, `jvp_rules.LINEAR`). Products and decompositions take stacks of matrices.
+Indexing by a batched key is done for each example, and the results are stacked.
 """
 
 import functools
@@ -23,7 +23,7 @@ _ELEMENTWISE = {function.__name__ for function in elementwise_functions()}
 
 
 def on_examples(name: str, values: list[Any], flags: list[bool], named: dict[str, Any], level: int) -> Any:
-    """The result of an op, with the leading axis, of arguments that have this axis where a flag is set."""
+    """The result of an op on arguments that have a leading axis if their flag is set; the result has the axis."""
     size = next(value.shape[0] for value, flag in zip(values, flags, strict=True) if flag)
     rule = RULES.get(name)
     if rule is not None:
@@ -45,7 +45,7 @@ def _padded(value: Array, ndim: int) -> Array:
 
 
 def aligned(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """The arguments with as many dimensions of an example each."""
+    """The arguments reshaped to equal ranks of their examples."""
     ndim = max(map(_ndim, values, flags))
     return [_padded(value, ndim) if flag else value for value, flag in zip(values, flags, strict=True)]
 

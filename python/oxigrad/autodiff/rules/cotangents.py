@@ -1,4 +1,4 @@
-"""Cotangents in the shape and dtype of their values: the initial cotangent of a reverse replay, unbroadcasting, casts."""
+"""Cotangents in the shape and dtype of their values: initial cotangents of a reverse replay, unbroadcasting, casts."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def _like(value: Any) -> Any:
 
 
 def require_real(value: Any, what: str) -> None:
-    """Raises `DtypeError` where ``value``, named ``what`` in the error, is complex: only a real value has a gradient."""
+    """Raises `DtypeError` for a complex ``value``, named ``what``: only a real value has a gradient."""
     if not isinstance(value, float) and is_complex(value):
         raise DtypeError(
             f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
@@ -52,7 +52,7 @@ def require_real(value: Any, what: str) -> None:
 
 
 def require_complex(values: Sequence[Any], name: str) -> None:
-    """Raises `DtypeError` where a value is real: the transform ``name`` was called with ``holomorphic=True``."""
+    """Raises `DtypeError` for a real value: the transform ``name`` was called with ``holomorphic=True``."""
     for value in values:
         if not is_complex(value):
             raise DtypeError(
@@ -75,7 +75,7 @@ def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
 
 
 def match_dtype(g: Array, dtype: Dtype) -> Array:
-    """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
+    """The cotangent ``g`` in the dtype of the argument; its real part if the argument is real."""
     if isinstance(g, Symbol):
         return g.program.step("fit", (g,), {"dtype": dtype})
     if g.dtype == dtype:
@@ -96,9 +96,9 @@ def unbroadcast_to_number(g: Array) -> Array:
 
 
 def copy_duplicates(primals: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
-    """The gradients; of those of one primal that are the same array, all but the first are copied.
+    """The gradients, with repeated arrays among the gradients of one primal copied.
 
-    An optimizer sums the gradients of a parameter with several key paths, and counts an array that it gets twice once.
+    An optimizer sums the gradients of a parameter with several key paths, and counts a repeated array once.
     """
     result: list[Any] = []
     by_primal: dict[int, list[Any]] = {}

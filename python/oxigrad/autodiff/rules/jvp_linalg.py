@@ -1,7 +1,8 @@
 """Derivative rules of matrix decompositions for forward mode.
 
-The tangents of vectors of equal levels are those of `oxigrad.autodiff.rules.vjp_linalg.quotient`: zero where the tangent of the matrix
-does not mix them, else NaN, since forward mode cannot see whether the loss depends on a rotation of them.
+The tangents of vectors of equal levels follow `oxigrad.autodiff.rules.vjp_linalg.quotient`. They are zero if the
+tangent of the matrix does not mix them, else NaN, since forward mode cannot see whether the loss depends on a rotation
+of them.
 """
 
 import functools

@@ -1,9 +1,9 @@
 """Derivative rules for forward mode (Jacobian-vector products) of structured ops.
 
-The rule of an elementwise op in `oxigrad.autodiff.rules.vjp_rules` is also its forward rule, with the tangent of the argument in place of
-``g``. An op in `LINEAR` is its own forward rule; its row gives its attributes for a batch of tangents along a leading axis, or
-None where there are none. `FORWARD` has the rules of a few other ops. An op in neither table is transposed: its reverse rule,
-which is linear in ``g``, is recorded and replayed in reverse.
+The rule of an elementwise op in `oxigrad.autodiff.rules.vjp_rules` is also its forward rule, with the tangent of the
+argument as ``g``. An op in `LINEAR` is its own forward rule. Its row returns its attributes for a batch of tangents
+along a leading axis, or None without such attributes. `FORWARD` has the rules of a few other ops. An op in neither
+table is transposed: its reverse rule, which is linear in ``g``, is recorded and replayed in reverse.
 """
 
 import math
@@ -36,7 +36,7 @@ def shifted_reduction(t: Array, axis: Axis, keepdims: bool) -> dict[str, Any]:
 
 
 def _shifted_key(key: Any) -> Any:
-    """``key`` for an array with a leading batch dimension; None where indexing would move that dimension."""
+    """``key`` for an array with a leading batch dimension; None if indexing would move that dimension."""
     key = key if isinstance(key, tuple) else (key,)
     arrays = [i for i, part in enumerate(key) if is_array(part) or isinstance(part, list)]
     if arrays:
@@ -53,8 +53,8 @@ def _shifted_take(t: Array, indices: Array, axis: int) -> dict[str, Any]:
     return {"indices": namespace(indices).broadcast_to(indices, shape), "axis": shifted_axes(axis, t)}
 
 
-# Ops that are jointly linear in their array arguments, and so their own forward rule, with their attributes for a batch of
-# tangents ``t``: None where there are no such attributes.
+# Ops that are jointly linear in their array arguments, and so their own forward rule, with their attributes for a batch
+# of tangents ``t``, or None without such attributes.
 LINEAR: dict[str, Callable[..., dict[str, Any] | None]] = {
     "sum": shifted_reduction,
     "mean": shifted_reduction,
@@ -152,7 +152,7 @@ FORWARD: dict[str, Callable[..., Any]] = {
 
 
 def _with_zeros(tangents: Any, named: dict[str, Any]) -> list[Any]:
-    """The tangents of all arguments of ``concat`` and ``stack``, zeros in place of None."""
+    """The tangents of all arguments of ``concat`` and ``stack``, with zeros for None."""
     like = next(t for t in tangents if t is not None)
     shape, ends = list(getattr(like, "shape", ())), named.get("ends")
     filled = []
@@ -168,7 +168,7 @@ _KEYS = {"index": "key", "scatter_add": "key", "take_along_axis": "indices"}
 
 
 def push(name: str, tangents: Any, args: Any, y: Array, named: dict[str, Any] | None, batch: int | None) -> Array:
-    """The tangent of a structured op's result; None where it is zero, NotImplemented where the op must be transposed."""
+    """The tangent of a structured op's result: None for zero, NotImplemented if the op must be transposed."""
     named = named or {}
     if name in FORWARD:
         pushed = FORWARD[name](tangents, args, y, batch, **named)

@@ -1,11 +1,12 @@
 """Masks of cotangents: which elements of an argument get no cotangent, since an op has not selected them.
 
-A mask is a list of its kind, the number of ops that it goes through, and its parts: ``["if", 0, condition]`` has zeros where a condition
-holds, ``["logical_or", n, mask, mask]`` and ``["logical_and", n, mask, mask]`` where one mask or both have them. ``["outside", n, parts]``
-has zeros where no part reaches; ``parts`` nests lists. A part is a rule with its arguments behind the cotangent, the shape of the
-cotangent, and its mask or None: it reaches what the rule gives a number other than zero for ones.
+A mask is a list of its kind, the number of ops that it goes through, and its parts. ``["if", 0, condition]`` has zeros
+where a condition holds. ``["logical_or", n, mask, mask]`` has zeros where one mask has them, and ``["logical_and", n,
+mask, mask]`` where both have them. ``["outside", n, parts]`` has zeros where no part reaches; ``parts`` nests lists. A
+part is a rule with its arguments after the cotangent, the shape of the cotangent, and its mask or None. It reaches the
+elements for which the rule maps ones to nonzero numbers.
 
-The core describes a mask without computing it, and asks for it only where a rule gives more than zero for zero.
+The core describes a mask without computing it, and asks for it only if a rule gives more than zero for zero.
 """
 
 from collections.abc import Sequence
@@ -140,8 +141,8 @@ _LINEAR = (
     "scatter_add",
 )
 
-# The rules of masks, by op and argument. An op without one, such as a decomposition with several results or a call of a function
-# with a rule of its own, gives a cotangent without a mask.
+# The rules of masks, by op and argument. An op without one, such as a decomposition with several results or a call of a
+# function with a user-defined rule, gives a cotangent without a mask.
 TABLE: dict[str, tuple[Any, ...]] = {
     **{name: _RULES[name] for name in _LINEAR},
     **dict.fromkeys(("max", "min"), (_extremum,)),

@@ -1,9 +1,12 @@
-"""Symbols: arguments of a derivative rule that is traced into a program, which the core runs on NumPy arrays without Python.
+"""Symbols: arguments of a derivative rule that is traced into a program.
 
-`traced` calls the rule of a structured op with symbols. A `Symbol` is an array of which the rule may read the number of dimensions and the
-dtype, in which an `Argument` has them; ops on it are appended to the program. A `Datum` is a number or an attribute of the op that the
-rule may pass on, add, multiply and index with, but not read: the size of a dimension, the position of the argument, a key. So one
-program serves all shapes of these numbers of dimensions. A rule that reads more raises an error here, and the core calls it in Python.
+The core runs the program on NumPy arrays without Python.
+
+`traced` calls the rule of a structured op with symbols. A `Symbol` is an array of which the rule may read the rank and
+the dtype, in the way that an `Argument` has them; ops on it are appended to the program. A `Datum` is a number or an
+attribute of the op: the size of a dimension, the position of the argument, a key. The rule may pass it on, add,
+multiply and index with it, but not read it. One program therefore serves all shapes of these ranks. A rule that reads
+more raises an error here, and the core calls it in Python.
 """
 
 from collections.abc import Callable
@@ -15,10 +18,10 @@ from oxigrad._core import BatchLevel, EntryId, new_batch_level
 
 
 class UntraceableError(Exception):
-    """Raised where a rule reads what differs between the calls that one program serves."""
+    """Raised when a rule reads a fact that differs between the calls that one program serves."""
 
 
-# Errors of functions that get a symbol, where they expect an array or a number.
+# Errors of functions that receive a symbol but expect an array or a number.
 _REFUSALS = (UntraceableError, AttributeError, IndexError, TypeError, ValueError)
 
 # An op, its operands (the number of a value, a datum, or a constant), and its attributes.
@@ -38,7 +41,8 @@ class Program:
     def argument(self, kind: str, *facts: Any) -> Any:
         """The next argument of the rule.
 
-        It is an ``array`` with its dimensions and dtype, the ``shape`` of one with its dimensions, a ``known`` value, or a ``datum``.
+        It is an ``array`` with its rank and dtype, the ``shape`` of an array with its rank, a ``known`` value, or a
+        ``datum``.
         """
         at, self.arguments = self.arguments, self.arguments + 1
         if kind == "array":
@@ -99,7 +103,7 @@ class Datum(EntryId):
 
 
 class Symbol(BatchLevel):
-    """An array that a rule computes; the number of its dimensions is known if it is that of an argument."""
+    """An array that a rule computes; its rank is known if it equals an argument's."""
 
     __slots__ = ("dimensions", "number", "program")
 
@@ -124,7 +128,7 @@ class Symbol(BatchLevel):
 
     @property
     def dtype(self) -> Any:
-        """The dtype, which is that of arguments alone."""
+        """The dtype, known only for dtypes of arguments."""
         return _refused()
 
     __hash__: Any = None
@@ -151,7 +155,7 @@ for _name, _op in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv"
 
 
 class Argument(Symbol):
-    """An array that the rule is given: the number of its dimensions and its dtype are known."""
+    """An array argument of the rule: its rank and dtype are known."""
 
     __slots__ = ("_dtype",)
 
@@ -181,9 +185,9 @@ def quotient(a: Any, b: Any) -> Any:
 
 
 def traced(rule: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> tuple[Any, ...] | None:
-    """The program of a rule: its data, its steps, the number of its result, and the arguments whose dtypes it depends on.
+    """The program of a rule: data, steps, number of the result, and arguments whose dtypes it depends on.
 
-    ``arguments`` are those of `Program.argument`. None where the rule reads more than symbols have.
+    ``arguments`` are the arguments of `Program.argument`. None if the rule reads more than symbols have.
     """
     program = Program()
     try:

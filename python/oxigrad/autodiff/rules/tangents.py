@@ -47,12 +47,15 @@ def tangent_dtype(value: Any) -> Dtype:
 
 
 def zero_or_same(leaf: Any, batch: int | None = None) -> Any:
-    """The derivative of a leaf that depends on no variable: zeros of a number or an array of numbers, else the leaf itself."""
+    """The derivative of a leaf that depends on no variable: zeros for a numeric leaf, else the leaf itself."""
     return zero_tangent(leaf, batch) if is_numeric(leaf) else leaf
 
 
 def is_numeric(leaf: Any) -> bool:
-    """Whether a leaf is a number or an array of numbers or truth values, all of which have a derivative: that of integers is zero."""
+    """Whether a leaf is a number or an array of numbers or booleans; all of these have a derivative.
+
+    The derivative of integers is zero.
+    """
     bare = plain(leaf)
     if not is_array(bare) or isinstance(bare, type):  # a class of scalars has the attributes of arrays
         return isinstance(bare, (bool, int, float, complex, Variable))
@@ -75,12 +78,12 @@ def like_cotangent(g: Array, tangents: Sequence[Array]) -> Array:
 
 
 def part(tangents: Any, at: int) -> Any:
-    """One of the stacked tangents; None if there are none."""
+    """One of the stacked tangents, or None without tangents."""
     return None if tangents is None else ops.index(tangents, ops.along(0, at))
 
 
 def stack_parts(tangents: Sequence[Array]) -> Array:
-    """Tangents stacked along a new batch axis; None where there is none."""
+    """Tangents stacked along a new batch axis, or None without tangents."""
     like = next((tangent for tangent in tangents if tangent is not None), None)
     if like is None:
         return None
@@ -91,7 +94,7 @@ def stack_parts(tangents: Sequence[Array]) -> Array:
 
 
 def check_several(primals: Any, tangents: Any, name: str) -> None:
-    """Raises `TypeError` where the primals or the tangents of the transform ``name`` are no tuple or list."""
+    """Raises `TypeError` if the primals or the tangents of the transform ``name`` are neither tuple nor list."""
     for value, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(value, (tuple, list)):
             raise TypeError(

@@ -1,7 +1,7 @@
 """Derivative rules of the Fourier transforms, whose matrices are symmetric: each transform is its own transpose.
 
-The transform of a real array has one half of the spectrum; the other half is its conjugate, so that an element that represents
-a conjugate pair counts twice in the inverse.
+The transform of a real array has one half of the spectrum. The other half is its conjugate, so an element that
+represents a conjugate pair counts twice in the inverse.
 """
 
 from typing import Any

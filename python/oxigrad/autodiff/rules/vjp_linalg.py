@@ -1,12 +1,13 @@
 """Derivative rules of matrix decompositions, inverses, linear solves and matrix functions.
 
-Formulas are those of Giles 2008 ("An extended collection of matrix derivative results"), Murray 2016 ("Differentiation of
-the Cholesky decomposition"), Roberts and Roberts 2020 (QR) and Wan and Zhang 2019 (complex SVD). They are written for the
-direction of steepest ascent, the conjugate of a cotangent, so that complex results are conjugated first.
+Formulas are from Giles 2008 ("An extended collection of matrix derivative results"), Murray 2016 ("Differentiation of
+the Cholesky decomposition"), Roberts and Roberts 2020 (QR) and Wan and Zhang 2019 (complex SVD). They are written for
+the direction of steepest ascent, the conjugate of a cotangent, so that complex results are conjugated first.
 
 The rule of a decomposition takes one `TupleCotangent` with the cotangents of all results in use
-(`oxigrad.autodiff.rules.vjp_rules` describes ops with several results). An unused result has no cotangent: the derivative of
-eigenvalues alone does not divide by their differences, which only that of eigenvectors needs.
+(`oxigrad.autodiff.rules.vjp_rules` describes ops with several results). An unused result has no cotangent. The
+derivative of eigenvalues alone therefore does not divide by their differences; only the derivative of eigenvectors
+does.
 """
 
 import math
@@ -74,10 +75,11 @@ def size_of_levels(levels: Array) -> Array:
 
 
 def quotient(x: Array, distance: Array, tolerance: Array, noise: Array | None) -> Array:
-    """``x / distance``, where a distance of at most ``tolerance`` is zero: there zero for an ``x`` of at most ``noise``, else NaN.
+    """``x / distance``, with distances of at most ``tolerance`` treated as zero.
 
-    Equal levels have vectors up to a rotation of them, of which a smooth loss does not depend: then ``x`` is zero. It also is for
-    a function of vectors and levels together, whose limit is not zero: without ``noise`` the result is NaN there.
+    At a zero distance, the result is zero if ``x`` is at most ``noise``, else NaN. Vectors of equal levels are unique
+    up to a rotation, on which a smooth loss does not depend: then ``x`` is zero. ``x`` is also zero for a function of
+    vectors and levels together, whose limit is not zero: without ``noise`` the result is NaN there.
     """
     is_zero = xp.abs(distance) <= tolerance
     zeros = primitives.zeros_like(x)
@@ -135,7 +137,10 @@ def _cofactor(g: Array, args: tuple[Array, ...]) -> list[Array]:
 
 
 def _slogdet(g: TupleCotangent, y: Array, x: Array) -> Array:
-    """From the holomorphic ``log(det(x))``: its real part is ``logabsdet``, its imaginary part the phase of ``sign``."""
+    """Derived from the holomorphic ``log(det(x))``.
+
+    The real part is ``logabsdet``, the imaginary part the phase of ``sign``.
+    """
     of_sign, of_log = g[0], g[1]
     if of_sign is not None:
         of_sign = xp.imag(of_sign * primitives.item(y, 0)) * 1j if is_complex(x) else 0.0 * of_sign

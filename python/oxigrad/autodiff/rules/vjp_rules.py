@@ -1,27 +1,28 @@
 """The table of derivative rules (VJPs): one line per op, written over ``xp`` for every mode, order and array library.
 
-A rule computes the cotangent of one argument. The tape keeps only the values that the rule's parameters name: ``g``, the
-cotangent of the result; ``y``, the result; ``x``, ``x1``, ``x2`` or ``condition``, the arguments; ``x_shape`` and ``x_dtype``,
-their shapes and dtypes; ``which``, the position of the argument, for ops with any number of them; and any attribute of the op
-by its name. ``None`` in place of a rule means that the derivative is zero. A string means that there is none, and completes the
-error message "<op> is not differentiable with respect to ...". The cotangent is unbroadcast and cast in one place, after the
-rule.
+A rule computes the cotangent of one argument. The tape keeps only the values that the rule's parameters name: ``g``,
+the cotangent of the result; ``y``, the result; ``x``, ``x1``, ``x2`` or ``condition``, the arguments; ``x_shape`` and
+``x_dtype``, their shapes and dtypes; ``which``, the position of the argument, for ops with any number of them; and any
+attribute of the op by its name. ``None`` instead of a rule means that the derivative is zero. A string means that the
+derivative does not exist, and completes the error message "<op> is not differentiable with respect to ...". The
+cotangent is unbroadcast and cast in one place, after the rule.
 
-The core traces rules into programs, which it runs without Python: elementwise ones into kernels when they are installed, and those of
-structured ops over NumPy arrays when they are first called with arguments of these numbers of dimensions and dtypes
-(`oxigrad.autodiff.rules.symbols` says what such a rule may read; ``tests/autodiff/test_structured.py`` compares both ways).
+The core traces rules into programs, which it runs without Python. Elementwise rules become kernels when they are
+installed. Structured rules become programs over NumPy arrays at the first call with arguments of these ranks and dtypes
+(`oxigrad.autodiff.rules.symbols` defines what such a rule may read; ``tests/autodiff/test_structured.py`` compares both
+ways).
 
-For complex values, the cotangent ``g`` of ``y`` is defined by ``dL = Re(sum(g * dy))`` for a real loss ``L``, as in JAX and
-HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient of a
-real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent. The gradient of
-a real argument is real.
+For complex values, the cotangent ``g`` of ``y`` is defined by ``dL = Re(sum(g * dy))`` for a real loss ``L``, as in JAX
+and HIPS autograd. The rule of a holomorphic function is ``g * f'(x)``, and linear ops need no conjugation. The gradient
+of a real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent. The
+gradient of a real argument is real.
 
-Ops with several results (``svd``, ``eigh``, ``qr``, ``slogdet``, ``call``): the value of the entry is a tuple, which
-is not visible to users, and one entry ``item`` selects each result. In the reverse replay, the rule of ``item`` returns a
-`TupleCotangent`, the cotangent of the tuple by index of result. These are summed by index, so that the rule of the
-decomposition is called once, with the cotangents of all used results, and None for the others.
+Ops with several results (``svd``, ``eigh``, ``qr``, ``slogdet``, ``call``): the value of the entry is a tuple, which is
+not visible to users, and one entry ``item`` selects each result. In the reverse replay, the rule of ``item`` returns a
+`TupleCotangent`, the cotangent of the tuple by index of result. These are summed by index. The rule of the
+decomposition is thus called once, with the cotangents of all used results, and None for the others.
 
-Constants of an outer tape: where a rule reads variables of an enclosing tape (derivatives of derivatives), the plain
+Constants of an outer tape: if a rule reads variables of an enclosing tape (derivatives of derivatives), the plain
 arrays that it reads become constants of that tape first, because the operators of some array libraries fail with a
 variable on their right. No cotangent flows to a constant, or to a value computed from constants alone.
 """
@@ -66,12 +67,12 @@ Rule = Callable[..., Any] | str | None
 
 
 def _real(x: Array) -> Array:
-    """The real part of ``x``; ``x`` itself where it is real."""
+    """The real part of ``x``; ``x`` itself if it is real."""
     return xp.real(x) if is_complex(x) else x
 
 
 def _conj(x: Array) -> Array:
-    """The conjugate of ``x``; ``x`` itself where it is real."""
+    """The conjugate of ``x``; ``x`` itself if it is real."""
     return xp.conj(x) if is_complex(x) else x
 
 
@@ -82,7 +83,7 @@ def _abs(g: Array, x: Array, y: Array) -> Array:
 
 
 def _split_ties(g: Array, larger: Array, equal: Array) -> Array:
-    """The cotangent of one of two arguments: ``g`` where it is the result, ``g / 2`` where they are equal, zero elsewhere."""
+    """The cotangent of one of two arguments: ``g`` if it is the result, ``g / 2`` if they are equal, else zero."""
     return where(larger, g, where(equal, 0.5 * g, 0.0))
 
 
@@ -96,10 +97,10 @@ def _at_kink(is_kink: Array, no_effect: Array, away: Array) -> Array:
     return where(is_kink, where(no_effect, 0.0, math.nan), away)
 
 
-# The slope ``x1 * x2 / x3`` of a modulus ``x3`` of ``x2``, for its cotangent ``x1``. It has no derivative at zero. A cotangent
-# ``x1`` of zero there, as behind a mask, has no effect.
+# The slope ``x1 * x2 / x3`` of a modulus ``x3`` of ``x2``, for its cotangent ``x1``. It has no derivative at zero. A
+# zero cotangent ``x1`` there, as behind a mask, has no effect.
 def _of_cotangent(g: Array, x2: Array, x3: Array) -> Array:
-    # Where the modulus is that of more than ``x2``, a cotangent of zero may be that of a square of zero.
+    # If the modulus includes more than ``x2``, a zero cotangent may be the cotangent of a square of zero.
     return _at_kink(x3 == 0.0, xp.logical_and(x2 == 0.0, g == 0.0), primitives.modulus_slope(g, x2, x3))
 
 
@@ -125,7 +126,7 @@ def _cosine(x: Array, y: Array) -> Array:
 
 
 def _hypot(x1: Array, x2: Array, y: Array) -> Array:
-    """``x1 / y``, in a form whose derivative ``x2**2 / y**3`` is no difference where ``x2`` is small; zero at the origin."""
+    """``x1 / y``, with derivative ``x2**2 / y**3`` without cancellation for small ``x2``; zero at the origin."""
     is_larger = xp.abs(x1) > xp.abs(x2)
     # By functions, as operators of some libraries refuse variables on the right.
     larger = xp.divide(sign(x1), hypot(1.0, xp.divide(x2, where(is_larger, x1, 1.0))))
@@ -151,7 +152,7 @@ def _bell(x: Array) -> Array:
 
 
 def _one_minus_square(x: Array) -> Array:
-    """``1 - x**2`` with all of its digits, and those of its derivative."""
+    """``1 - x**2`` without cancellation, also in its derivative."""
     product = (1.0 - x) * (1.0 + x)
     return product if is_complex(x) else where(x * x < 0.5, 1.0 - x * x, product)
 
@@ -200,7 +201,7 @@ def is_extremum(y: Array, x: Array, axis: Axis) -> Array:
 
 
 def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
-    """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
+    """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, else zero."""
     if isinstance(_core.plain(x), (int, float)):
         return 1.0
     chosen = _core.record("astype", [is_extremum(y, x, axis)], {"dtype": x.dtype, "copy": True})
@@ -208,7 +209,10 @@ def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
 
 
 def _among_ties(g: Array, y: Array, x: Array, axis: Axis) -> Array:
-    """``g``, of the shape of ``y`` with ``keepdims=True``, times `tie_weights`: one array of the size of ``x`` rather than four, same bits."""
+    """``g``, of the shape of ``y`` with ``keepdims=True``, times `tie_weights`, with the same bits.
+
+    It allocates one array of the size of ``x`` rather than four.
+    """
     is_chosen = is_extremum(y, x, axis)
     n = xp.count_nonzero(is_chosen, axis=axis, keepdims=True)
     n = _core.record("astype", [n], {"dtype": x.dtype, "copy": True})
@@ -401,8 +405,8 @@ TABLE: dict[str, tuple[Rule, ...]] = {
 }
 
 
-# The squares of moduli, which are smooth where the modulus is zero: rules of the arguments of the modulus for the cotangent ``g``
-# of its square.
+# The squares of moduli, which are smooth where the modulus is zero: rules of the arguments of the modulus for the
+# cotangent ``g`` of its square.
 SQUARES: dict[str, tuple[Rule, ...]] = {
     "abs": (lambda g, x: g * 2.0 * _conj(x),),
     "hypot": (lambda g, x1: g * 2.0 * x1, lambda g, x2: g * 2.0 * x2),
@@ -411,7 +415,7 @@ SQUARES: dict[str, tuple[Rule, ...]] = {
     "sqrt": (lambda g: g,),
 }
 
-# The rules for tangents in place of cotangents, where these differ.
+# The rules for tangents that differ from the rules for cotangents.
 TANGENTS: dict[str, tuple[Rule, ...]] = {"modulus_slope": (_of_tangent, _of_argument, _of_modulus)}
 
 

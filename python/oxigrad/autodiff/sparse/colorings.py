@@ -1,9 +1,10 @@
-"""Colorings of sparsity patterns: columns (or rows) of one color share a seed, and its product tells their nonzeros apart.
+"""Colorings of sparsity patterns: columns (or rows) of one color share a seed, whose product has all their nonzeros.
 
-Column colorings are greedy: a column gets the first color that no other column has that shares a row with it (Curtis, Powell and Reid,
-1974). The color sets of rows are ints, so that the work is proportional to the number of nonzeros. Hessians get star colorings, in which
-neighbors differ and each path of four vertices has three colors or more (Coleman and Moré, 1984; Gebremedhin, Tarafdar, Manne and
-Pothen, 2007): by symmetry, each nonzero is then alone in the product of one of its two places.
+Column colorings are greedy: a column gets the first color that no other column sharing a row with it has (Curtis,
+Powell and Reid, 1974). The color sets of rows are ints, so the work is proportional to the number of nonzeros. Hessians
+get star colorings: neighbors differ, and each path of four vertices has at least three colors (Coleman and Moré, 1984;
+Gebremedhin, Tarafdar, Manne and Pothen, 2007). By symmetry, each nonzero is then alone in the product of one of its two
+places.
 """
 
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ def count(colors: np.ndarray) -> int:
 
 
 def star_places(pattern: Any, colors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each nonzero in the order of a symmetric CSR pattern, the row and the color of the compressed matrix that hold it."""
+    """For each nonzero of a symmetric CSR pattern, the row and color of the compressed matrix that hold it."""
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     at = pattern.indices
     keys = rows.astype(np.int64) * (count(colors) + 1) + colors[at]
@@ -78,8 +79,8 @@ def _star(pattern: Any, order: Iterable[int]) -> np.ndarray:
     size = pattern.shape[0]
     ends, indices = pattern.indptr.tolist(), pattern.indices.tolist()
     colors = [-1] * size
-    # Of each vertex: its colored neighbors by color, the set of their colors, and the set of the colors of those neighbors that have
-    # another neighbor in the vertex's own color, with which they are the end of a path in two colors.
+    # For each vertex: its colored neighbors by color, the set of their colors, and the colors of neighbors that have
+    # another neighbor in the vertex's own color. With these the vertex is the end of a path in two colors.
     groups: list[dict[int, list[int]]] = [{} for _ in range(size)]
     seen, paths = [0] * size, [0] * size
     for vertex in order:

@@ -1,7 +1,7 @@
 """Dependences: for each element of an array, the set of inputs that it depends on.
 
-The sets of an array of several elements are a boolean CSR matrix, a row an element in C order. That of a single number is an int whose
-bits are the inputs: programs of many numbers would spend their time in making matrices.
+The sets of an array of several elements are a boolean CSR matrix, one row for each element in C order. The set of a
+single number is an int whose bits are the inputs: programs of many numbers would spend their time creating matrices.
 """
 
 import dataclasses
@@ -16,12 +16,12 @@ import numpy as np
 
 Shape = tuple[int, ...]
 
-# Below so many bits, an int is taken apart one by one.
+# Ints below this number of bits are decomposed bit by bit.
 _FEW = 32
 
 
 def scipy_sparse() -> Any:
-    """The module `scipy.sparse`. Raises `ImportError` where SciPy is not installed."""
+    """The module `scipy.sparse`. Raises `ImportError` if SciPy is not installed."""
     try:
         return importlib.import_module("scipy.sparse")
     except ImportError as error:
@@ -32,7 +32,10 @@ def scipy_sparse() -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dependence:
-    """The inputs that each element of an array depends on; ``sets`` is a CSR matrix, or an int where the shape is ``()``."""
+    """The inputs that each element of an array depends on.
+
+    ``sets`` is a CSR matrix, or an int for the shape ``()``.
+    """
 
     shape: Shape
     sets: Any
@@ -97,7 +100,7 @@ def rows_of(rows: Sequence[np.ndarray], inputs: int) -> Any:
 
 
 def selection(to: np.ndarray, at: np.ndarray, shape: tuple[int, int]) -> Any:
-    """The CSR matrix that adds row ``at`` of what it multiplies to row ``to`` of the product."""
+    """The CSR matrix that adds row ``at`` of its right factor to row ``to`` of the product."""
     return scipy_sparse().csr_array((np.ones(len(to), bool), (to, at)), shape=shape)
 
 
@@ -114,7 +117,7 @@ def _bits(part: Dependence, inputs: int) -> int:
 
 
 def _either(a: Any, b: Any) -> Any:
-    """The union of two CSR matrices: one of them where it has all of the other, so that equal sets remain one object."""
+    """The union of two CSR matrices; one of them if it contains the other, so equal sets share one object."""
     if a is b:
         return a
     both = a + b
@@ -132,7 +135,7 @@ def reduced(part: Dependence, axes: Sequence[int], inputs: int) -> Dependence:
 
 
 def gathered(parts: Sequence[Dependence | None], places: np.ndarray, inputs: int) -> Dependence:
-    """The elements of several arrays, one after the other, at ``places``; -1 is an element that depends on nothing."""
+    """The elements of the concatenated arrays at ``places``; -1 is an element that depends on nothing."""
     dependences = [part for part in parts if part is not None]
     if not places.shape and places >= 0 and all(isinstance(part.sets, int) for part in dependences):
         return Dependence((), dependences[int(places)].sets)

@@ -19,9 +19,9 @@ from oxigrad.autodiff.sparse.propagation import pattern_of
 from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_batched, is_complex, namespace, to_host
 
-# A pass in reverse, one for a color of rows, costs about as much as so many tangents of a batch.
+# The cost of a reverse pass, one for each color of rows, in tangents of a batch.
 COST_OF_REVERSE = 2.0
-# The most elements of an array of a batch of tangents: those of a few products remain in a processor's cache.
+# The maximum number of elements of an array of a batch of tangents: a few products then fit into the processor's cache.
 ELEMENTS = 1 << 18
 
 
@@ -47,7 +47,7 @@ class _Compression:
         return (self.colors == chosen[:, None]).astype(np.float64)
 
     def groups(self, lengths: Sequence[int], most: int) -> list[np.ndarray]:
-        """The colors in groups whose lines are in the same parts, of these lengths; at most so many together."""
+        """The colors in groups of at most ``most``, whose lines are in the same parts, of these lengths."""
         parts = np.split(self.colors, np.cumsum(lengths)[:-1])
         inside = np.stack([np.isin(np.arange(self.count), part) for part in parts], axis=1)
         _, group = np.unique(inside, axis=0, return_inverse=True)
@@ -78,7 +78,7 @@ def _cheapest(pattern: Any, mode: Mode) -> tuple[bool, np.ndarray]:
 
 
 class _LastCall(NamedTuple):
-    """The findings of a call: its program, None where it does not repeat, the layout of its results, and the compression."""
+    """Cached results of a call: its program (None if it does not repeat), the layout, and the compression."""
 
     program: Program | None
     layout: list[int]
@@ -86,7 +86,10 @@ class _LastCall(NamedTuple):
 
 
 class SparseDerivative:
-    """A function that returns a Jacobian or a Hessian as `scipy.sparse.csr_array`: see `sparse_jacobian` and `sparse_hessian`."""
+    """A function that returns a Jacobian or a Hessian as `scipy.sparse.csr_array`.
+
+    See `sparse_jacobian` and `sparse_hessian`.
+    """
 
     def __init__(
         self,
@@ -108,19 +111,22 @@ class SparseDerivative:
 
     @property
     def pattern(self) -> Any:
-        """The pattern of the last call, or the one that was given: a boolean `scipy.sparse.csr_array`; None before the first call."""
+        """The pattern of the last call, or the user's: a boolean `scipy.sparse.csr_array`; None before the first call."""
         compression = self._compression
         return None if compression is None else compression.pattern.copy()
 
     @property
     def colors(self) -> np.ndarray | None:
-        """The color of each column of the last call, or of each row where `by_rows`; -1 for a line without nonzeros. None before the first call."""
+        """The color of each column of the last call, or of each row if `by_rows`; -1 for a line without nonzeros.
+
+        None before the first call.
+        """
         compression = self._compression
         return None if compression is None else compression.colors.copy()
 
     @property
     def products(self) -> int:
-        """The number of colors: of products with the matrix that the last call has taken. Zero before the first call."""
+        """The number of colors, which is the number of products of the last call. Zero before the first call."""
         compression = self._compression
         return 0 if compression is None else compression.count
 
@@ -164,7 +170,7 @@ class SparseDerivative:
         return (matrix, call.aux) if self._has_aux else matrix
 
     def _compression_of(self, call: Recording, results: "_Results") -> _Compression:
-        """The compression for a call: that of the call before where it recorded the same program."""
+        """The compression for a call, reused if the previous call recorded the same program."""
         last, variables = self._last, call.watched.variables
         recorded = last.program if last is not None and last.layout == results.layout else None
         if last is not None and recorded is not None and recorded.is_of(call.tape, variables, len(results.variables)):
@@ -172,7 +178,7 @@ class SparseDerivative:
         program = Program(call.tape, variables, len(results.variables))
         mode = "forward" if results.is_complex and self._mode is None else self._mode
         compression = self._compressed(results.placed(pattern_of(program)), mode)
-        # Functions of the user's are other objects in each call, and would keep what they hold.
+        # User-defined functions are other objects in each call, and would keep the objects that they hold alive.
         repeats = all(name != "call" for name, _, _ in program.entries)
         program.forget_tape()
         self._last = _LastCall(program if repeats else None, results.layout, compression)
@@ -188,7 +194,10 @@ class SparseDerivative:
         return _Compression(both, None, symmetric=True)
 
     def _checked(self, results: "_Results", compression: _Compression) -> np.ndarray:
-        """The products with all seeds, for a pattern that the user gave. Raises where a further product shows that it lacks a nonzero."""
+        """The products with all seeds, for a user's pattern. Raises an error if it lacks a nonzero.
+
+        A further product with a random vector shows this.
+        """
         lines = results.columns if compression.is_forward else results.rows
         probe = np.random.default_rng(0).uniform(0.5, 1.5, lines)
         with_probe = results.products(compression, probe)
@@ -218,7 +227,7 @@ class _Results:
         self._leaves = [(leaves[at], call.outputs[at]) for at in chosen]
         #: The leaves of the result that are variables, in the order in which they were marked.
         self.variables = [output for output in call.outputs if output is not None]
-        #: The number of rows of each leaf, less than zero where it is no variable.
+        #: The number of rows of each leaf, negative for a leaf that is not a variable.
         self.layout = [_size(leaf) if variable is not None else -1 - _size(leaf) for leaf, variable in self._leaves]
         self.rows, self.columns = total_size(leaf for leaf, _ in self._leaves), total_size(self._inputs)
         for variable in self._inputs:
@@ -231,7 +240,7 @@ class _Results:
         self.is_complex = any(map(is_complex, self.variables))
 
     def placed(self, pattern: Any) -> Any:
-        """The pattern of all variables, with empty rows for the leaves that are none, and only the rows of chosen leaves."""
+        """The pattern of all variables, with empty rows for other leaves, and only the rows of chosen leaves."""
         begins = dict(zip(map(id, self.variables), np.cumsum([0, *(_size(v) for v in self.variables)]), strict=False))
         empty = pattern.shape[0]
         rows = [
@@ -296,7 +305,7 @@ def sparse_jacobian(
     pattern: Any = None,
     mode: Mode = None,
 ) -> SparseDerivative:
-    """A function that returns the Jacobian of ``f`` as a `scipy.sparse.csr_array`, at the cost of a few products with it.
+    """A function that returns the Jacobian of ``f`` as a `scipy.sparse.csr_array`, at the cost of a few products.
 
     Args:
         f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
@@ -306,22 +315,24 @@ def sparse_jacobian(
         pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
         mode: direction of replay: "forward", "reverse", or None for the cheaper one.
 
-    Rows are the numbers of the result of ``f``, columns those of the argument (of all of them, one after the other, where ``argnums`` is a
-    tuple; ``argnames`` names parameters instead). Trees are flattened leaf by leaf, in the order of `oxigrad.tree.leaves`, arrays in C
-    order; leaves that are not differentiated have no column, and results that are constant have rows of zeros.
+    Rows are the elements of the result of ``f``, columns the elements of the argument, or of all arguments,
+    concatenated, if ``argnums`` is a tuple; ``argnames`` names parameters instead. Trees are flattened leaf by leaf, in
+    the order of `oxigrad.tree.leaves`, arrays in C order. Leaves that are not differentiated have no column, and
+    constant results have rows of zeros.
 
-    The pattern is found from the operations that the call recorded: it holds every place where they can give a nonzero, for any
-    values of the arguments and the same operations, and its zeros are stored. Columns that share no row get one color and one
-    tangent; all tangents are pushed forward together (``mode="forward"``). "reverse" colors rows, with a pass in reverse for each;
-    None takes what costs less. Pattern and colors are found again where a call records other operations, shapes, indices, or
-    zeros of constant factors. The function has the attributes ``pattern``, ``colors``, ``products`` (their number) and ``by_rows`` of its last call.
+    The pattern is derived from the operations that the call recorded. It holds every place where they can give a
+    nonzero, for any values of the arguments and the same operations; its zeros are stored. Columns that share no row
+    get one color and one tangent; all tangents are pushed forward together (``mode="forward"``). "reverse" colors rows,
+    with a reverse pass for each color; None chooses the cheaper mode. Pattern and colors are computed again if a call
+    records other operations, shapes, indices, or zeros of constant factors. The function has the attributes
+    ``pattern``, ``colors``, ``products`` (their number) and ``by_rows`` of its last call.
 
-    ``pattern``, a sparse matrix or a boolean array, saves the search: it must hold all nonzeros. A random
-    product is compared with that of the matrix, and `DerivativeError` raised where one is missing.
+    ``pattern``, a sparse matrix or a boolean array, saves the search: it must hold all nonzeros. A random product is
+    compared with the matrix's product, and `DerivativeError` raised if a nonzero is missing.
 
-    A function with a rule of the user's (`oxigrad.custom_vjp`), and a checkpoint, depends on all its arguments: dense, never wrong.
-    Raises `ImportError` without SciPy, `ShapeError` where ``pattern`` has another shape than the matrix, `DerivativeError` for
-    complex arguments and inside of other transforms, and as `oxigrad.jacobian`.
+    A function with a user-defined rule (`oxigrad.custom_vjp`), and a checkpoint, is assumed to depend on all its
+    arguments. Raises `ImportError` without SciPy, `ShapeError` if ``pattern`` has another shape than the matrix,
+    `DerivativeError` for complex arguments and inside of other transforms, and as `oxigrad.jacobian`.
 
     >>> import numpy as np
     >>> f = sparse_jacobian(lambda x: x[1:] ** 2 - x[:-1])
@@ -356,9 +367,9 @@ def sparse_hessian(
         argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
         pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
 
-    Rows and columns are the numbers of the argument, as the columns of `sparse_jacobian`. The pattern is that of the operations
-    of the gradient; a star coloring uses its symmetry, so that an arrow takes two products with the Hessian, and a
-    chain three. Other arguments, attributes and errors are those of `sparse_jacobian`.
+    Rows and columns are the elements of the argument, as the columns of `sparse_jacobian`. The pattern is derived from
+    the operations of the gradient. A star coloring uses its symmetry: an arrow matrix takes two products with the
+    Hessian, and a chain three. Other arguments, attributes and errors are as in `sparse_jacobian`.
 
     >>> import numpy as np
     >>> f = sparse_hessian(lambda x: np.sum(x[0] * x[1:] ** 2))
@@ -405,7 +416,7 @@ def _boolean(pattern: Any, name: str) -> Any:
 
 
 def _watched(call: Recording) -> list[int]:
-    """The positions, among the leaves of a gradient, of those of the variables."""
+    """The positions of variables among the leaves of a gradient."""
     positions, begin = [], 0
     for each in call.watched.structures:
         count, chosen = (1, [0]) if each is None else (len(each[0]), each[1])

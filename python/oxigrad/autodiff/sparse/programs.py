@@ -14,7 +14,10 @@ Entry = tuple[str, list[int], dict[str, Any]]
 
 
 class Program:
-    """The entries of a tape. What the pattern depends on beside them is noted when it is read: shapes, and zeros of constants."""
+    """The entries of a tape, with the further facts that the pattern depends on: shapes, and zeros of constants.
+
+    These are noted when they are read.
+    """
 
     outputs: range
 
@@ -29,13 +32,13 @@ class Program:
         self._zeros: dict[int, np.ndarray | None] = {}
 
     def shape(self, number: int) -> Shape | None:
-        """The shape of an entry's value, where the tape keeps it."""
+        """The shape of an entry's value, or None if the tape does not keep it."""
         if number not in self._shapes:
             self._shapes[number] = _shape(self._tape, number)
         return self._shapes[number]
 
     def nonzero(self, number: int) -> np.ndarray | None:
-        """The mask of the nonzero elements of a constant array; None where the tape does not keep it, and for all else."""
+        """The mask of the nonzero elements of a constant array; None for other values and dropped arrays."""
         if number not in self._zeros:
             self._zeros[number] = _nonzero(self._tape, number) if self.entries[number][0] == "constant" else None
         return self._zeros[number]
@@ -72,7 +75,7 @@ def _nonzero(tape: Tape, number: int) -> np.ndarray | None:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two attributes of entries are equal; functions are where they are one object."""
+    """Whether two attributes of entries are equal; functions are equal if they are one object."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):

@@ -1,8 +1,9 @@
 """The inputs that the results of a recorded program depend on, propagated entry by entry.
 
-An elementwise op takes the union over its broadcast arguments; an op that moves elements is called on their positions; reductions, products
-and decompositions take unions along the axes that they mix, and anything else on all its arguments. Zeros of constant factors count,
-and so does the condition of ``where``; zeros of values that depend on inputs do not, nor which element is the largest.
+An elementwise op takes the union over its broadcast arguments. An op that moves elements is called on their positions.
+Reductions, products and decompositions take unions along the axes that they mix, and anything else on all its
+arguments. Zeros of constant factors count, and so does the condition of ``where``. Zeros of values that depend on
+inputs do not count, nor does the position of the largest element.
 """
 
 import math
@@ -39,7 +40,7 @@ Dependences = list[Dependence | None]
 
 
 def pattern_of(program: Program) -> Any:
-    """The boolean CSR matrix of the elements of all results, one after the other, by the elements of all inputs."""
+    """The boolean CSR matrix of the elements of all results, concatenated, by the elements of all inputs."""
     propagation = _Propagation(program)
     results = [propagation.dependences[number] for number in program.outputs]
     shapes = [propagation.shape(number) for number in program.outputs]
@@ -228,7 +229,7 @@ class _Propagation:
         return joint.reshaped(without_units, self.inputs)
 
     def _by_matrix(self, part: Dependence, nonzero: np.ndarray, *, left: bool) -> Dependence:
-        """The product with a constant matrix or vector, on the left or on the right, given where it is not zero."""
+        """The product with a constant matrix or vector, on the left or on the right; ``nonzero`` masks its nonzeros."""
         shape = part.shape
         if left:  # contract the next to last axis of the part: (..., k, j), or its only one
             at = max(len(shape) - 2, 0)
@@ -326,7 +327,7 @@ def _axes(axis: Any, ndim: int) -> Sequence[int]:
 
 
 def _on_host(value: Any) -> Any:
-    """An attribute of an op, with NumPy's arrays in place of those of other libraries."""
+    """An attribute of an op, with arrays of other libraries converted to NumPy."""
     if isinstance(value, tuple):
         return tuple(map(_on_host, value))
     return to_host(value) if is_array(value) else value

@@ -1,7 +1,7 @@
 """Array libraries: one adapter for each that differs from the Array API standard, and dispatch between them.
 
 * `dispatch`: the namespace and the adapter of an array, looked up once for each type of array.
-* `generic`: the adapter of every library without a file of its own, and base class of the others.
+* `generic`: the adapter of every library without its own file, and base class of the others.
 * `numpy`, `torch`, `jax`, `cupy`, `dask`, `mlx`, `ndonnx`: the adapters of these libraries.
 * `xarray`: its containers as trees.
 * `arrays`: dtype, device, size and host access of an array of any library.

@@ -14,7 +14,8 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import DtypeError, is_inexact
 
-# Errors by which libraries refuse to share an array's memory. `RecursionError` is a `RuntimeError`, but never a refusal.
+# Errors that libraries raise when they refuse to share an array's memory. `RecursionError` is a `RuntimeError`, but
+# never a refusal.
 REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)
 
 
@@ -49,8 +50,8 @@ def dtype_of(value: Any) -> Any:
 def device_of(value: Any) -> Any:
     """The device where arrays beside this one are made; ``"cpu"`` for a number.
 
-    None where its library is to choose: in a traced program, or for an array of JAX that is not committed to its device. One that is
-    made on a device by name would be, and so would all that is computed from it.
+    None if the library chooses the device: in a traced program, or for an array of JAX that is not committed to its
+    device. An array that is created on an explicit device is committed, and so is every result computed from it.
     """
     if _may_be_uncommitted(type(value)) and not value.committed:
         return None
@@ -119,7 +120,7 @@ def on_host(array: Any) -> bool:
 def fetched(value: Any) -> Any:
     """The value in host memory: arrays on a device are copied, which waits for the device.
 
-    An array of a library that knows no device "cpu" is returned as it is.
+    An array of a library without a device "cpu" is returned unchanged.
     """
     if not is_array(value) or on_host(value):
         return value
@@ -133,23 +134,26 @@ def fetched(value: Any) -> Any:
         return value
 
 
-# --- objects of no array library ---------------------------------------------------------------------------------------
+# --- objects of no array library --------------------------------------------------------------------------------------
 
 
 def is_matrix(value: Any) -> bool:
-    """Whether a value is a sparse array or matrix of SciPy, or a linear operator: a constant, with products of its own."""
+    """Whether a value is a sparse array or matrix of SciPy, or a linear operator: a constant with its own products."""
     return not isinstance(value, _SIMPLE) and any(
         base.__module__.startswith("scipy.sparse.") for base in type(value).__mro__
     )
 
 
 _SIMPLE = (np.ndarray, _core.Variable, list, tuple, bool, int, float, complex)
-# Libraries of arrays with labels, of which the numbers are taken, in their order.
+# Libraries of labelled arrays; their numbers are used in order.
 _LABELED = {"pandas", "polars", "pyarrow"}
 
 
 def is_array_like(value: Any) -> bool:
-    """Whether `converted` takes a value: a buffer, an array of pandas, polars or Arrow, a number of another class, or a range."""
+    """Whether `converted` accepts a value.
+
+    Accepted are buffers, arrays of pandas, polars or Arrow, numbers of other classes, and ranges.
+    """
     if isinstance(value, (range, numbers.Number)) or type(value).__module__.partition(".")[0] in _LABELED:
         return not isinstance(value, type)
     try:
@@ -159,9 +163,10 @@ def is_array_like(value: Any) -> bool:
 
 
 def converted(value: Any, what: str = "") -> Any:
-    """The numbers of an array of no array library, as an array of NumPy.
+    """Converts an array that belongs to no array library to a NumPy array.
 
-    Raises `DtypeError`, which names the argument by ``what``, for what `is_array_like` does not know, and for elements that are no numbers.
+    Raises `DtypeError` for a value that `is_array_like` rejects, and for elements that are not numbers. The error names
+    the argument by ``what``.
     """
     kind, place = type(value).__name__, f"{what}: " if what else ""
     if not is_array_like(value):
@@ -200,6 +205,6 @@ _EXPRESSIONS = {
 
 
 def is_basic(key: Any) -> bool:
-    """Whether a key is made of integers, slices, ``...`` and None: it names no element twice."""
+    """Whether a key consists of integers, slices, ``...`` and None, which select no element twice."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)

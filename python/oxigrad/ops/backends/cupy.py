@@ -17,7 +17,7 @@ class CuPyAdapter(Adapter):
     special_modules: tuple[str, ...] = ("cupyx.scipy.special",)
 
     def device_memory(self, array: Any) -> DeviceMemory:
-        """The memory of an array, of which CuPy has none elsewhere."""
+        """The memory of an array; CuPy's arrays always lie on a CUDA device."""
         is_plain, size = bool(array.flags.c_contiguous), array.itemsize
         strides = None if is_plain else dense_strides(array.shape, [stride // size for stride in array.strides])
         memory = array.data
@@ -42,7 +42,10 @@ class CuPyAdapter(Adapter):
         return self._of_arrays(function, order, x)
 
     def op_sign(self, x: Any) -> Any:
-        """``cupy.sign`` with the standard's values for NaN and complex numbers: array-api-compat assigns them by a mask, for which the host waits."""
+        """``cupy.sign`` with the standard's values for NaN and complex numbers.
+
+        array-api-compat assigns these values through a mask, which synchronizes with the device.
+        """
         cupy = self.cupy
         if self.is_complex(x):
             size = cupy.abs(x)

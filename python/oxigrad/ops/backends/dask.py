@@ -38,7 +38,7 @@ class DaskAdapter(Adapter):
     is_lazy = True
 
     def implementation(self, name: str) -> Callable[..., Any]:
-        """Dask's function, or that of the blocks' library, for each block."""
+        """Dask's function, or the function of the blocks' library, applied to each block."""
         if name in _SIGNATURES:
             return functools.partial(self._of_matrices, name)
         return super().implementation(name)

@@ -20,13 +20,13 @@ _NUMBERS = (bool, int, float, complex)
 _NUMPY = NumPyAdapter(np)
 _UNKNOWN = Adapter(None)
 
-# Keyed by the id of a class: a weak reference whose callback removes the entry, the namespace (None for numbers), the adapter.
+# Keyed by class id: a weak reference whose callback removes the entry, the namespace (None for numbers), the adapter.
 _Entry = tuple[weakref.ref[type], Any, Adapter]
 _entries: dict[int, _Entry] = {}
 
 
 def namespace(*values: Any) -> Any:
-    """The standard's namespace of the first value that is an array; NumPy's where none is.
+    """The standard's namespace of the first array among the values, or else NumPy's.
 
     Raises `TypeError` for an object of no array library.
 
@@ -72,14 +72,14 @@ def _namespace_of(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _completed(library: Any) -> Any:
-    """The namespace as ``complete`` of the library's file in this folder returns it, where the file has that function."""
+    """The namespace as returned by ``complete`` of the library's file in this folder, if defined there."""
     complete = getattr(_file_of(_root(library)), "complete", None)
     return library if complete is None else complete(library)
 
 
 @functools.lru_cache(maxsize=64)
 def adapter_of_library(library: Any) -> Adapter:
-    """The adapter of a namespace: that of the library's file in this folder, else the generic one."""
+    """The adapter of a namespace: the one in the library's file in this folder, or else the generic one."""
     return _NUMPY if library is np else getattr(_file_of(_root(library)), "ADAPTER", Adapter)(library)
 
 
@@ -99,7 +99,7 @@ _LIBRARIES = {"equinox": "jax"}
 
 @functools.lru_cache(maxsize=64)
 def _file_of(root: str) -> Any:
-    """The file in this folder for the library whose top-level module has this name; None where there is none."""
+    """The file in this folder for the library with this top-level module, or None."""
     path = f"{__package__}.{_LIBRARIES.get(root, root)}"
     try:
         return importlib.import_module(path) if root.isidentifier() else None
@@ -110,10 +110,11 @@ def _file_of(root: str) -> Any:
 
 
 def container_of(cls: type) -> Any:
-    """The mappings that hold the children of a class's instances, if it is a class of containers of some library.
+    """The mappings that hold the children of an instance, if the class is a container of some library.
 
-    A pair: for each mapping its attribute and whether its items are trainable (or the attribute of an item that says so),
-    and the attribute of an item that holds its gradient. None for any other class, and for one that has been registered in this call.
+    Returns a pair. The first item maps each attribute to whether its items are trainable, or to the attribute of an
+    item that says so. The second item names the attribute of an item that holds its gradient. None for any other class,
+    and for a class that this call has registered.
     """
     for root in dict.fromkeys(str(base.__module__).partition(".")[0] for base in cls.__mro__):
         if (function := getattr(_file_of(root), "container", None)) and (description := function(cls)):
@@ -122,13 +123,13 @@ def container_of(cls: type) -> Any:
 
 
 def standard_namespace(*values: Any) -> Any:
-    """As `namespace`, completed by `array_api_compat` where a library lacks a part of the standard.
+    """As `namespace`, completed by `array_api_compat` if a library lacks a part of the standard.
 
     Lists and tuples are searched for arrays.
     """
     array = None
     for value in map(plain, _flattened(values)):
-        if isinstance(value, _core.BatchLevel):  # functions of other arrays do not know those that `vmap` has batched
+        if isinstance(value, _core.BatchLevel):  # functions of plain arrays cannot handle values batched by `vmap`
             array = value
             break
         # Scalar types, which stand for dtypes, have the attributes of arrays.
@@ -148,7 +149,7 @@ def standard_namespace(*values: Any) -> Any:
 
 @functools.cache
 def _standard_numpy() -> Any:
-    """The completed namespace of NumPy's arrays of numbers, which `array_api_compat` looks up for each array anew."""
+    """The completed namespace of NumPy's numeric arrays, which `array_api_compat` looks up again for each array."""
     from array_api_compat import array_namespace
 
     return _completed(array_namespace(np.empty(0)))
@@ -162,7 +163,7 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
 def dtype_in(library: Any, dtype: Any) -> Any:
     """The dtype of a library for one of NumPy's, its name, or a type of Python's; anything else unchanged.
 
-    Raises `DtypeError` where the library has no such dtype.
+    Raises `DtypeError` if the library has no such dtype.
     """
     return dtype if library is np or not isinstance(dtype, (str, type, np.dtype)) else _found_in(library, dtype)
 
@@ -181,7 +182,7 @@ def _found_in(library: Any, dtype: Any) -> Any:
     return own_dtype
 
 
-# --- objects of no array library ---------------------------------------------------------------------------------------
+# --- objects of no array library --------------------------------------------------------------------------------------
 
 
 def is_foreign(value: Any) -> bool:
@@ -200,7 +201,7 @@ def is_foreign(value: Any) -> bool:
         return not kind.__module__.startswith("oxigrad.")
 
 
-# --- properties --------------------------------------------------------------------------------------------------------
+# --- properties -------------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=256)
@@ -225,22 +226,22 @@ def is_immutable(array: Any) -> bool:
 
 
 def memory_of(array: Any) -> DeviceMemory | None:
-    """The memory of an array on a CUDA device that kernels can read and write; None for any other array, and for a variable."""
+    """The memory of an array on a CUDA device that kernels can read and write; None for all other values."""
     return None if isinstance(array, _core.Variable) else adapter_of(array).device_memory(array)
 
 
 def detached(array: Any) -> Any:
-    """The array without the derivatives that its own library records, in the same memory; a variable as it is."""
+    """The array without the derivatives that its own library records, in the same memory; variables are unchanged."""
     return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).detached(array)
 
 
 def resolved(array: Any) -> Any:
-    """The array with its values in memory, where its library has views that are computed when they are read."""
+    """The array with its values in memory; some libraries have lazy views."""
     return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).resolved(array)
 
 
 def obstacle(array: Any) -> str:
-    """The reason why a step cannot update the array in place, and the alternative; empty if it can, and for a variable."""
+    """The reason why a step cannot update the array in place, and the alternative; else empty, as for variables."""
     return "" if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).obstacle(array)
 
 
@@ -255,7 +256,7 @@ class _Operand:
 
 
 def defers(array: Any) -> bool:
-    """Whether operators of its library leave operands of other classes to the operators of these, as those of Python and NumPy do."""
+    """Whether the library's operators defer to the operators of other classes, as Python's and NumPy's do."""
     kind = type(array)
     if kind not in _defers and isinstance(array, _core.BatchLevel):
         _defers[kind] = True
@@ -283,7 +284,7 @@ def refuse_masked_or_units(array: Any, what: str) -> None:
     if type(array) is np.ndarray:
         return
     meaning, kind = _core.meaning(array), type(array).__name__
-    # torch.masked.MaskedTensor, a tensor whose class alone tells it from others
+    # torch.masked.MaskedTensor, a tensor that differs from others only by its class
     if meaning is None and hasattr(type(array), "get_mask"):
         meaning = f"a {kind}, whose mask would be ignored: expected an array without a mask"
     try:
@@ -294,7 +295,7 @@ def refuse_masked_or_units(array: Any, what: str) -> None:
         raise DtypeError(f"{what} is {meaning}")
 
 
-# --- variables among values --------------------------------------------------------------------------------------------
+# --- variables among values -------------------------------------------------------------------------------------------
 
 
 def has_variable(values: Iterable[Any]) -> bool:
@@ -313,12 +314,12 @@ def has_batched(values: Iterable[Any]) -> bool:
 
 
 def batched_of(values: Iterable[Any]) -> "Examples | None":
-    """The value of the highest level that `vmap` has batched among the values, or in a list or tuple among them; None where there is none."""
+    """The value of the highest `vmap` level among the values, including items of lists and tuples, or None."""
     return max(filter(is_of_vmap, _flattened(values)), key=operator.attrgetter("level"), default=None)
 
 
 def examples_of(values: Any) -> range:
-    """The places of the examples of batched values, for which a function is called; raises `ShapeError` where there are none."""
+    """The indices of the examples of batched values. Raises `ShapeError` for an empty batch."""
     if not values.shape[0]:
         raise ShapeError("vmap: found no examples, expected at least one: a function in it is called for each example")
     return range(values.shape[0])
@@ -343,7 +344,7 @@ def without_variables(value: Any) -> Any:
 
 
 class Examples(_core.BatchLevel):
-    """The base class of the values that `vmap` has batched, unlike those of a recording, and symbols."""
+    """Base class of values that `vmap` has batched. Values of a recording and symbols have other classes."""
 
     value: Any
 
@@ -371,7 +372,7 @@ def for_each_example(function: Callable[..., Any], values: Sequence[Any], level:
 
 
 class UnbatchedError(TypeError):
-    """Raised where a function reads a value that differs between the examples of a batch: it is called for each of them, if it can be."""
+    """Raised when a function reads a value that differs between examples; it is then called for each, if possible."""
 
 
 # Calls a function for each example of a batch: `oxigrad.autodiff.checkpoint` sets it.
@@ -379,16 +380,16 @@ _one_by_one: list[Callable[..., Any]] = []
 
 
 def install_one_by_one(function: Callable[..., Any]) -> None:
-    """Installs what `one_by_one` calls."""
+    """Installs the function that `one_by_one` calls."""
     _one_by_one[:] = [function]
 
 
 def one_by_one(
     function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], error: UnbatchedError | None = None
 ) -> Any:
-    """The results of a function for each example of the batched values in its arguments, stacked; derivatives are those of each call.
+    """The stacked results of a function, called for each example of the batched values in its arguments.
 
-    Raises the ``error`` of a call of the function on the batched values again where there are none in the arguments.
+    Derivatives are the derivatives of each call. Raises the ``error`` again if no argument is batched.
     """
     return _one_by_one[0](function, args, named, error)
 
@@ -402,14 +403,14 @@ def _flattened(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def strip(value: Any) -> Any:
-    """The value with plain arrays in place of its variables, in lists and tuples too."""
+    """The value with variables replaced by their plain arrays, also inside lists and tuples."""
     return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
 
 
 def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
     """An array_like as an array, of the library of the first array among ``others``; an array unchanged.
 
-    A list that has variables becomes their stack. Raises `DtypeError` for anything but an array, a number, a list or a tuple.
+    A list with variables is stacked. Raises `DtypeError` unless the value is an array, a number, a list or a tuple.
     """
     if isinstance(value, _core.Variable) or (is_array(value) and not is_foreign(value)):
         return value
@@ -426,7 +427,7 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
 
 
 def _of_precision(value: Any, like: Any) -> Any:
-    """Numbers as an array of the library of ``like``, and in its precision where that is above the library's default."""
+    """Numbers as an array of the library of ``like``, in the precision of ``like`` if it is wider."""
     library, device = namespace(like), device_of(like)
     array = library.asarray(value, device=device)
     wider = _WIDER.get(dtype_name(array.dtype)) if dtype_name(like.dtype) in _WIDER.values() else None
@@ -445,6 +446,6 @@ def blank_like(name: str, x: Any, dtype: Any, device: Any) -> Any:
     """The result of ``zeros_like`` or ``ones_like``: a plain array. Raises `RuleError` for a symbol of a rule."""
     x = plain(array_of(x))
     if isinstance(x, _core.Variable):
-        _ = x.dtype  # raises, since a symbol has none
+        _ = x.dtype  # raises, since symbols have no dtype
     library = namespace(x)
     return getattr(library, name)(x, dtype=dtype_in(library, dtype), device=device)

@@ -62,11 +62,11 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
 
 
 class Adapter:
-    """Adapter of an array library: properties of its arrays and its implementation of each op, by functions of the standard.
+    """Adapter of an array library: properties of its arrays, and its implementation of each op.
 
-    A library that differs has a file of its name in this folder, whose ``ADAPTER`` is a subclass. A method ``op_<name>``
-    implements the op ``<name>``; every other op is the namespace's function of that name, one of its extensions `linalg`,
-    `fft` and `special`, or the core's kernel.
+    The defaults call functions of the Array API standard. A library that differs has a file of its name in this folder,
+    whose ``ADAPTER`` is a subclass. A method ``op_<name>`` implements the op ``<name>``. Every other op is the function
+    of that name in the namespace or in its extensions `linalg`, `fft` and `special`, or else the core's kernel.
     """
 
     # Modules with special functions under SciPy's names, besides the namespace's own extension `special`.
@@ -77,26 +77,27 @@ class Adapter:
     is_immutable = False
     # Whether an array is a graph, which is computed each time the array is read.
     is_lazy = False
-    # ``put_rows(array, indices, rows)``, a copy with other rows at sorted indices, where the library has a scatter for it.
+    # ``put_rows(array, indices, rows)``: a copy with new rows at sorted indices, if the library has a scatter for it.
     put_rows: Callable[..., Any] | None = None
-    # ``call_kernels(by_kernels, by_rules, operands, everywhere=...)``, for a library that compiles functions which may call kernels:
-    # the results of a step inside a function that is being compiled, or None outside of one. Derivatives and, with ``everywhere``,
-    # devices without kernels use ``by_rules(*operands)``; other devices use ``by_kernels(call, *operands)``, in which
-    # ``call(text, operands, results)`` makes the call that ``text`` describes (see ``rust/core/src/exec/xla/call.rs``). An item of
-    # ``results`` is the number of the operand that the result replaces, in the same memory if possible, or the shape and the name
-    # of the dtype of a new array.
+    # ``call_kernels(by_kernels, by_rules, operands, everywhere=...)``, for a library that compiles functions which may
+    # call kernels. Returns the results of a step inside a function that is being compiled, or None outside of one.
+    # Derivatives use ``by_rules(*operands)``, and with ``everywhere`` so do devices without kernels. Other devices use
+    # ``by_kernels(call, *operands)``, in which ``call(text, operands, results)`` makes the call that ``text`` describes
+    # (see ``rust/core/src/exec/xla/call.rs``). An item of ``results`` is the number of the operand that the result
+    # replaces, in the same memory if possible, or the shape and the dtype's name of a new array.
     call_kernels: Callable[..., list[Any] | None] | None = None
 
-    # The methods of its arrays, where they differ from NumPy's: for each the function of ``xp``, and the names of its further
-    # positional arguments, with a default after ``=``, or one that ends in ``*`` (without a name if it is positional) for a tuple that may be given as arguments, or ``-`` where further arguments give another
-    # kind of result.
+    # The methods of its arrays that differ from NumPy's. Maps each to the function of ``xp`` and the names of its
+    # further positional arguments. A name has a default after ``=``. A name that ends in ``*`` accepts a tuple as
+    # separate arguments (without a name if it is positional). ``-`` marks further arguments that return another kind of
+    # result.
     methods: Mapping[str, str] | None = None
 
     def __init__(self, library: Any) -> None:
-        """An adapter of the library with this namespace; None where there is none."""
+        """Adapter of the library with this namespace, or of no library if it is None."""
         self.library = library
 
-    # --- properties ----------------------------------------------------------------------------------------------------
+    # --- properties ---------------------------------------------------------------------------------------------------
 
     def is_of_kind(self, dtype: Any, kind: str | tuple[str, ...]) -> bool:
         """Whether a dtype is of a kind, as `isdtype` of the standard; dtypes of ml_dtypes are real floating or none."""
@@ -114,11 +115,11 @@ class Adapter:
         return array
 
     def resolved(self, array: Any) -> Any:
-        """The array with its values in memory, where the library has views that are computed when they are read."""
+        """The array with its values in memory, for libraries with lazy views."""
         return array
 
     def strides(self, array: Any) -> tuple[int, ...]:
-        """The distances in memory between neighbours along each axis; equal ones where the library does not tell them."""
+        """The strides of each axis; equal ones if the library does not expose them."""
         return getattr(array, "strides", (1,) * len(array.shape))
 
     def is_in_fortran_order(self, array: Any) -> bool:
@@ -126,11 +127,11 @@ class Adapter:
         return bool(getattr(getattr(array, "flags", None), "fnc", False))
 
     def in_order(self, array: Any) -> Any:
-        """The array with its elements one after the other in memory, where the bits of the library's sums depend on that."""
+        """The array, made contiguous if the bits of the library's sums depend on its layout."""
         return array
 
     def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
-        """A block in which no mode of the thread changes, or refuses, what the library computes from such arrays."""
+        """A context in which no mode of the thread changes or refuses computations with these arrays."""
         return nullcontext()
 
     def obstacle(self, array: Any) -> str:
@@ -142,7 +143,7 @@ class Adapter:
         return ""
 
     def is_traced(self, array: Any) -> bool:
-        """Whether the array is a tracer: it represents values inside a transformation of its library, and is invalid outside."""
+        """Whether the array is a tracer, which stands for values inside a transformation and is invalid outside."""
         return False
 
     def is_apart(self, p: Any, g: Any) -> bool:
@@ -153,10 +154,10 @@ class Adapter:
         return type(g) is not type(p)
 
     def place(self, array: Any) -> str | None:
-        """The place of the array, such as its device: a computation takes arrays of one place; None if it takes this array with any."""
+        """The place that all arrays of a computation share, such as the device; None if any place is accepted."""
         return str(device_of(array))
 
-    # --- CUDA devices --------------------------------------------------------------------------------------------------
+    # --- CUDA devices -------------------------------------------------------------------------------------------------
 
     def device_memory(self, array: Any) -> DeviceMemory | None:
         """The memory of an array on a CUDA device; None for any other, and for arrays that may not be written."""
@@ -177,7 +178,7 @@ class Adapter:
         Libraries that free memory in the order of one stream need nothing.
         """
 
-    # --- copies --------------------------------------------------------------------------------------------------------
+    # --- copies -------------------------------------------------------------------------------------------------------
 
     def transfers(self, array: Any) -> Transfers:
         """The copies between the device of an array and host memory."""
@@ -207,7 +208,7 @@ class Adapter:
 
     def from_host(self, array: np.ndarray, like: Any) -> Any:
         """A copy of a NumPy array as one of this library, with the dtype and on the device of ``like``."""
-        array = np.array(array)  # in memory of its own: a library may warn about read-only arrays
+        array = np.array(array)  # a copy: a library may warn about read-only arrays
         if (
             array.dtype.isbuiltin == 2
         ):  # a dtype of ml_dtypes, which most libraries cannot read: float32 represents its values exactly
@@ -219,11 +220,11 @@ class Adapter:
         return self.library.asarray(array, dtype=like.dtype, device=device_of(like), copy=True)
 
     def filled(self, number: Any, like: Any) -> Any:
-        """A number as an array of no dimensions, made on the device of ``like`` and of its dtype where it fits."""
+        """A number as a 0-d array on the device of ``like``, and of its dtype if it fits."""
         fits = is_inexact(like) and (self.is_complex(like) or not isinstance(number, complex))
         return self.library.full((), number, dtype=like.dtype if fits else None, device=device_of(like))
 
-    # --- ops -----------------------------------------------------------------------------------------------------------
+    # --- ops ----------------------------------------------------------------------------------------------------------
 
     def implementation(self, name: str) -> Callable[..., Any]:
         """The function that computes the op ``name`` on plain arrays of this library."""
@@ -242,7 +243,7 @@ class Adapter:
         return functools.partial(self._of_two, function) if name in _BINARY else function
 
     def special(self, name: str) -> Callable[..., Any] | None:
-        """The library's special function of that name; None where it has none."""
+        """The library's special function of that name, or None."""
         modules = [getattr(self.library, "special", None), *map(importlib.import_module, self.special_modules)]
         return next((function for module in modules if (function := getattr(module, name, None)) is not None), None)
 
@@ -278,7 +279,7 @@ class Adapter:
     def _of_two(self, function: Callable[..., Any], x1: Any, x2: Any) -> Any:
         return function(x1, x2) if on_host(x1 if is_array(x1) else x2) else self._of_arrays(function, x1, x2)
 
-    # --- ops with a signature that the standard does not have ----------------------------------------------------------
+    # --- ops with a signature that the standard does not have ---------------------------------------------------------
 
     def op_call(self, *args: Any, function: Callable[..., Any], pull: Any, push: Any) -> Any:
         """A user's function with a custom derivative."""
@@ -372,7 +373,7 @@ class Adapter:
         return library.where(is_named, library.take(values, library.clip(first, max=count - 1)), zeros)
 
     def op_cofactor(self, x: Any, *directions: Any) -> Any:
-        """The derivative of the determinant, or that of higher order along directions."""
+        """The derivative of the determinant, or its higher derivative along directions."""
         return matrix_functions.cofactor(self.library, x, *directions, is_complex=self.is_complex(x))
 
     def op_sqrtm(self, x: Any) -> Any:
@@ -443,5 +444,5 @@ def _is_floating(dtype: Any) -> bool:
 
 
 def _as_integer(order: Any) -> Any:
-    """The order as an integer where it is integral: some libraries take no float."""
+    """The order as an integer if its value is integral: some libraries reject floats."""
     return int(order) if isinstance(order, float) and order.is_integer() else order

@@ -40,7 +40,7 @@ class JaxAdapter(Adapter):
         return False
 
     def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
-        """With float64, infinities, NaN, and operands of different dtypes and numbers of axes, which modes of JAX refuse."""
+        """A context that allows float64, infinities, NaN, and mixed dtypes and ranks, which modes of JAX refuse."""
         jax, blocks = _jax(), ExitStack()
         for mode in (jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False)):
             blocks.enter_context(mode)

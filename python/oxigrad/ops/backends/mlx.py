@@ -25,7 +25,7 @@ _OF_REAL_MATRICES = {"cholesky", "det", "eigh", "eigvalsh", "inv", "pinv", "slog
 
 
 class _Namespace(types.ModuleType):
-    """MLX's functions, except those that are set as attributes."""
+    """MLX's functions, overridden by the functions that are set as attributes."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module.__name__)
@@ -64,7 +64,7 @@ def complete(module: Any) -> Any:
 
 
 def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named: Any) -> Any:
-    """The result of a creation function, without ``device`` and arguments that are None."""
+    """Calls a creation function without ``device`` and without arguments that are None."""
     return function(*args, **{name: value for name, value in named.items() if value is not None})
 
 

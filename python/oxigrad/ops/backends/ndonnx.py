@@ -1,4 +1,4 @@
-"""ndonnx: arrays that are nodes of an ONNX graph; those that depend on an input of the graph have no values."""
+"""ndonnx: arrays that are nodes of an ONNX graph. Arrays that depend on an input of the graph have no values."""
 
 from typing import Any
 

@@ -45,7 +45,7 @@ class NumPyAdapter(Adapter):
     copied_like = from_host
 
     def implementation(self, name: str) -> Callable[..., Any]:
-        """NumPy's ufunc or function; the core's kernel where there is none."""
+        """NumPy's ufunc or function, or else the core's kernel."""
         if name in _INACCURATE:
             return functools.partial(_with_all_digits, name)
         function = getattr(self, f"op_{name}", None) or getattr(np, name, None)
@@ -77,7 +77,7 @@ class NumPyAdapter(Adapter):
         return eigenvalues.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
 
     def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
-        """`numpy.where`; a number where no argument is an array."""
+        """`numpy.where`; a number if no argument is an array."""
         if not (is_array(x1) or is_array(x2) or is_array(condition)):
             return x1 if condition else x2
         return np.where(condition, x1, x2)

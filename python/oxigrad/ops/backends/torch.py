@@ -90,7 +90,7 @@ class TorchAdapter(Adapter):
         return array.detach() if array.requires_grad else array
 
     def resolved(self, array: Any) -> Any:
-        """The tensor with its values in memory; most tensors are returned as they are."""
+        """The tensor with its values in memory; most tensors are returned unchanged."""
         if array._is_zerotensor():
             return self.library.zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
         return array.resolve_conj().resolve_neg()
@@ -101,7 +101,10 @@ class TorchAdapter(Adapter):
         return array.contiguous() if is_on_host else array
 
     def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
-        """Without autocast, which gives products another dtype, and the inference mode, whose tensors are not updated outside of it."""
+        """A context without autocast and without inference mode.
+
+        Autocast changes the dtype of products. Tensors of the inference mode cannot be updated outside of it.
+        """
         torch, blocks = self._torch, ExitStack()
         if torch.is_inference_mode_enabled():
             blocks.enter_context(torch.inference_mode(False))
@@ -172,7 +175,7 @@ class TorchAdapter(Adapter):
         return f"{array.device}, fake" if hasattr(array, "fake_mode") else str(array.device)
 
     def device_memory(self, array: Any) -> DeviceMemory | None:
-        """The memory of a tensor on a CUDA device; None for lazy views, and for tensors without memory of their own."""
+        """The memory of a tensor on a CUDA device; None for lazy views, and for tensors without storage."""
         if not array.is_cuda or hasattr(array, "fake_mode") or hasattr(array, "placements") or self.obstacle(array):
             return None
         device = array.device.index
@@ -204,7 +207,7 @@ class TorchAdapter(Adapter):
         return importlib.import_module("torch.cuda")
 
     def transfers(self, array: Any) -> Transfers:
-        """By streams of the device, where it has some."""
+        """Transfers by streams of the device, if it has streams."""
         return importlib.import_module("oxigrad.ops.backends.memory.torch_transfers").device_of(array.device)
 
     def to_host(self, array: Any) -> np.ndarray:
@@ -220,7 +223,10 @@ class TorchAdapter(Adapter):
         return tensor.to(like.device, like.dtype, copy=True)
 
     def op_sign(self, x: Any) -> Any:
-        """By ``torch.sgn``, which gives zero for NaN; assignment by a mask would wait for a device where ``x`` is a number."""
+        """Computes the sign by ``torch.sgn``, which returns zero for NaN.
+
+        Assignment by a mask would synchronize with the device if ``x`` is a number.
+        """
         sign = self.library.sgn(x)
         return self.library.where(self.library.isnan(x), x, sign) if x.is_floating_point() else sign
 
@@ -231,7 +237,10 @@ class TorchAdapter(Adapter):
 
 
 def container(cls: type) -> Any:
-    """The attributes in which a module holds its parameters, buffers and submodules: see `oxigrad.ops.backends.container_of`."""
+    """The attributes in which a module holds its parameters, buffers and submodules.
+
+    See `oxigrad.ops.backends.container_of`.
+    """
     modules = sys.modules.get("torch.nn")
     if modules is None or not issubclass(cls, modules.Module):
         return None
@@ -239,7 +248,7 @@ def container(cls: type) -> Any:
 
 
 def _shrunk_to(tensor: Any) -> int | None:
-    """The bytes of a tensor's storage where they are fewer than its elements take; None where they are not."""
+    """The bytes of a tensor's storage if its elements need more, else None."""
     try:
         storage = tensor.untyped_storage()
     except REFUSALS:  # a tensor inside a transform such as ``vmap`` has no storage by design

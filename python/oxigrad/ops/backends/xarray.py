@@ -1,6 +1,7 @@
-"""xarray: a ``DataArray``, ``Variable`` or ``Dataset`` is a container of its data; dimensions, coordinates and attributes are not differentiated.
+"""xarray: a ``DataArray``, ``Variable`` or ``Dataset`` is a container of its data.
 
-Functions of xarray run on variables, since they call NumPy's functions on the data.
+Dimensions, coordinates and attributes are not differentiated. Functions of xarray run on variables, since they call
+NumPy's functions on the data.
 """
 
 import sys
@@ -34,7 +35,7 @@ def _data(array: Any) -> tuple[dict[str, Any], Any]:
 
 
 def _with_data(array: Any, children: list[Any]) -> Any:
-    """An array like another with other data; what is no array of its shape is returned as it is."""
+    """An array like another with other data; data of another shape, or no array, is returned unchanged."""
     (data,) = children
     shape = getattr(data, "shape", None)
     if shape is None and not array.shape and isinstance(data, (int, float, complex)):
@@ -53,7 +54,7 @@ def _data_arrays(dataset: Any) -> tuple[dict[Any, Any], Any]:
 
 
 def _with_data_arrays(dataset: Any, children: list[Any]) -> Any:
-    """A dataset like another with other data; a dict by name where a child is no array of the shape of its variable."""
+    """A dataset like another with other data; a dict by name if a child's shape differs from its variable's."""
     data = dict(zip(dataset.data_vars, children, strict=True))
     arrays = {name: _with_data(dataset.variables[name], [child]) for name, child in data.items()}
     if any(array is child for array, child in zip(arrays.values(), children, strict=True)):

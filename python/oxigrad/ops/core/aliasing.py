@@ -18,7 +18,7 @@ Named = tuple[str, Any, bool]
 
 
 def refuse_unwritable(path: str, what: str, array: Array) -> None:
-    """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements overlap."""
+    """Raises `ArrayMemoryError` if an array is read-only, and `AliasError` if its elements overlap."""
     if not _core.is_writable(array):
         raise ArrayMemoryError(f"{path_name(path)}: the {what} is read-only")
     if _core.overlaps_itself(array):
@@ -28,7 +28,7 @@ def refuse_unwritable(path: str, what: str, array: Array) -> None:
 
 
 def refuse_overlapping(named: Sequence[Named]) -> None:
-    """`refuse_shared`, and `AliasError` for an array in host memory that is written in place and whose own elements overlap."""
+    """Raises `AliasError` as `refuse_shared`, and for a written array in host memory with overlapping elements."""
     for name, array, is_written in named:
         if is_written and _core.is_writable(array) and _core.overlaps_itself(array):
             raise AliasError(f"{name} overlaps itself: expected an array whose elements share no memory")
@@ -36,7 +36,9 @@ def refuse_overlapping(named: Sequence[Named]) -> None:
 
 
 def refuse_shared(named: Sequence[Named]) -> None:
-    """Raises `AliasError` where two arrays overlap and one of them is written: in host memory, or dense ones on a CUDA device.
+    """Raises `AliasError` if two arrays overlap and one of them is written.
+
+    Checks arrays in host memory, and dense arrays on a CUDA device.
 
     >>> import numpy as np
     >>> x = np.zeros(4)
@@ -112,9 +114,9 @@ def _on_device(array: Array) -> tuple[Any, ...] | None:
 
 
 def apart(results: Sequence[Array], arrays: Iterable[Any]) -> list[Array]:
-    """The results; those that share memory with an array of ``arrays`` or with an earlier result are copied.
+    """The results, of which each that shares memory with ``arrays`` or an earlier result is copied.
 
-    None among the results is kept. On a device only identical arrays are detected, not overlapping views.
+    None among the results is returned as None. On a device only identical arrays are detected, not overlapping views.
 
     >>> import numpy as np
     >>> g, new = np.ones(2), np.zeros(2)

@@ -12,7 +12,7 @@ from oxigrad.ops.core import standard
 
 
 def array(x: Any, dtype: Dtype = None) -> Any:
-    """An array, a number, or a nested list, with variables or without, as an array; of a dtype, where one is given."""
+    """An array, a number, or a nested list, with or without variables, as an array, optionally of a dtype."""
     if isinstance(x, Variable):
         x = x if is_array(plain(x)) else ops.reshape(ops.stack([x]), ())  # of a number of Python's
     elif is_foreign(x):
@@ -23,7 +23,10 @@ def array(x: Any, dtype: Dtype = None) -> Any:
 
 
 def in_double(x: Any) -> Any:
-    """As `array`; NumPy's arrays in double precision, in which some functions of NumPy compute and return all of them."""
+    """As `array`, with NumPy's arrays in float64 or complex128.
+
+    Some functions of NumPy compute in double precision and return it for all arrays.
+    """
     x = array(x)
     return ops.astype(x, np.result_type(x.dtype, np.float64), copy=False) if namespace(beneath(x)) is np else x
 

@@ -33,20 +33,22 @@ _MAY_RETURN_ARGUMENT = {"asarray", "diff", "matrix_power", "nan_to_num"}
 # Names of array parameters in the signatures of these functions.
 _ARRAY_PARAMETERS = {"a", "ab", "arrays", "b", "f", "operands", "q", "v", "x", "x1", "x2", "z"}
 
-# Calls NumPy's function of a name with arguments that the function of ``xp`` does not have: `oxigrad.ops.protocols.numpy_protocols` sets it.
+# Calls NumPy's function with arguments that the function of ``xp`` lacks; set by
+# `oxigrad.ops.protocols.numpy_protocols`.
 _numpy_calls: list[Callable[..., Any]] = []
 
 
 def install_numpy_call(function: Callable[..., Any]) -> None:
-    """Installs what is called with a function, its arguments by position and by name, and the `TypeError` of the call.
+    """Installs the function that calls NumPy's functions with further arguments.
 
-    Where NumPy's function does not take them, it raises this error, or returns NotImplemented where that is None.
+    It is called with the function, its positional and keyword arguments, and the `TypeError` of the call. If NumPy's
+    function does not accept them either, it raises this error, or returns NotImplemented if the error is None.
     """
     _numpy_calls[:] = [function]
 
 
 def _is_of_call(error: TypeError) -> bool:
-    """Whether the error is that of a call whose arguments do not match the signature, rather than of the function's body."""
+    """Whether the error says that arguments do not match the signature; False for errors of the function's body."""
     is_ours = error.__traceback__ is not None and error.__traceback__.tb_next is None
     return is_ours and "multiple values" not in str(error)
 
@@ -56,10 +58,10 @@ _CONVERTED = {list, tuple, str, type(None)}
 
 
 def composite(function: F, extension: str | None = None, *, is_standard: bool = True) -> F:
-    """Decorates a function of ops: on plain values the array library's own function is called instead, if it has one.
+    """Decorates a function of ops to call the array library's function, if there is one, on plain values.
 
-    ``extension`` names the standard's extension that has the library's function: "linalg" or "fft". A function of NumPy's that
-    the standard does not have, which differs in some libraries, is called where the library follows NumPy.
+    ``extension`` names the standard's extension that has the library's function: "linalg" or "fft". A NumPy function
+    outside the standard differs between libraries: it is called only if the library follows NumPy.
     """
     name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
     parameters = parameter_kinds(function)
@@ -94,7 +96,7 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
         library = library if extension is None else getattr(library, extension)
         is_theirs = is_standard or follows_numpy(library)
         implementation = getattr(library, name, on_variables) if is_theirs else on_variables
-        if not named.keys() <= parameters.keys():  # those of NumPy's function, or else of the library's
+        if not named.keys() <= parameters.keys():  # parameters of NumPy's function, or else of the library's
             result = _numpy_calls[0](function, args, named, None)
             if result is not NotImplemented:
                 return result
@@ -135,10 +137,10 @@ def _with_arrays(args: tuple[Any, ...], where: slice) -> tuple[Any, ...]:
 
 
 def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
-    """Decorates a function of arrays to accept lists and tuples (array_like) in their place.
+    """Decorates a function of arrays to accept lists and tuples (array_like).
 
-    With ``all_arrays`` all positional-only parameters are arrays. Raises `DtypeError`, which names the argument, where an argument is
-    not an array and lacks an attribute of arrays.
+    With ``all_arrays`` all positional-only parameters are arrays. Raises `DtypeError`, which names the argument, if an
+    argument is not an array and lacks an attribute of arrays.
     """
     where = slice(0, _count_positional_only(function)) if all_arrays else _array_positions(function)
     if where is None:
@@ -177,7 +179,7 @@ def _count_positional_only(function: Callable[..., Any]) -> int:
 
 
 def _array_positions(function: Callable[..., Any]) -> slice | None:
-    """The positions of the array parameters of a function; None where there are none, or one is a list of arrays."""
+    """The positions of the array parameters of a function; None without any, or if one is a list of arrays."""
     parameters = list(parameter_kinds(function).items())
     positions = [
         i

@@ -13,7 +13,9 @@ __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 
 def library_of_dtype(dtype: Dtype) -> Any:
-    """The namespace of the library of a dtype; NumPy's for its dtypes and scalar types. Raises `DtypeError` for anything else.
+    """The namespace of a dtype's library; NumPy for NumPy's dtypes and Python's scalar types.
+
+    Raises `DtypeError` for anything else.
 
     >>> library_of_dtype(np.float32).__name__
     'numpy'
@@ -34,7 +36,7 @@ def library_of_dtype(dtype: Dtype) -> Any:
 
 
 def _library(*values: Any) -> Any:
-    """The namespace of the first array; of the first dtype where there is no array."""
+    """The namespace of the first array, or of the first dtype if there is no array."""
     arrays = [value for value in values if _is_array(value)]
     return standard_namespace(*arrays) if arrays else library_of_dtype(values[0])
 
@@ -46,7 +48,7 @@ def _is_array(value: Any) -> bool:
 def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
     """Whether a dtype is of a kind: a dtype, a name such as ``"real floating"``, or a tuple of these.
 
-    Raises `DtypeError` where ``dtype`` is no dtype.
+    Raises `DtypeError` if ``dtype`` is not a dtype.
 
     >>> isdtype(np.float32, "real floating"), isdtype(np.dtype("int8"), ("bool", np.int8))
     (True, True)
@@ -71,7 +73,7 @@ def can_cast(from_: Dtype | Array, to: Dtype, /) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
-    """The dtype of the result of an operation on these arrays, dtypes and Python numbers; NumPy's where all are numbers.
+    """The dtype of an operation's result for arrays, dtypes and Python numbers; NumPy's for numbers alone.
 
     >>> result_type(np.float32, 1.0)
     dtype('float32')
@@ -89,13 +91,16 @@ def _type_operand(value: Any) -> Any:
 
 
 def finfo(type: Dtype | Array, /) -> Any:
-    """The limits of a floating-point dtype, or of the dtype of an array: ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``."""
+    """The limits of a floating-point dtype, or of an array's dtype.
+
+    Attributes are ``bits``, ``eps``, ``max``, ``min`` and ``smallest_normal``.
+    """
     dtype = type.dtype if _is_array(type) else type
     return library_of_dtype(dtype).finfo(dtype)
 
 
 def floating(x: Array) -> Any:
-    """``x``, in its library's floating-point dtype where it has integers or booleans.
+    """``x``, converted to its library's floating-point dtype if it has integers or booleans.
 
     >>> floating(np.array([1, 2]))
     array([1., 2.])

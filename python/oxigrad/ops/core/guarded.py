@@ -1,7 +1,8 @@
-"""Building blocks that have derivatives at the edges of their domains, and none of branches that are not taken.
+"""Building blocks with derivatives at the edges of their domains, and only of the branches that are taken.
 
-Inside of a derivative rule, which is one kernel, a cotangent of zero times an infinite derivative is NaN, so that ``where`` around a
-function is not enough: its argument is replaced too where the branch is not taken. The functions of this file do so once for all.
+A derivative rule is one kernel, in which a zero cotangent times an infinite derivative is NaN. ``where`` around a
+function is therefore not enough: its argument is replaced too if the branch is not taken. The functions of this file do
+both.
 """
 
 import math
@@ -17,7 +18,10 @@ from oxigrad.ops.core import primitives as ops
 
 
 def tiny(x: Any) -> float:
-    """A number near the least one of the dtype of ``x``, of which products with rounding errors are normal numbers: 1e-292 for float64."""
+    """A number near the smallest normal one of the dtype of ``x``: 1e-292 for float64.
+
+    Its products with rounding errors are still normal numbers.
+    """
     # By name, as a library need not have `finfo`; bfloat16 has the exponents of float32.
     name = dtype_name(dtype_of(lowest(x)))
     limits = np.finfo({"float16": np.float16, "bfloat16": np.float32, "float32": np.float32}.get(name, np.float64))
@@ -25,7 +29,10 @@ def tiny(x: Any) -> float:
 
 
 def reciprocal_limit(x: Any) -> float:
-    """A number above which powers of the reciprocal, as in derivatives of second order, do not overflow in the dtype of ``x``."""
+    """A bound above which powers of the reciprocal do not overflow in the dtype of ``x``.
+
+    Such powers appear in second-order derivatives.
+    """
     return tiny(x) ** (1.0 / 3.0)
 
 
@@ -56,7 +63,7 @@ def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, saf
 
 
 def growth_by(f: Callable[..., Any], x: Array) -> Any:
-    """``f(x) / x`` of an exponential function. Where that overflows, its derivatives are infinite, too."""
+    """``f(x) / x`` of an exponential function. If ``f`` overflows, its derivatives are infinite, too."""
     is_infinite = ops.abs(f(without_variables(x))) == math.inf
     return branch(is_infinite, lambda x: ops.multiply(ops.sign(x), f(x)), lambda x: f(x) / x, (x, 1.0, 1.0))
 
@@ -71,14 +78,14 @@ def log_of(p: Array, rest: Any) -> Array:
 def log_by(p: Callable[..., Any], rest: Callable[..., Any], *args: tuple[Any, Any]) -> Array:
     """`log_of` of two functions of the same arguments, each with a value at which both are smooth.
 
-    Unlike `log_of`, it has derivatives where those of both functions are infinite.
+    Unlike `log_of`, it is differentiable where the derivatives of both functions are infinite.
     """
     near, far = (lambda *args: ops.log1p(-rest(*args))), (lambda *args: ops.log(p(*args)))
     return branch(p(*(x for x, _ in args)) > 0.5, near, far, *((x, safe, safe) for x, safe in args))
 
 
 def expm1_of(x: Array) -> Array:
-    """``expm1(x)``, whose own derivative is rounded where that is small."""
+    """``expm1(x)``, with a derivative that is accurate even if small."""
     return branch(x > -0.7, ops.expm1, lambda x: ops.exp(x) - 1.0, (x, 0.0, -1.0))
 
 
@@ -89,7 +96,7 @@ def log1p_square(x: Array) -> Array:
 
 
 def log1mexp(h: Array, log_h: Array) -> Array:
-    """``log(1 - exp(-h))`` for positive ``h``, of which the logarithm is known where ``h`` underflows."""
+    """``log(1 - exp(-h))`` for positive ``h``, from the logarithm of ``h`` if ``h`` underflows."""
     near = lambda h, log_h: log_h + ops.log(_exprel_of_negative(h))  # noqa: E731
     return branch(h < 0.5, near, lambda h, _: ops.log1p(-ops.exp(-h)), (h, 0.0, 1.0), (log_h, 0.0, 0.0))
 
@@ -136,13 +143,16 @@ def beta_density(a: Array, b: Array, x: Array) -> Array:
 
 
 def _log_power(x: Array, power: Array) -> Array:
-    # `xlogy` for an ``x`` of at least zero, in fewer ops, as the core limits the length of a derivative rule. A power that is a
-    # number meets the elements of ``x`` in arithmetic alone, so that it is not copied to their device.
+    # `xlogy` for nonnegative ``x``, in fewer ops: the core limits the length of a derivative rule. A scalar power meets
+    # the elements of ``x`` in arithmetic alone, so it is not copied to their device.
     return ops.multiply(power, ops.log(ops.where(ops.add(ops.abs(power), x) == 0.0, 1.0, x)))
 
 
 def digamma_rise(x: Array, by: Array) -> Array:
-    """``digamma(x + by) - digamma(x)``; where these would cancel, the integral of the derivative by Gauss' formula of two nodes."""
+    """``digamma(x + by) - digamma(x)``, without cancellation.
+
+    If the difference would cancel, it is the integral of the derivative by Gauss' two-point formula.
+    """
     # In few ops, as the core limits the length of a derivative rule.
     near = ops.less(ops.abs(by), 2e-3 * x)
     half = ops.where(near, 0.5 * by, 0.0)
@@ -154,10 +164,13 @@ def digamma_rise(x: Array, by: Array) -> Array:
 
 
 def clipped(x: Array, low: Array | None, high: Array | None) -> Array:
-    """``x`` between the bounds. Of equal bounds, that on the side of ``x`` has the derivative, as when they are apart."""
+    """``x`` clipped to the bounds.
+
+    If the bounds are equal, the bound on the side of ``x`` has the derivative, as for distinct bounds.
+    """
     above = x if low is None else ops.maximum(x, low)
     result = above if high is None else ops.minimum(above, high)
-    # The value of a variable is an array or a number; that of a symbol of an update rule is the symbol.
+    # A variable holds an array or a number; a symbol of an update rule is its own value.
     is_recorded = any(isinstance(bound, Variable) and not isinstance(plain(bound), Variable) for bound in (low, high))
     if low is None or high is None or not is_recorded:
         return result
@@ -167,7 +180,10 @@ def clipped(x: Array, low: Array | None, high: Array | None) -> Array:
 
 
 def rgamma_away(x: Array) -> Array:
-    """`rgamma` away from its zeros. The derivative is that of an exponential, as the square of the reciprocal may overflow."""
+    """`rgamma` away from its zeros.
+
+    Differentiated as an exponential, since the square of the reciprocal may overflow.
+    """
     logarithm, bare = ops.gammaln(ops.minimum(x, 1e4)), without_variables(x)
     constant = without_variables(logarithm)
     # By the logarithm where the gamma function overflows; zero at infinity.
@@ -177,9 +193,10 @@ def rgamma_away(x: Array) -> Array:
 
 
 def infinite_mean(x: Array, axis: ops.Axis, b: Array | None) -> tuple[Array, Array] | None:
-    """The mean of the elements that equal an infinite largest one, and before it where there are such: they share a derivative.
+    """A mask of the infinite maxima along ``axis``, and the mean of the elements that equal one.
 
-    None where no element is known to be so. Terms of weights ``b`` of both signs, or of zeros, are left out.
+    These elements share the derivative. None if no maximum is known to be infinite. Terms are left out if the weights
+    ``b`` have both signs or are zero.
     """
     bare = plain(x)
     if not hasattr(bare, "shape"):
@@ -199,9 +216,10 @@ def infinite_mean(x: Array, axis: ops.Axis, b: Array | None) -> tuple[Array, Arr
     return is_infinite, ops.sum(ops.where(is_term, weights * x, 0.0), axis=axis, keepdims=True)
 
 
-# --- logarithms of distribution functions that underflow ---------------------------------------------------------------
+# --- logarithms of distribution functions that underflow --------------------------------------------------------------
 
-# Below `tiny`, a distribution function is replaced by a continued fraction for its logarithm; it converges fast in the tails.
+# Below `tiny`, a distribution function is replaced by a continued fraction for its logarithm; it converges fast in the
+# tails.
 _LEVELS = 16
 
 

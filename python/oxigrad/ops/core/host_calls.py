@@ -1,7 +1,7 @@
-"""Functions of NumPy arrays as recorded ops: elementwise functions with known derivatives, and linear maps with an adjoint.
+"""Functions of NumPy arrays as recorded ops: elementwise functions with derivatives, linear maps with an adjoint.
 
-An argument of another library is read in host memory, and the result is an array of that library. A function is one entry
-``call`` of the tape; its derivatives are written in differentiable functions, so that all orders follow.
+An argument of another library is copied to host memory, and the result is an array of that library. A function is one
+entry ``call`` of the tape. Its derivatives are written in differentiable functions, so all orders follow.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import in_double
 from oxigrad.ops.core.primitives import TupleCotangent
 
-# A partial derivative, whose parameters name the values that it reads; a text says of what there is none.
+# A partial derivative, whose parameters name the values that it reads, or a text that names a missing derivative.
 Partial = Callable[..., Any] | str
 Values = Sequence[Any]
 
@@ -49,8 +49,9 @@ def call(
 
     Unless ``function`` takes batched values, it is called for each example of them.
 
-    ``pull(g, y, *args)`` returns the cotangent of each argument from the cotangents and the values of the results, tuples;
-    ``push(y, *args, *tangents)`` returns the tangents of the results. None means no cotangent, or no tangent.
+    ``pull(g, y, *args)`` returns the cotangent of each argument from the cotangents ``g`` and the values ``y`` of the
+    results, which are tuples. ``push(y, *args, *tangents)`` returns the tangents of the results. None means a zero
+    cotangent or tangent.
     """
 
     def each(*values: Any) -> tuple[Any, ...]:
@@ -76,7 +77,10 @@ def is_recorded(value: Any) -> bool:
 
 
 def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tuple[Any, ...] | None:
-    """The results of a function of each example of batched values, those of the highest level, stacked; None where there are none."""
+    """The stacked results of a function for each example of the highest level of batched values.
+
+    None if no value is batched.
+    """
     top = batched_of(values)
     if top is None:
         return None
@@ -87,7 +91,7 @@ def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tu
 def call_one(
     name: str, function: Callable[..., Any], args: Values, pull: Callable[..., Any], push: Callable[..., Any]
 ) -> Array:
-    """The one result of a function of NumPy arrays as an entry of the tape: as `call`, with one cotangent, value and tangent."""
+    """As `call`, for a function with a single result: one cotangent, value and tangent."""
     outputs = call(
         lambda *values: computed(name, function, values),
         args,
@@ -110,8 +114,8 @@ def of_dtype(cotangent: Array, value: Any) -> Array:
 def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any, ...]:
     """The results of a function of NumPy arrays for plain arrays of any library, or numbers.
 
-    Raises `NotImplementedError` for an array that the host cannot read, and for one that stands for the values of other calls, as in a
-    recording, unless the function is a ufunc.
+    Raises `NotImplementedError` for an array that the host cannot read. Unless the function is a ufunc, also raises it
+    for an array that stands for values of other calls, as in a recording.
     """
     stacked = _of_examples(lambda *each: computed(name, function, tuple(map(plain, each))), args)
     if stacked is not None:
@@ -141,7 +145,10 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
 
 
 def _recorded(ufunc: np.ufunc, args: Values, *, is_number: bool) -> tuple[Any, ...]:
-    """The results of a ufunc of values that stand for those of other calls, through NumPy's protocol: a recording calls it by name."""
+    """The results of a ufunc for values that stand for values of other calls.
+
+    NumPy's protocol is used, so a recording calls the ufunc by name.
+    """
     results: Any = ufunc(*args)
     results = results if isinstance(results, tuple) else (results,)
     return tuple(result.item() for result in results) if is_number else results
@@ -152,14 +159,14 @@ def _native(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-# --- elementwise functions ---------------------------------------------------------------------------------------------
+# --- elementwise functions --------------------------------------------------------------------------------------------
 
 
 class Elementwise:
-    """A ufunc with its partial derivatives: one for each argument and, where it has several results, one for each result too.
+    """A ufunc with its partial derivatives: one per argument, or per argument and result if it has several.
 
-    A partial derivative names what it reads: ``y``, the result or the tuple of results, and arguments by their names. A text
-    in its place says with respect to what there is no derivative.
+    A partial derivative names the values that it reads: ``y``, the result or the tuple of results, and arguments by
+    their names. A text instead of a function names the missing derivative.
     """
 
     name: str
@@ -176,7 +183,7 @@ class Elementwise:
         )
 
     def __call__(self, *args: Any) -> Any:
-        """The value, recorded where an argument is a variable."""
+        """The value, recorded if an argument is a variable."""
         if len(args) != len(self.names):
             expected = ", ".join(self.names)
             raise TypeError(f"{self.name}: found {len(args)} arguments, expected {len(self.names)}: {expected}")
@@ -215,7 +222,8 @@ class Elementwise:
 
     def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
         """The partial derivatives of all results with respect to an argument."""
-        # In double precision, as what they are composed of overflows or cancels within narrower dtypes where they do not.
+        # In double precision: compositions may overflow or cancel in a narrower dtype in which the function itself does
+        # not.
         are_of_numpy = all(namespace(beneath(each)) is np for each in (*y, *args) if is_array(each))
         y, args = (tuple(_wide(each, are_of_numpy) for each in values) for values in (y, args))
         values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
@@ -245,7 +253,7 @@ class Elementwise:
 def _wide(value: Any, are_of_numpy: bool) -> Any:
     """Real or complex floats in double precision; integers are orders and counts.
 
-    Beside no array, or those of NumPy, a number of Python's is one of NumPy's, of which a quotient by zero is infinite.
+    Among NumPy's arrays, or without arrays, a Python number becomes a NumPy number, whose quotient by zero is infinite.
     """
     if isinstance(value, (float, complex)):
         return np.asarray(value)[()] if are_of_numpy else value
@@ -256,7 +264,7 @@ def _wide(value: Any, are_of_numpy: bool) -> Any:
 
 
 def _whole(batched: Any, ndim: int) -> Array:
-    """All examples of batched values, of so many dimensions each."""
+    """All examples of batched values with ``ndim`` dimensions each."""
     count, shape = batched.value.shape[0], batched.shape
     return ops.reshape(batched.value, (count, *(1,) * (ndim - len(shape)), *shape))
 
@@ -288,7 +296,7 @@ def _like(tangent: Any, y: Any) -> Any:
     return of_dtype(tangent, y)
 
 
-# --- linear maps -------------------------------------------------------------------------------------------------------
+# --- linear maps ------------------------------------------------------------------------------------------------------
 
 
 def linear(name: str, forward: Callable[[Any], Any], adjoint: Callable[[Any], Any], x: Array) -> Array:

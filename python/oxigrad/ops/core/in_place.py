@@ -1,7 +1,7 @@
 """In-place functions of NumPy as assignments: ``out=``, ``ufunc.at``, `numpy.put` and related functions.
 
-Assignment binds the variable to a new array; see `oxigrad.ops.core.indexed_update`. Writing a variable to a plain array raises,
-since its derivative would be lost.
+Assignment binds the variable to a new array; see `oxigrad.ops.core.indexed_update`. Writing a variable to a plain array
+raises an error, since its derivative would be lost.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,17 +26,18 @@ from oxigrad.ops.core import standard
 from oxigrad.ops.core.indexed_update import At
 from oxigrad.ops.core.shapes import position
 
-# --- out= --------------------------------------------------------------------------------------------------------------
+# --- out= -------------------------------------------------------------------------------------------------------------
 
 
 def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> Any:
     """Assigns the result of the function ``called`` to ``out``, and returns ``out``.
 
-    The result is cast by the rule ``casting="same_kind"`` of NumPy; with ``broadcasts``, as for ufuncs, it is broadcast to the
-    shape of ``out``. ``out`` is a tuple where the function has several results; None in it returns the result itself.
+    The result is cast by NumPy's rule ``casting="same_kind"``. With ``broadcasts``, as for ufuncs, it is broadcast to
+    the shape of ``out``. ``out`` is a tuple if the function has several results. For an item that is None the result
+    itself is returned.
 
-    Raises `DerivativeError` where the result is a variable and ``out`` a plain array, `ShapeError` and `DtypeError` where the
-    result cannot be broadcast or cast to ``out``.
+    Raises `DerivativeError` if the result is a variable and ``out`` a plain array. Raises `ShapeError` or `DtypeError`
+    if the result cannot be broadcast or cast to ``out``.
     """
     if isinstance(out, tuple):
         results = result if isinstance(result, tuple) else (result,)
@@ -73,12 +74,12 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
 
 
 def masked(x: Array, mask: np.ndarray) -> Array:
-    """``x``, whose derivatives flow only where the mask holds, also behind what has infinite ones."""
+    """``x``, whose derivatives flow only through the mask, also behind infinite ones."""
     return ops.where(of_library(mask, x), x, plain(x)) if isinstance(x, Variable) else x
 
 
 def check_target(called: str, target: Array, values: Any) -> None:
-    """Raises `DerivativeError` where a variable would be written to a plain array; ``target`` may be a tuple of one."""
+    """Raises `DerivativeError` if a variable would be written to a plain array; ``target`` may be a 1-tuple."""
     if isinstance(target, tuple):
         (target,) = target
     if not is_array(plain(target)):
@@ -100,13 +101,13 @@ def check_target(called: str, target: Array, values: Any) -> None:
 
 
 def check_cast(called: str, value: Any, target: Array, casting: Any) -> None:
-    """Raises `DtypeError` where values cannot be cast to the dtype of ``target`` by the rule ``casting``, both of NumPy's."""
+    """Raises `DtypeError` if NumPy's rule ``casting`` forbids a cast of ``value`` to the dtype of ``target``."""
     dtype, expected = getattr(value, "dtype", None), target.dtype
     if isinstance(dtype, np.dtype) and isinstance(expected, np.dtype) and not np.can_cast(dtype, expected, casting):
         raise DtypeError(f"{called}: values of dtype {dtype} cannot be cast to {expected} with casting={casting!r}")
 
 
-# --- ufunc.at ----------------------------------------------------------------------------------------------------------
+# --- ufunc.at ---------------------------------------------------------------------------------------------------------
 
 
 def ufunc_at(called: str, ufunc: np.ufunc, target: Array, key: Any, *operands: Array) -> None:
@@ -139,7 +140,7 @@ def _occurrences(elements: np.ndarray) -> np.ndarray:
     return before
 
 
-# --- functions ---------------------------------------------------------------------------------------------------------
+# --- functions --------------------------------------------------------------------------------------------------------
 
 
 def _copyto(dst: Array, src: Array, casting: str = "same_kind", where: Any = True) -> None:
@@ -263,7 +264,7 @@ def of_library(values: np.ndarray, like: Array) -> Array:
 
 
 def of_examples(values: np.ndarray, like: Array) -> Array:
-    """As `of_library`, where ``values`` has a leading axis for the examples of each `vmap` that ``like`` is in, from the outermost one."""
+    """As `of_library`, for ``values`` with a leading axis per enclosing `vmap` of ``like``, outermost first."""
     bare = plain(like)
     return type(bare).of(bare.level, of_examples(values, bare.value)) if is_of_vmap(bare) else of_library(values, bare)
 

@@ -1,13 +1,14 @@
 """Indexed updates: ``x.at[key].set(value)`` and related methods, and assignment to elements of a variable.
 
-Assignment to a variable, ``x[key] = value`` or ``x += y``, writes to no array. The tape records an entry for the new array,
-``x.at[key].set(value)``, and the variable object refers to that entry from then on. ``x[key] += y`` changes the view ``x[key]``
-and assigns it back.
+Assignment to a variable, ``x[key] = value`` or ``x += y``, writes to no array. The tape records an entry for the new
+array, ``x.at[key].set(value)``. From then on the variable object refers to that entry. ``x[key] += y`` changes the view
+``x[key]`` and assigns it back.
 
-Views do not see such a change. The tape therefore has one counter of changes for all variables that would share memory if the
-program ran on plain arrays (``rust/core/src/autodiff/aliasing.rs`` lists the ops whose results may be views). A variable whose
-count is behind is stale: reading it raises `ArrayMemoryError`. A tape keeps the entries of variables of enclosing tapes at the
-time of reading. Functions that write to an argument, and ``out=``, are assignments too (`oxigrad.ops.core.in_place`).
+Views do not see such a change. The tape therefore has one counter of changes for all variables that would share memory
+if the program ran on plain arrays (``rust/core/src/autodiff/aliasing.rs`` lists the ops whose results may be views). A
+variable whose count is behind is stale: reading it raises `ArrayMemoryError`. A tape keeps the entries of variables of
+enclosing tapes at the time of reading. Functions that write to an argument, and ``out=``, are assignments too
+(`oxigrad.ops.core.in_place`).
 """
 
 from collections.abc import Callable
@@ -37,11 +38,12 @@ class At:
 
 
 class IndexedUpdate:
-    """Elements of an array at a key. Each method returns a new array of the same dtype; values are broadcast to the elements.
+    """The elements of an array at a key, with methods that return an updated copy.
 
-    Repeated elements accumulate in `add` and `subtract`. The other methods raise `ValueError` for them, except with a single
-    number as the value, and on a device, where the check would synchronize: there the result is the sum of the values. Raises
-    `DtypeError` where complex values would be assigned to a real array.
+    The copy has the same dtype; values are broadcast to the elements. Repeated elements accumulate in `add` and
+    `subtract`. The other methods raise `ValueError` for repeated elements. The exceptions are a scalar value, and
+    arrays on a device, where the check would synchronize: there the result is the sum of the values. Raises
+    `DtypeError` if complex values would be assigned to a real array.
     """
 
     def __init__(self, x: Array, key: Any) -> None:

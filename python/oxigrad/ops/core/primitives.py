@@ -78,7 +78,7 @@ def sum(
         total = sum(selected(x, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
         return total if initial is None else total + initial
     if dtype is not None:
-        # By default a library may sum small integers in a larger dtype. The library's own sum would add in another order.
+        # By default a library may sum small integers in a larger dtype; its own sum would add in another order.
         total = sum(astype(array_of(x), dtype, copy=False), axis=axis, keepdims=keepdims)
         return astype(total, dtype, copy=False)
     return _along("sum", x, {"axis": axis, "keepdims": keepdims})
@@ -125,7 +125,7 @@ def in_floats(name: str, x: Array, dtype: Dtype) -> Array:
 
 
 def selected(x: Array, mask: Any, other: complex) -> Array:
-    """The elements that a mask selects, and ``other`` in place of the rest; all of them where the mask is None or True."""
+    """The elements that a mask selects, with ``other`` elsewhere; ``x`` itself if the mask is None or True."""
     if mask is None or mask is True:
         return x
     x, mask = array_of(x), plain(mask)
@@ -190,8 +190,8 @@ def matrix_transpose(x: Array, /) -> Array:
 def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = None, order: str = "C") -> Array:
     """The elements of ``x`` in another shape; one size may be -1.
 
-    ``order`` is the order in which elements are read and written: "C", the last index fastest, "F", the first index fastest, or
-    "A", that of the two in which ``x`` lies in memory.
+    ``order`` is the order in which elements are read and written: "C" (last index fastest), "F" (first index fastest),
+    or "A" (the order of these two in which ``x`` lies in memory).
 
     >>> import numpy as np
     >>> reshape(np.array([[1, 2], [3, 4]]), (4,), order="F")
@@ -214,7 +214,7 @@ def _memory_order(x: Array) -> str:
 
 
 def _sample(x: Array) -> Array:
-    """The plain array of ``x``; of a batched value that of its first example, of a recorded one an array that lies as in each replay."""
+    """The plain array of ``x``: the first example of a batched value, or a stand-in of a recorded one."""
     array = plain(x)
     if hasattr(array, "sample") or not is_batched(array):
         return getattr(array, "sample", array)
@@ -229,7 +229,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def ravel(x: Array, /, *, order: str = "C") -> Array:
-    """The elements of ``x`` in one dimension, in the ``order`` of `reshape`, or with "K" in that of memory."""
+    """The flattened elements of ``x``, in the ``order`` of `reshape`, or with "K" in memory order."""
     if order == "K":
         strides = adapter_of(array := _sample(x)).strides(array)
         x, order = permute_dims(x, tuple(sorted(range(len(x.shape)), key=lambda axis: -abs(strides[axis])))), "C"
@@ -271,7 +271,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
 
 
 def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
-    """Arrays joined along ``axis``; flattened first where it is None."""
+    """Arrays joined along ``axis``, or flattened first if ``axis`` is None."""
     try:
         shapes = [x.shape for x in arrays]
     except AttributeError:  # lists and numbers among them
@@ -312,7 +312,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, dtype: Dtype = None) -> 
 
 
 def _along(name: str, x: Array, named: dict[str, Any]) -> Array:
-    """An op along one axis, or several. Raises `ShapeError`, or `TypeError`, for those that the array does not have."""
+    """An op along one axis or several. Raises `ShapeError` or `TypeError` for axes that the array does not have."""
     try:
         return _record(name, [x], named)
     except RAW_ERRORS:
@@ -329,9 +329,9 @@ def arrays_of(arrays: Sequence[Array], name: str) -> list[Array]:
 
 
 def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = None) -> Array:
-    """``x`` in another dtype; a plain array where that dtype is not floating-point.
+    """``x`` in another dtype; a plain array if that dtype is not floating-point.
 
-    Raises `ValueError` where ``device`` is not that of ``x``, or None.
+    Raises `ValueError` if ``device`` is neither None nor the device of ``x``.
     """
     if dtype is None:
         raise DtypeError("astype: dtype is None: expected a dtype")
@@ -349,7 +349,7 @@ def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = Non
 
 
 def require_device(name: str, x: Array, device: Device) -> None:
-    """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
+    """Raises `ValueError` if a variable would be copied to another device: the copy has no derivative."""
     if device is not None and device != (current := device_of(plain(x))) and str(device) != str(current):
         raise ValueError(f"{name}: device is {device!r}: expected {current!r}, that of the variable, or None")
 
@@ -360,7 +360,7 @@ def copied(x: Array, /) -> Array:
 
 
 def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array:
-    """The elements at ``indices`` along ``axis``, flattened first where it is None; ``indices`` has the dimensions of ``x``."""
+    """The elements at ``indices``, of the same rank as ``x``, along ``axis``, or of the flattened array if None."""
     if axis is None:
         x, axis = ravel(x), 0
     indices = plain(indices)
@@ -380,7 +380,7 @@ def index(x: Array, key: Any, /) -> Array:
 
 
 def for_examples(x: Array, key: Any) -> Array:
-    """``x`` for each example of the batched values in a key, or among indices, or in the recording of these; else ``x`` itself."""
+    """``x`` repeated for each example of batched or recorded indices in a key; else ``x`` itself."""
     parts = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, _core.BatchLevel)]
     part: Any = builtins.max(parts, key=operator.attrgetter("level"), default=None)
     if part is None or (isinstance(x, _core.BatchLevel) and x.level >= part.level):
@@ -417,7 +417,7 @@ def items(results: Any, /) -> tuple[Any, ...]:
 
 
 class TupleCotangent(dict[int, Any]):
-    """The cotangent (or the tangent) of an op's tuple of results, by index; results without one are absent. ``+`` adds by index."""
+    """The cotangent or tangent of an op's tuple of results, by index, without absent results; ``+`` adds by index."""
 
     def __missing__(self, which: int) -> None:
         """None for a result without a cotangent."""

@@ -34,11 +34,11 @@ __all__ = [
     "vecdot",
 ]
 
-# Those of the module `string`, which compiles a regular expression when it is imported.
+# The constant `string.ascii_letters` is spelled out: the module `string` compiles a regular expression on import.
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-# --- products of two arrays --------------------------------------------------------------------------------------------
+# --- products of two arrays -------------------------------------------------------------------------------------------
 
 
 @composite
@@ -117,7 +117,7 @@ def dot(x1: Array, x2: Array, /) -> Array:
 
 
 def _require_sizes(name: str, x1: Array, x2: Array, axis: int) -> None:
-    """Raises `ShapeError` where the last dimension of ``x1`` and ``axis`` of ``x2`` differ."""
+    """Raises `ShapeError` if the last dimension of ``x1`` and ``axis`` of ``x2`` differ."""
     shape1, shape2 = tuple(x1.shape), tuple(x2.shape)
     if shape1[-1] != shape2[axis]:
         raise ShapeError(
@@ -156,7 +156,10 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 @of_numpy
 def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
-    """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``. A number is a vector of one element."""
+    """Discrete convolution of two vectors.
+
+    ``mode`` is ``"full"``, ``"same"`` or ``"valid"``. A number is a vector of one element.
+    """
     x1, x2 = (x if x.shape else ops.reshape(x, (1,)) for x in (x1, x2))
     if any(len(x.shape) != 1 for x in (x1, x2)):
         raise ShapeError(f"convolve: found shapes {tuple(x1.shape)} and {tuple(x2.shape)}: expected (m,) and (n,)")
@@ -174,7 +177,7 @@ def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
     return ops.index(full, slice(start, start + n + m - 1 - spared[mode]))
 
 
-# --- diagonals ---------------------------------------------------------------------------------------------------------
+# --- diagonals --------------------------------------------------------------------------------------------------------
 
 
 def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
@@ -208,7 +211,7 @@ def diag(v: Array, k: int = 0) -> Array:
     return ops.reshape(ops.scatter_add(v, (_diagonal_slice(size, size, k)[0],), (size * size,)), (size, size))
 
 
-# --- einsum ------------------------------------------------------------------------------------------------------------
+# --- einsum -----------------------------------------------------------------------------------------------------------
 
 
 @of_numpy
@@ -216,9 +219,9 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Array:
     """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
     Operands are contracted from left to right, in each step by one matrix product; with ``optimize``, in the order of
-    `numpy.einsum_path`. Subscripts are a string, or a list of numbers after each operand and a last one for the result, as in
-    ``einsum(a, [0, 1], b, [1, 2], [0, 2])``; ``...`` means broadcast dimensions. Raises `ShapeError` and `ValueError` where
-    the subscripts do not match the operands.
+    `numpy.einsum_path`. Subscripts are a string, or a list of numbers after each operand and a last one for the result,
+    as in ``einsum(a, [0, 1], b, [1, 2], [0, 2])``. ``...`` means broadcast dimensions. Raises `ShapeError` or
+    `ValueError` if the subscripts do not match the operands.
 
     >>> import numpy as np
     >>> float(einsum("ij,ij->", np.ones((2, 3)), np.ones((2, 3))))
@@ -277,7 +280,7 @@ def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tup
 
 @functools.lru_cache(maxsize=1024)
 def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, with unused letters in place of ``...``."""
+    """The letters of each operand and of the result, with ``...`` replaced by unused letters."""
     left, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):

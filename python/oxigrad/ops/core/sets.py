@@ -1,4 +1,4 @@
-"""Set functions of the standard: unique elements, which are differentiable, with indices and counts, which are plain values."""
+"""Set functions of the standard. Unique elements are differentiable; indices and counts are plain values."""
 
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ class UniqueInverseResult(NamedTuple):
 
 @composite
 def unique_all(x: Array, /) -> UniqueAllResult:
-    """The unique elements, sorted, with their indices and counts; their gradient is that of the first occurrences."""
+    """The unique elements, sorted, with their indices and counts; gradients flow to the first occurrences."""
     flat = reshape(x, (-1,))
     library, bare = standard_namespace(x), plain(flat)
     size, device = bare.shape[0], device_of(bare)
@@ -70,5 +70,5 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
 
 @composite
 def unique_values(x: Array, /) -> Array:
-    """The unique elements, sorted; their gradient is that of the first occurrences."""
+    """The unique elements, sorted; gradients flow to the first occurrences."""
     return unique_all(x).values

@@ -1,7 +1,7 @@
-"""Axes and shapes of arguments: the checks of all functions, and the errors in place of those of array libraries.
+"""Axes and shapes of arguments: the checks of all functions, and the errors that replace array libraries' errors.
 
-A check of an axis is made where the function counts it. The shapes of products and of functions of matrices are compared with the table
-here once the array library has raised, so that they cost nothing before.
+A function checks an axis when it counts the axis. The shapes of products and of functions of matrices are compared with
+the table here only after the array library has raised, so that calls that succeed pay nothing.
 """
 
 import functools
@@ -25,16 +25,19 @@ class MatrixShapeError(ShapeError, np.linalg.LinAlgError):
     """Raised for shapes for which NumPy raises ``LinAlgError``: a `ShapeError`, too."""
 
 
-# What array libraries raise for an axis or a shape.
+# Errors that array libraries raise for an axis or a shape.
 RAW_ERRORS = (IndexError, RuntimeError, TypeError, ValueError)
 
 Shape = tuple[int, ...]
 
-# --- axes --------------------------------------------------------------------------------------------------------------
+# --- axes -------------------------------------------------------------------------------------------------------------
 
 
 def position(axis: int, ndim: int, name: str = "") -> int:
-    """The axis counted from the front. Raises `AxisError`, or `TypeError` for what is no whole number, with the function's name."""
+    """The axis counted from the front. The name of the function appears in errors.
+
+    Raises `AxisError` for an axis out of range, and `TypeError` for an axis that is not an integer.
+    """
     prefix = f"{name}: " if name else ""
     try:
         axis = operator.index(axis)
@@ -47,13 +50,13 @@ def position(axis: int, ndim: int, name: str = "") -> int:
 
 def not_negative(name: str, shape: Shape) -> Shape:
     """The shape; raises `ShapeError` for one of the function of this ``name`` with a size below 0."""
-    if any(type(size) is int and size < 0 for size in shape):  # others are those of traced rules
+    if any(type(size) is int and size < 0 for size in shape):  # traced rules have sizes of other types
         raise ShapeError(f"{name}: found the shape {shape}, expected sizes of at least 0")
     return shape
 
 
 def broadcasting(where: Any, shape: Sequence[int]) -> Any:
-    """The mask ``where`` of a reduction; raises `ShapeError` where it does not broadcast to the shape of the array."""
+    """The mask ``where`` of a reduction; raises `ShapeError` unless it broadcasts to the shape of the array."""
     sizes = tuple(where.shape)
     if len(sizes) > len(shape) or any(m not in (1, n) for m, n in zip(reversed(sizes), reversed(shape), strict=False)):
         raise ShapeError(
@@ -63,13 +66,13 @@ def broadcasting(where: Any, shape: Sequence[int]) -> Any:
 
 
 def check_axes(axes: Any, ndim: int, name: str) -> None:
-    """Raises as `position` for one axis, or several; None passes, and so do the axes 0 and -1 of an array of no dimensions."""
+    """Raises as `position`, for one axis or several. None passes, as do the axes 0 and -1 of a 0-d array."""
     for axis in axes if isinstance(axes, (tuple, list)) else () if axes is None else (axes,):
         if ndim or not isinstance(axis, int) or axis not in (0, -1):
             position(axis, ndim, name)
 
 
-# --- shapes ------------------------------------------------------------------------------------------------------------
+# --- shapes -----------------------------------------------------------------------------------------------------------
 
 _SQUARE = ("(..., n, n)",)
 _SOLVED = (
@@ -102,7 +105,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
 
 
 def check_shapes(name: str, shapes: Sequence[Shape]) -> None:
-    """Raises `ShapeError` where the shapes are none of those that the function of a name takes; for any other function nothing."""
+    """Raises `ShapeError` if the function ``name`` is in the table and rejects the shapes."""
     forms = _terms(name)
     count = max((len(terms) for terms in forms if len(terms) <= len(shapes)), default=0)
     if count and not any(len(terms) == count and _conform(terms, shapes) for terms in forms):
@@ -140,16 +143,16 @@ def _conform(terms: Sequence[Sequence[str]], shapes: Sequence[Shape]) -> bool:
     return True
 
 
-# --- calls that failed ---------------------------------------------------------------------------------------------------
+# --- calls that failed ------------------------------------------------------------------------------------------------
 
-# Parameters that name the array to which ``axis`` belongs, where it is not the first one.
+# Names of the parameter that ``axis`` belongs to, for functions in which it is not the first one.
 _ARRAYS = ("y", "x", "a", "arr", "input", "data")
 
 
 def explain(
     name: str, function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], error: Exception
 ) -> None:
-    """Raises our error in place of what an array library raised for an axis or for shapes of a call; nothing for any other error."""
+    """Raises our error if an array library rejected an axis or the shapes of a call; else returns None."""
     is_ours = type(error).__module__.partition(".")[0] == "oxigrad"
     if is_ours and (not isinstance(error, ShapeError) or str(error).startswith(f"{name}: ")):
         return
@@ -166,7 +169,7 @@ def explain(
 
 
 def _bound_arguments(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by their parameters; those by position are numbered where the function has no signature."""
+    """The arguments of a call by parameter name; positional ones are numbered if the function has no signature."""
     try:
         arguments = _signature(function).bind(*args, **named).arguments
     except (TypeError, ValueError):
@@ -205,7 +208,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def shaped(function: F) -> F:
-    """Decorates a function: what a library raises for an axis or a shape is raised as our error."""
+    """Decorates a function to convert a library's errors about an axis or a shape to our errors."""
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:

@@ -73,7 +73,7 @@ __all__ = [
 ]
 
 
-# --- elementwise -------------------------------------------------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------------------------------
 
 
 def as_floats(value: Any) -> Any:
@@ -104,7 +104,7 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
 
 @composite
 def copysign(x1: Array, x2: Array, /) -> Array:
-    """The magnitude of ``x1`` with the sign of ``x2``. The gradient of ``x2``, and that of ``x1`` at zero, is zero."""
+    """The magnitude of ``x1`` with the sign of ``x2``. The gradients of ``x2``, and of ``x1`` at zero, are zero."""
     sign = plain(x2)
     if isinstance(sign, BatchLevel):
         return ops.abs(x1) * ops.where(namespace(sign).signbit(sign), -ops.ones_like(sign), ops.ones_like(sign))
@@ -112,11 +112,11 @@ def copysign(x1: Array, x2: Array, /) -> Array:
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
 
 
-# --- reductions --------------------------------------------------------------------------------------------------------
+# --- reductions -------------------------------------------------------------------------------------------------------
 
 
 def axes_of(axis: Axis | list[int], ndim: int) -> tuple[int, ...]:
-    """The axes of a reduction, counted from the front: all of them where ``axis`` is None."""
+    """The axes of a reduction, counted from the front; all axes if ``axis`` is None."""
     chosen = range(ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else (axis,)
     if ndim == 0 and chosen in ((0,), (-1,)):  # NumPy accepts these axes for 0-d arrays, too
         return ()
@@ -139,13 +139,13 @@ def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bo
 
 @composite
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Standard deviation; its gradient is zero where it is zero."""
+    """Standard deviation; its gradient is zero where the deviation is zero."""
     return ops.root_or_zero(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 @composite
 def prod(x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool = False) -> Array:
-    """Product over ``axis``, or over everything, computed pairwise, so that derivatives are exact where elements are zero.
+    """Product over ``axis``, or over all elements, computed pairwise; derivatives are exact at zero elements.
 
     >>> import oxigrad as ox
     >>> ox.grad(prod)(np.array([2.0, 0.0, 5.0]))
@@ -171,11 +171,11 @@ def _fold(x: Array) -> Array:
     return x[..., 0]
 
 
-# --- cumulative --------------------------------------------------------------------------------------------------------
+# --- cumulative -------------------------------------------------------------------------------------------------------
 
 
 def _of_dimensions(function: F) -> F:
-    """Decorates a cumulative function to refuse an array of no dimensions, for which libraries have different results, or none."""
+    """Decorates a cumulative function to reject 0-d arrays, on which libraries disagree."""
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
@@ -245,7 +245,7 @@ def diff(
     return x
 
 
-# --- shapes ------------------------------------------------------------------------------------------------------------
+# --- shapes -----------------------------------------------------------------------------------------------------------
 
 
 @composite
@@ -264,7 +264,8 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Arr
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), builtins.sum(_tuple(shift)), axis=0), x.shape)
     axes, shifts = [position(a, x.ndim) for a in _tuple(axis)], _tuple(shift)
-    count = len(shifts) if len(axes) == 1 else len(axes)  # one of either is that of each of the other, as in NumPy
+    # as in NumPy, a single shift or a single axis applies to all of the others
+    count = len(shifts) if len(axes) == 1 else len(axes)
     axes, shifts = axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts
     for by, a in zip(shifts, axes, strict=True):
         if x.shape[a]:
@@ -279,7 +280,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 @composite
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
-    """Each element ``repeats`` times, flattened first where ``axis`` is None, or where ``x`` has no dimension."""
+    """Each element repeated ``repeats`` times; flattened first if ``axis`` is None or ``x`` is 0-d."""
     if axis is None or (not x.ndim and axis in (0, -1)):
         x, axis = reshape(x, (-1,)), 0
     axis = position(axis, x.ndim)
@@ -291,7 +292,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
 
 @composite
 def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
-    """``x`` repeated ``repetitions`` times along each axis; if there are fewer repetitions than axes, along the last axes."""
+    """``x`` repeated ``repetitions`` times along each axis; fewer repetitions apply to the last axes."""
     counts = tuple(map(operator.index, _tuple(repetitions)))
     if any(count < 0 for count in counts):
         raise ShapeError(f"tile: repetitions is {counts}: expected non-negative counts")
@@ -319,7 +320,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
 
 @composite
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinates as arrays with a dimension for each argument; the first two are swapped unless ``indexing`` is "ij"."""
+    """Coordinate arrays with a dimension per argument; the first two are swapped unless ``indexing`` is "ij"."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is {indexing!r}: expected 'xy' or 'ij'")
     order = list(range(len(arrays)))
@@ -350,19 +351,19 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     return ops.where(_below(x, k - 1), 0.0, x)
 
 
-# --- elements ----------------------------------------------------------------------------------------------------------
+# --- elements ---------------------------------------------------------------------------------------------------------
 
 
 @composite
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
-    """The elements at ``indices`` along ``axis``, flattened first where it is None."""
+    """The elements at ``indices`` along ``axis``, or of the flattened array if ``axis`` is None."""
     x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, position(axis, x.ndim))
     return index(x, along(axis, indices))
 
 
 @composite
 def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The elements sorted along ``axis``, flattened first where it is None; the sort is stable.
+    """The elements sorted along ``axis``, or flattened first if ``axis`` is None; the sort is stable.
 
     The gradient is permuted like the elements.
     """
@@ -372,7 +373,7 @@ def sort(x: Array, /, *, axis: int | None = -1, descending: bool = False, stable
     return take_along_axis(x, order, axis=axis)
 
 
-# --- creation ----------------------------------------------------------------------------------------------------------
+# --- creation ---------------------------------------------------------------------------------------------------------
 
 
 @composite
@@ -393,7 +394,7 @@ def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: De
         library = namespace(x)
         return library.full_like(plain(x), fill_value, dtype=dtype_in(library, dtype), device=device)
     require_device("full_like", fill_value, device)
-    # In the library of ``x``; a number that is a variable has none.
+    # Created in the library of ``x``; a variable that holds a number belongs to no library.
     filled = broadcast_to(fill_value + zeros_like(plain(x)), tuple(x.shape))
     return astype(filled, dtype_of(x) if dtype is None else dtype)
 
@@ -424,7 +425,7 @@ def linspace(
 def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None) -> Any:
     """An array; a list with variables is stacked. A variable is returned itself, unless ``copy`` is true.
 
-    Raises `ValueError` where ``copy=False`` and a copy is needed, and where ``device`` differs from that of a variable.
+    Raises `ValueError` if ``copy=False`` and a copy is needed, or if ``device`` differs from a variable's device.
 
     >>> import oxigrad as ox
     >>> ox.grad(lambda x: sum(asarray([x, 2.0, x * x])))(3.0)

@@ -7,7 +7,7 @@ from oxigrad._typing import Array
 from oxigrad.ops.fft.standard import fft as fft, fft2 as fft2, fftfreq as fftfreq, fftn as fftn, fftshift as fftshift, hfft as hfft, ifft as ifft, ifft2 as ifft2, ifftn as ifftn, ifftshift as ifftshift, ihfft as ihfft, irfft as irfft, irfft2 as irfft2, irfftn as irfftn, rfft as rfft, rfft2 as rfft2, rfftfreq as rfftfreq, rfftn as rfftn
 
 def dct(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, orthogonalize: Any = None) -> Array:
-    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or zero-padding to ``n`` elements."""
+    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or padding to ``n`` elements."""
 def dctn(x: Any, type: Any = 2, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, *, orthogonalize: Any = None) -> Array:
     """`dct` along several axes, by default all; ``s`` has the sizes after truncation or zero-padding."""
 def dst(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, orthogonalize: Any = None) -> Array:

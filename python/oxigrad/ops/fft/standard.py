@@ -1,7 +1,7 @@
 """The standard's discrete Fourier transforms, recorded on the tape of their arguments.
 
-``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. `oxigrad.autodiff.rules.vjp_rules`
-defines the derivatives with respect to complex numbers.
+``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``.
+`oxigrad.autodiff.rules.vjp_rules` defines the derivatives with respect to complex numbers.
 """
 
 from collections.abc import Sequence
@@ -237,9 +237,9 @@ def ifftshift(x: Array, /, axes: Axis = None) -> Array:
 
 
 def fftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = None) -> Any:
-    """The frequencies of `fft` for a sample spacing ``d``: an array of the library of ``dtype``, by default NumPy's float64.
+    """The frequencies of `fft` for a sample spacing ``d``, in the library of ``dtype``.
 
-    Raises `DtypeError` where ``dtype`` is not a real floating-point dtype.
+    ``dtype`` is NumPy's float64 by default. Raises `DtypeError` if it is not a real floating-point dtype.
     """
     return _frequencies("fftfreq", n, d, dtype, device)
 

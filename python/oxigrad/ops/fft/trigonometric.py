@@ -24,7 +24,8 @@ from oxigrad.ops.scipy_signatures import scipy_signature
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
-# The elements at the ends that orthogonal transforms scale by the root of 2 before, and by its inverse after, by kind and type.
+# Elements at the ends that orthogonal transforms scale by the root of 2 before, and by its inverse after, by kind and
+# type.
 _ENDS: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("dct", 1): ((0, -1), (0, -1)),
     ("dct", 2): ((), (0,)),
@@ -123,7 +124,7 @@ def _like(values: np.ndarray, x: Array) -> Any:
 
 
 def _turns(x: Array, start: float) -> tuple[Any, Any]:
-    """The cosines and sines of quarter turns, so many as there are elements."""
+    """The cosines and sines of quarter turns, one for each element."""
     angles = np.arange(start, x.shape[-1]) * (np.pi / (2.0 * x.shape[-1]))
     return _like(np.cos(angles), x), _like(np.sin(angles), x)
 
@@ -145,7 +146,10 @@ def _cosine(x: Any, type: int) -> Any:
 
 
 def _sine(x: Any, type: int) -> Any:
-    """The sine transform of a real array along the last axis, without a scale: from the cosine transform, but for the first type."""
+    """The unscaled sine transform of a real array along the last axis.
+
+    Except for the first type, it is computed by the cosine transform.
+    """
     size = x.shape[-1]
     if type == 1:
         zero = ops.zeros_like(plain(x[..., :1]))
@@ -158,10 +162,10 @@ _KINDS = {"dct": _cosine, "dst": _sine}
 
 dct: Callable[..., Array] = _function(
     "dct",
-    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or zero-padding to ``n`` elements.
+    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or padding to ``n`` elements.
 
-    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". A transform that is to ``orthogonalize``, by default
-    one of norm "ortho", has an orthogonal matrix.
+    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". Padding adds zeros. With ``orthogonalize``,
+    the default for the norm "ortho", the matrix of the transform is orthogonal.
     """,
 )
 idct: Callable[..., Array] = _function("idct", "The inverse of `dct`.")

@@ -1,6 +1,9 @@
-"""Differentiable linear algebra: `oxigrad.xp.linalg`. All functions accept stacks of matrices, but for those of tensors.
+"""Differentiable linear algebra: `oxigrad.xp.linalg`.
 
-* `standard`: the functions of the Array API standard; `numpy_keywords`: further ones of ``numpy.linalg``, and NumPy's keywords.
+All functions except the tensor functions accept stacks of matrices.
+
+* `standard`: the functions of the Array API standard; `numpy_keywords`: the rest of ``numpy.linalg``, and NumPy's
+  keywords.
 * `compositions`, `equations`: functions of ``scipy.linalg``; `host_equations`: their solvers for NumPy arrays.
 
 >>> import numpy as np

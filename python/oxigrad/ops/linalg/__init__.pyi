@@ -13,7 +13,7 @@ from oxigrad.ops.linalg.standard import EigResult as EigResult, EighResult as Ei
 def block_diag(*arrs: Any) -> Array:
     """The block diagonal matrix of matrices; a vector is a matrix of one row."""
 def cho_factor(a: Any, lower: _bool = False, overwrite_a: _bool = False, check_finite: _bool = True) -> Array:
-    """The Cholesky factor of a Hermitian positive definite matrix, zero in the other triangle, and ``lower``: for `cho_solve`."""
+    """The Cholesky factor of a Hermitian positive definite matrix, and ``lower``, as inputs of `cho_solve`."""
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: _bool = False, check_finite: _bool = True) -> Array:
     """The solution ``x`` of ``a @ x = b``, from `cho_factor` of ``a``."""
 def circulant(c: Any) -> Array:
@@ -29,17 +29,17 @@ def expm_frechet(A: Any, E: Any, method: Any = None, compute_expm: _bool = True,
 def fractional_matrix_power(A: Any, t: Any) -> Array:
     """The principal power of a regular matrix (n, n) with a constant real exponent ``t``."""
 def hankel(c: Any, r: Any = None) -> Array:
-    """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), whose first element is ignored; zeros without ``r``."""
+    """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), which is zero by default."""
 def khatri_rao(a: Any, b: Any) -> Array:
     """The Khatri-Rao product of ``a`` (m, k) and ``b`` (n, k): Kronecker products of their columns, (m n, k)."""
 def logm(A: Any, disp: _bool = True) -> Array:
-    """The principal logarithm of a regular matrix (n, n); complex where an eigenvalue is negative."""
+    """The principal logarithm of a regular matrix (n, n); complex if an eigenvalue is negative."""
 def lu(a: Any, permute_l: _bool = False, overwrite_a: _bool = False, check_finite: _bool = True, p_indices: _bool = False) -> Array:
     """The LU decomposition ``a = P @ L @ U`` of a regular square matrix, with partial pivoting; ``P`` is constant."""
 def lu_factor(a: Any, overwrite_a: _bool = False, check_finite: _bool = True) -> Array:
-    """The factors of `lu` in one matrix (n, n), and the indices of the rows that were interchanged (n,), for `lu_solve`."""
+    """The factors of `lu` in one matrix (n, n), and the interchanged row indices (n,), for `lu_solve`."""
 def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: _bool = False, check_finite: _bool = True) -> Array:
-    """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``; of the transposed system where ``trans`` is 1, the adjoint where it is 2."""
+    """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``."""
 def polar(a: Any, side: str = 'right') -> Array:
     """The polar decomposition of a matrix of full rank: ``a = u @ p``, or ``a = p @ u`` where ``side`` is "left"."""
 def sinhm(A: Any) -> Array:
@@ -47,7 +47,7 @@ def sinhm(A: Any) -> Array:
 def sinm(A: Any) -> Array:
     """The sine of a matrix (n, n)."""
 def solve_banded(l_and_u: Any, ab: Any, b: Any, overwrite_ab: _bool = False, overwrite_b: _bool = False, check_finite: _bool = True) -> Array:
-    """The solution ``x`` of a banded system, of shape (n,) or (n, k) as ``b``."""
+    """The solution ``x`` of a banded system, with the shape (n,) or (n, k) of ``b``."""
 def solve_continuous_lyapunov(a: Any, q: Any) -> Array:
     """The solution ``x`` of ``a @ x + x @ a^H = q``."""
 def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Array:
@@ -55,13 +55,13 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Array:
 def solve_sylvester(a: Any, b: Any, q: Any) -> Array:
     """The solution ``x`` (m, n) of ``a @ x + x @ b = q``, with ``a`` (m, m), ``b`` (n, n) and ``q`` (m, n)."""
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: _bool = True) -> Array:
-    """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair. The cost is that of `solve`."""
+    """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair."""
 def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: _bool = False, unit_diagonal: _bool = False, overwrite_b: _bool = False, check_finite: _bool = True) -> Array:
-    """As `solve`, with a triangular ``x1``, whose other triangle is ignored. The cost is that of `solve`."""
+    """As `solve`, with a triangular ``x1``, whose other triangle is ignored; it costs as much as `solve`."""
 def solveh_banded(ab: Any, b: Any, overwrite_ab: _bool = False, overwrite_b: _bool = False, lower: _bool = False, check_finite: _bool = True) -> Array:
-    """The solution ``x`` of a Hermitian banded system; the rows of ``ab`` are its upper diagonals as in SciPy, or its lower ones."""
+    """The solution ``x`` of a Hermitian banded system."""
 def sqrtm(A: Any, disp: _bool = True, blocksize: Any = 64) -> Array:
-    """The principal square root of each matrix, complex where an eigenvalue of a real one is negative, as SciPy's."""
+    """The principal square root of each matrix; as in SciPy, complex if a real matrix has a negative eigenvalue."""
 def toeplitz(c: Any, r: Any = None) -> Array:
     """The Toeplitz matrix of a first column ``x`` (m,) and a first row ``r`` (n,), whose first element is ignored."""
 

@@ -48,7 +48,7 @@ __all__ = [
 
 
 class LUResult(NamedTuple):
-    """A permutation matrix, a lower triangular matrix of unit diagonal, and an upper triangular one: ``a = P @ L @ U``."""
+    """The factors ``a = P @ L @ U``: a permutation, a unit lower triangular and an upper triangular matrix."""
 
     P: Any
     L: Any
@@ -67,7 +67,7 @@ def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
     return ops.where(above > 0 if strict else above >= 0, x, 0.0)
 
 
-# --- structured matrices -----------------------------------------------------------------------------------------------
+# --- structured matrices ----------------------------------------------------------------------------------------------
 
 
 @scipy_signature("c, r=None")
@@ -106,7 +106,10 @@ def circulant(x: Array, /) -> Array:
 @scipy_signature("c, r=None")
 @accepts_array_likes
 def hankel(x: Array, r: Any, /) -> Array:
-    """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), whose first element is ignored; zeros without ``r``."""
+    """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), which is zero by default.
+
+    The first element of ``r`` is ignored.
+    """
     r = ops.zeros_like(x) if r is None else array_of(r, (x,))
     (rows,), (columns,) = x.shape, r.shape
     values = ops.concat([x, ops.index(r, slice(1, None))])
@@ -143,7 +146,7 @@ def khatri_rao(a: Array, b: Array, /) -> Array:
     return ops.reshape(whole, (a.shape[0] * b.shape[0], a.shape[1]))
 
 
-# --- factorizations and systems ----------------------------------------------------------------------------------------
+# --- factorizations and systems ---------------------------------------------------------------------------------------
 
 
 @scipy_signature("a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False")
@@ -199,7 +202,7 @@ def _unpivoted(a: Array) -> tuple[Array, Array]:
 @scipy_signature("a, overwrite_a=False, check_finite=True")
 @accepts_array_likes
 def lu_factor(a: Array, /) -> tuple[Array, Array]:
-    """The factors of `lu` in one matrix (n, n), and the indices of the rows that were interchanged (n,), for `lu_solve`."""
+    """The factors of `lu` in one matrix (n, n), and the interchanged row indices (n,), for `lu_solve`."""
     if len(a.shape) != 2:
         raise ShapeError(f"lu_factor: found shape {tuple(a.shape)}, expected (n, n)")
     result = lu(a)
@@ -209,7 +212,10 @@ def lu_factor(a: Array, /) -> tuple[Array, Array]:
 
 @scipy_signature("lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True")
 def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int) -> Array:
-    """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``; of the transposed system where ``trans`` is 1, the adjoint where it is 2."""
+    """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``.
+
+    Solves the transposed system if ``trans`` is 1, and the conjugate transposed one if it is 2.
+    """
     if not isinstance(lu_and_piv, tuple | list) or len(lu_and_piv) != 2:
         raise TypeError(
             f"lu_solve: lu_and_piv is {type(lu_and_piv).__name__}, expected (lu, piv), as lu_factor returns them"
@@ -237,7 +243,10 @@ def _permutation(pivots: np.ndarray) -> np.ndarray:
 @scipy_signature("a, lower=False, overwrite_a=False, check_finite=True")
 @accepts_array_likes
 def cho_factor(a: Array, /, lower: bool) -> tuple[Array, bool]:
-    """The Cholesky factor of a Hermitian positive definite matrix, zero in the other triangle, and ``lower``: for `cho_solve`."""
+    """The Cholesky factor of a Hermitian positive definite matrix, and ``lower``, as inputs of `cho_solve`.
+
+    The other triangle is zero.
+    """
     return cholesky(a, upper=not lower), lower
 
 
@@ -253,7 +262,10 @@ def cho_solve(c_and_lower: tuple[Array, bool], b: Array, /) -> Array:
 @scipy_signature("ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True")
 @accepts_array_likes
 def solveh_banded(ab: Array, b: Array, /, lower: bool) -> Array:
-    """The solution ``x`` of a Hermitian banded system; the rows of ``ab`` are its upper diagonals as in SciPy, or its lower ones."""
+    """The solution ``x`` of a Hermitian banded system.
+
+    The rows of ``ab`` are the upper diagonals as in SciPy, or the lower ones with ``lower``.
+    """
     width = ab.shape[0] - 1
     rows = [ops.index(ab, (at, ...)) for at in range(width + 1)]
     rows[0 if lower else -1] = ops.real(rows[0 if lower else -1])  # as the diagonal of a Hermitian matrix is
@@ -266,7 +278,10 @@ def solveh_banded(ab: Array, b: Array, /, lower: bool) -> Array:
 
 @scipy_signature("c_or_cr, b, check_finite=True")
 def solve_toeplitz(c_or_cr: Any, b: Array, /) -> Array:
-    """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair. The cost is that of `solve`."""
+    """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair.
+
+    It costs as much as `solve`.
+    """
     return solution(toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr), b)
 
 
@@ -292,8 +307,8 @@ def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
 def polar(a: Array, /, side: str) -> tuple[Array, Array]:
     """The polar decomposition of a matrix of full rank: ``a = u @ p``, or ``a = p @ u`` where ``side`` is "left".
 
-    By the square root of the smaller of ``a^H @ a`` and ``a @ a^H``, so that equal singular values are no obstacle; relative errors
-    grow with the square of the condition number. ``u`` has the shape of ``a``.
+    It is computed by the square root of the smaller of ``a^H @ a`` and ``a @ a^H``, so equal singular values are
+    allowed. Relative errors grow with the square of the condition number. ``u`` has the shape of ``a``.
     """
     if side not in ("left", "right"):
         raise ValueError(f"polar: side is {side!r}: expected 'left' or 'right'")
@@ -307,7 +322,7 @@ def polar(a: Array, /, side: str) -> tuple[Array, Array]:
     return u, root if side == "right" else a @ adjoint(u)
 
 
-# --- functions of matrices ---------------------------------------------------------------------------------------------
+# --- functions of matrices --------------------------------------------------------------------------------------------
 
 
 def _block(a: Array, e: Array) -> Array:
@@ -317,7 +332,10 @@ def _block(a: Array, e: Array) -> Array:
 
 
 def _matrix_function(name: str, function: Callable[[np.ndarray], np.ndarray], a: Array) -> Array:
-    """A function of square matrices that SciPy computes, differentiated to all orders by block matrices (Higham 2008, 3.6)."""
+    """A function of square matrices that SciPy computes, differentiable to all orders.
+
+    Derivatives are functions of block matrices (Higham 2008, 3.6).
+    """
     n = a.shape[-1]
     if len(a.shape) != 2 or a.shape[0] != n:
         raise ShapeError(f"{name}: found shape {tuple(a.shape)}, expected (n, n)")
@@ -334,7 +352,7 @@ def _matrix_function(name: str, function: Callable[[np.ndarray], np.ndarray], a:
 @scipy_signature("A, disp=True")
 @accepts_array_likes
 def logm(x: Array, /) -> Array:
-    """The principal logarithm of a regular matrix (n, n); complex where an eigenvalue is negative.
+    """The principal logarithm of a regular matrix (n, n); complex if an eigenvalue is negative.
 
     >>> round(float(logm(np.array([[1.0, 2.0], [0.0, 1.0]]))[0, 1]), 12)
     2.0

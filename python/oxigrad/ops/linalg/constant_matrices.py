@@ -1,7 +1,8 @@
-"""Products of variables with constant matrices: sparse arrays and matrices of SciPy, of every format, and linear operators.
+"""Products of variables with constant matrices: SciPy's sparse arrays and matrices, and its linear operators.
 
-A product is one entry of the tape, computed by SciPy; its derivatives are products with the matrix and its transpose, so that all orders
-follow. Values that SciPy does not know, batched and recorded ones and arrays of other libraries, are gathered and scattered.
+A product is one entry of the tape, computed by SciPy. Its derivatives are products with the matrix and its transpose,
+so all orders follow. For values that SciPy does not support (batched, recorded, or of another library), products gather
+and scatter elements.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ from oxigrad.ops.core.in_place import of_library
 
 
 def computed(name: str, args: tuple[Any, ...], *, is_operator: bool) -> Any:
-    """An op on a constant matrix and a variable: a product, or an elementwise op of two arguments, whose result is dense."""
+    """An op on a constant matrix and a variable: a product, or a binary elementwise op with a dense result."""
     is_product = name == "matmul" or (name == "multiply" and is_operator and any(map(_multiplies_as_matrix, args)))
     if len(args) == 2 and is_product and not all(map(is_matrix, args)):
         return _product(*args)
@@ -47,7 +48,7 @@ def _multiplies_as_matrix(operand: Any) -> bool:
 
 
 def _product(x1: Any, x2: Any) -> Any:
-    """``x1 @ x2``, of which one is a constant matrix."""
+    """``x1 @ x2``, with one constant matrix."""
     matrix, x = (x1, x2) if is_matrix(x1) else (x2, x1)
     x = array(x) if is_foreign(x) or not is_array(x) else x
     if len(matrix.shape) != 2:

@@ -1,4 +1,7 @@
-"""Functions of SciPy's linear algebra: banded systems, Sylvester equations, and functions of matrices; in `oxigrad.xp.linalg`."""
+"""Functions of SciPy's linear algebra, part of `oxigrad.xp.linalg`.
+
+They solve banded systems and Sylvester equations, and compute functions of matrices.
+"""
 
 import builtins
 import functools
@@ -32,12 +35,12 @@ def solution(x1: Array, x2: Array) -> Array:
 
 @scipy_signature("l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True")
 def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> Array:
-    """The solution ``x`` of a banded system, of shape (n,) or (n, k) as ``b``.
+    """The solution ``x`` of a banded system, with the shape (n,) or (n, k) of ``b``.
 
-    ``l_and_u`` are the numbers of diagonals below and above the main one; the rows of ``ab`` (l + u + 1, n) are the diagonals,
-    from the uppermost down, as in SciPy: ``ab[u + i - j, j]`` is the matrix's element (i, j). Time and memory are linear in
-    ``n``; for arrays that the host cannot read (on a GPU, or traced) the dense matrix is formed instead. Raises `ShapeError`
-    where the shapes do not agree.
+    ``l_and_u`` are the numbers of diagonals below and above the main one. The rows of ``ab`` (l + u + 1, n) are the
+    diagonals from the uppermost down, as in SciPy: ``ab[u + i - j, j]`` is the matrix's element (i, j). Time and memory
+    are linear in ``n``. For arrays that the host cannot read (on a GPU, or traced) the dense matrix is formed instead.
+    Raises `ShapeError` if the shapes do not agree.
 
     >>> import numpy as np
     >>> solve_banded((1, 0), np.array([[2.0, 2.0], [1.0, 0.0]]), np.array([2.0, 3.0]))
@@ -113,9 +116,9 @@ def _banded_product(upper: int, ab: Array, x: Array) -> Array:
 def solve_sylvester(a: Array, b: Array, q: Array, /) -> Array:
     """The solution ``x`` (m, n) of ``a @ x + x @ b = q``, with ``a`` (m, m), ``b`` (n, n) and ``q`` (m, n).
 
-    By the algorithm of Bartels and Stewart (1972), in O(m^3 + n^3) time; for arrays that the host cannot read (on a GPU, or
-    traced), by a dense system of m n equations, in O(m^3 n^3). The solution is unique where ``a`` and ``-b`` have no common
-    eigenvalue. Raises `ShapeError` where the shapes do not agree.
+    It is computed by the algorithm of Bartels and Stewart (1972) in O(m^3 + n^3) time. Arrays that the host cannot read
+    (on a GPU, or traced) are solved by a dense system of m n equations in O(m^3 n^3). The solution is unique if ``a``
+    and ``-b`` have no common eigenvalue. Raises `ShapeError` if the shapes do not agree.
 
     >>> import numpy as np
     >>> solve_sylvester(np.array([[1.0]]), np.array([[3.0]]), np.array([[8.0]]))
@@ -144,12 +147,13 @@ def solve_sylvester(a: Array, b: Array, q: Array, /) -> Array:
 
 @scipy_signature("A, disp=True, blocksize=64")
 def sqrtm(x: Array, /) -> Array:
-    """The principal square root of each matrix, complex where an eigenvalue of a real one is negative, as SciPy's.
+    """The principal square root of each matrix; as in SciPy, complex if a real matrix has a negative eigenvalue.
 
-    Singular matrices raise or give NaN, as `inv` does, and so do arrays that the host cannot read where it would be complex.
+    Singular matrices raise an error or give NaN, as in `inv`. So do arrays that the host cannot read if the root would
+    be complex.
 
-    Its derivative is an off-diagonal block of the square root of a block matrix (Higham 2008, "Functions of matrices", 3.6), so
-    that derivatives of any order exist.
+    Its derivative is an off-diagonal block of the square root of a block matrix (Higham 2008, "Functions of matrices",
+    3.6), so derivatives of any order exist.
 
     >>> import numpy as np
     >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]]))
@@ -203,8 +207,8 @@ def _pade(x: Array) -> Array:
     return solution(even - odd, even + odd)
 
 
-# Up to this norm the approximant is accurate in float64 (Higham 2005, table 2.3). For matrices that the host cannot read the
-# number of squarings is fixed; the exponential overflows at far smaller norms than it allows.
+# Up to this norm the approximant is accurate in float64 (Higham 2005, table 2.3). For matrices that the host cannot
+# read the number of squarings is fixed; the exponential overflows at far smaller norms than it allows.
 _EXACT, _ROUNDS = 5.371920351148152, 16
 # The coefficients of the numerator; the last is 1.
 _PADE13 = [float(math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k))) for k in range(14)]

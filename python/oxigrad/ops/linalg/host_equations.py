@@ -12,7 +12,7 @@ _BLOCK = 16
 _EXCEPTIONAL, _MAX_ITERATIONS = 10, 300
 
 
-# --- Sylvester equation ------------------------------------------------------------------------------------------------
+# --- Sylvester equation -----------------------------------------------------------------------------------------------
 
 
 def solve_sylvester(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ def _qr_step(t: np.ndarray, q: np.ndarray, start: int, end: int, shift: complex)
     diagonal += shift
 
 
-# --- banded systems ----------------------------------------------------------------------------------------------------
+# --- banded systems ---------------------------------------------------------------------------------------------------
 
 
 def solve_banded(lower: int, upper: int, ab: np.ndarray, b: np.ndarray) -> np.ndarray:

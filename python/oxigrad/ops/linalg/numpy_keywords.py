@@ -1,4 +1,4 @@
-"""Functions of ``numpy.linalg`` beyond the standard, and those of the standard with NumPy's keywords."""
+"""Functions of ``numpy.linalg`` beyond the standard, and standard functions with NumPy's keywords."""
 
 import functools
 import math
@@ -45,7 +45,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 @shaped
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
-    """The solution of least squares, the sums of squared residuals, the rank (a plain value) and the singular values."""
+    """The least-squares solution, sums of squared residuals, rank (a plain value) and singular values."""
     a, b = array(a), array(b)
     rows, columns = a.shape
     if rcond is None or rcond == -1:
@@ -95,7 +95,7 @@ def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:
 
 @shaped
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse of ``a`` as a linear map between tensors, whose first ``ind`` dimensions are those of results."""
+    """The inverse of ``a`` as a linear map; the first ``ind`` dimensions of ``a`` index the outputs of the map."""
     a = array(a)
     if ind <= 0:
         raise ValueError(f"tensorinv: ind is {ind}: expected a positive number")
@@ -116,7 +116,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     return ops.reshape(linalg.solve(matrix, ops.ravel(b)), shape)
 
 
-# --- functions of the standard with NumPy's keywords --------------------------------------------------------------------
+# --- functions of the standard with NumPy's keywords ------------------------------------------------------------------
 
 
 def _symmetric(name: str, a: Any, UPLO: str) -> Any:
@@ -131,7 +131,7 @@ def _symmetric(name: str, a: Any, UPLO: str) -> Any:
 
 @shaped
 def eigh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues and eigenvectors of the symmetric matrix whose lower (or upper) triangle is given."""
+    """Eigenvalues and eigenvectors of a symmetric matrix, from its lower (or upper) triangle."""
     whole = _symmetric("eigh", a, UPLO)
     if UPLO.upper() == "L":
         return linalg.eigh(whole)
@@ -140,7 +140,10 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
 
 
 def _phases(expected: np.ndarray, vectors: Array) -> Any:
-    """The factors that turn the columns of ``vectors`` into those of LAPACK, whose signs depend on the triangle that it reads."""
+    """The factors that turn the columns of ``vectors`` into LAPACK's eigenvectors.
+
+    LAPACK's signs depend on the triangle that it reads.
+    """
     products = np.sum(expected * np.conj(values(vectors)), axis=-2, keepdims=True)
     sizes = np.abs(products)
     return of_library(np.where(sizes > 0.0, products, 1.0) / np.where(sizes > 0.0, sizes, 1.0), vectors)
@@ -172,7 +175,7 @@ def _are_real(a: Any, eigenvalues: Any) -> bool:
 
 @shaped
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues of the symmetric matrix whose lower (or upper) triangle is given."""
+    """Eigenvalues of a symmetric matrix, from its lower (or upper) triangle."""
     return linalg.eigvalsh(_symmetric("eigvalsh", a, UPLO))
 
 

@@ -1,12 +1,14 @@
 """Linear algebra of the standard, and further functions of its decompositions. All functions accept stacks of matrices.
 
-Gradients with respect to matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) are Hermitian, as if both triangles
-were read. Vectors are unique only up to a sign, or a phase if complex: differentiate functions that do not depend on it.
+Gradients with respect to matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) are Hermitian, as if both
+triangles were read. Vectors are unique only up to a sign, or a phase if complex: differentiate functions that do not
+depend on it.
 
-Eigenvalues and singular values are equal where they differ by at most ``8 n eps`` times the largest of the matrix. Their vectors
-are unique only up to a rotation. The gradient of a loss that does not depend on it, as one of ``v @ v.T``, is exact; that of any other
-is NaN. It is NaN too where the loss reads both the vectors and the values of one call: call the decomposition once for each.
-Second derivatives are NaN, also of functions of equal values, and so are tangents of forward mode that mix the vectors.
+Eigenvalues and singular values count as equal if they differ by at most ``8 n eps`` times the largest of the matrix.
+Their vectors are unique only up to a rotation. The gradient of a loss that does not depend on the rotation, such as a
+loss of ``v @ v.T``, is exact. The gradient of any other loss is NaN. It is also NaN if the loss reads both the vectors
+and the values of one call: call the decomposition once for each. Second derivatives are NaN, also of functions of equal
+values, and so are tangents of forward mode that mix the vectors.
 """
 
 import math
@@ -119,7 +121,7 @@ def _results(name: str, x: Array, count: int, **named: Any) -> list[Array]:
     return [ops.item(result, which) for which in range(count)]
 
 
-# --- matrices ----------------------------------------------------------------------------------------------------------
+# --- matrices ---------------------------------------------------------------------------------------------------------
 
 
 @shaped
@@ -130,7 +132,7 @@ def inv(x: Array, /) -> Array:
 
 @shaped
 def solve(x1: Array, x2: Array, /) -> Array:
-    """The solution ``y`` of ``x1 @ y = x2``; ``x2`` is a vector where it has one dimension, else a stack of matrices.
+    """The solution ``y`` of ``x1 @ y = x2``; ``x2`` is a vector if it has one dimension, else a stack of matrices.
 
     >>> import numpy as np
     >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))
@@ -155,7 +157,7 @@ def slogdet(x: Array, /) -> SlogdetResult:
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     """The triangular factor of a Hermitian positive definite matrix: ``x = y @ y^H``, or ``y^H @ y`` where ``upper``.
 
-    It is that of the matrix's lower triangle, or of the upper one.
+    Reads only the lower triangle of the matrix, or the upper one with ``upper``.
     """
     return adjoint(record("cholesky", [adjoint(x)])) if upper else record("cholesky", [x])
 
@@ -169,8 +171,8 @@ def adjoint(x: Array) -> Array:
 def qr(x: Array, /, *, mode: str = "reduced") -> Any:
     """The QR decomposition ``x = q @ r``; the first columns of ``x`` must be linearly independent.
 
-    ``mode="complete"`` has a derivative only for square and wide matrices, for which ``q`` is unique. Raises `DerivativeError`
-    for tall matrices.
+    ``mode="complete"`` has a derivative only for square and wide matrices, for which ``q`` is unique. Raises
+    `DerivativeError` for tall matrices.
     """
     if mode == "r":  # NumPy's
         return qr(x).R
@@ -199,8 +201,9 @@ def recorded_qr(x: Array, *, mode: str = "reduced") -> QRResult:
 def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
     """The pseudo-inverse; its derivative is along changes that keep the rank (Golub and Pereyra 1973, theorem 4.3).
 
-    Singular values at most ``rtol`` times the largest count as zero. Where some of them are larger than rounding errors, the
-    derivative is that of the singular value decomposition, since changes of the matrix turn the vectors that are left out.
+    Singular values at most ``rtol`` times the largest count as zero. If some of them are larger than rounding errors,
+    the singular value decomposition is differentiated, since changes of the matrix rotate the vectors that are left
+    out.
     """
     rtol = plain(rtol)
     if rtol is None or not holds_variable(x):
@@ -244,7 +247,7 @@ def matrix_rank(x: Array, /, *, rtol: Array | None = None) -> Array:
 def solve_triangular(
     x1: Array, x2: Array, /, *, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Array:
-    """As `solve`, with a triangular ``x1``, whose other triangle is ignored. The cost is that of `solve`.
+    """As `solve`, with a triangular ``x1``, whose other triangle is ignored; it costs as much as `solve`.
 
     ``trans`` 1 or "T" solves with the transpose, 2 or "C" with the conjugate transpose.
     """
@@ -262,15 +265,15 @@ def solve_triangular(
 
 
 @accepts_array_likes
-# --- decompositions ----------------------------------------------------------------------------------------------------
+# --- decompositions ---------------------------------------------------------------------------------------------------
 
 
 @accepts_array_likes
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     """The singular value decomposition: ``x = (U * S) @ Vh``.
 
-    Pass ``full_matrices=False`` for matrices that are not square: the further vectors have no derivative, and `DerivativeError`
-    is raised.
+    Pass ``full_matrices=False`` for matrices that are not square. The further vectors have no derivative, and
+    `DerivativeError` is raised.
     """
     if full_matrices and not has_variable([x]):
         return SVDResult(*namespace(x).linalg.svd(x, full_matrices=full_matrices))
@@ -323,7 +326,7 @@ def eigvals(x: Array, /) -> Array:
     return eig(x).eigenvalues
 
 
-# --- norms -------------------------------------------------------------------------------------------------------------
+# --- norms ------------------------------------------------------------------------------------------------------------
 
 
 @_composite
@@ -349,7 +352,7 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
 
 
 def _largest(x: Array) -> Callable[..., Array]:
-    """The maximum, and the sum where there is none: the norm of nothing is zero."""
+    """The maximum, or the sum if the array is empty: the norm of an empty array is zero."""
     return ops.max if size_of(x.shape) else ops.sum
 
 
@@ -392,7 +395,7 @@ def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -
     return moveaxis(y, (-2, -1), axis) if keepdims else y
 
 
-# --- diagonals ---------------------------------------------------------------------------------------------------------
+# --- diagonals --------------------------------------------------------------------------------------------------------
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:

@@ -1,9 +1,10 @@
 """Filters and interpolation of images, named as in `scipy.ndimage`, with its values: `oxigrad.xp.ndimage`.
 
-A linear filter is one entry of a tape, whose rule is its transpose, in all boundary modes: derivatives of all orders follow, in
-both modes. Arrays of other libraries are read in host memory, and `NotImplementedError` is raised where the host cannot read
-them. Filters of ranks (`median_filter`) and morphology (`grey_opening`) run in the array's library; their derivative flows to the element
-that they select. Further parameters (sizes, deviations, modes) are constants; ``output`` is a dtype, or an array to assign to.
+A linear filter is one entry of a tape, whose rule is its transpose, in all boundary modes. Derivatives of all orders
+follow, in forward and reverse mode. Arrays of other libraries are copied to host memory; `NotImplementedError` is
+raised if the host cannot read them. Rank filters (`median_filter`) and morphology (`grey_opening`) run in the array's
+library; their derivative flows to the selected element. Further parameters (sizes, deviations, modes) are constants.
+``output`` is a dtype, or an array to assign to.
 
 >>> import numpy as np
 >>> import oxigrad as ox

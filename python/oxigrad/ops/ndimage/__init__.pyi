@@ -6,15 +6,15 @@ from oxigrad._typing import Array
 
 
 def affine_transform(input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: Any = 3, mode: str = 'constant', cval: Any = 0.0, prefilter: _bool = True) -> Array:
-    """The array with elements of ``x`` at ``matrix @ index + offset``; ``x``, ``matrix`` (n, n) and ``offset`` are differentiable."""
+    """The array whose element at ``index`` is the element of ``x`` at ``matrix @ index + offset``."""
 def black_tophat(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0, *, axes: Any = None) -> Array:
     """The closing of the image less the image."""
 def convolve(input: Any, weights: Any, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0, *, axes: Any = None) -> Array:
-    """The convolution of an array with weights of as many dimensions, or of as many as ``axes``: `correlate` with reversed weights."""
+    """The convolution of an array with weights: `correlate` with reversed weights."""
 def convolve1d(input: Any, weights: Any, axis: Any = -1, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0) -> Array:
     """The convolution along an axis with weights (n,), both differentiable."""
 def correlate(input: Any, weights: Any, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0, *, axes: Any = None) -> Array:
-    """The correlation of an array with weights of as many dimensions, or of as many as ``axes``, both differentiable."""
+    """The correlation of an array with weights, which have one dimension for each of ``axes``."""
 def correlate1d(input: Any, weights: Any, axis: Any = -1, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0) -> Array:
     """The correlation along an axis with weights (n,), both differentiable."""
 def fourier_ellipsoid(input: Any, size: Any, n: Any = -1, axis: Any = -1, output: Any = None) -> Array:
@@ -26,11 +26,11 @@ def fourier_shift(input: Any, shift: Any, n: Any = -1, axis: Any = -1, output: A
 def fourier_uniform(input: Any, size: Any, n: Any = -1, axis: Any = -1, output: Any = None) -> Array:
     """The transform ``x`` filtered by a box."""
 def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, truncate: Any = 4.0, *, radius: Any = None, axes: Any = None) -> Array:
-    """The filter by a normal density of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
+    """The Gaussian filter of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
 def gaussian_filter1d(input: Any, sigma: Any, axis: Any = -1, order: Any = 0, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, truncate: Any = 4.0, *, radius: Any = None) -> Array:
     """As `gaussian_filter`, along one axis."""
 def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, *, axes: Any = None, **kwargs: Any) -> Array:
-    """The norm of the gradient of `gaussian_filter` along ``axes``; its derivative is zero where it is zero."""
+    """The norm of the gradient of `gaussian_filter` along ``axes``, with a zero derivative where the norm is zero."""
 def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, *, axes: Any = None, **kwargs: Any) -> Array:
     """The Laplace operator of `gaussian_filter`."""
 def grey_closing(input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0, *, axes: Any = None) -> Array:
@@ -44,7 +44,7 @@ def grey_opening(input: Any, size: Any = None, footprint: Any = None, structure:
 def laplace(input: Any, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, *, axes: Any = None) -> Array:
     """The Laplace operator by second differences."""
 def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: Any = 3, mode: str = 'constant', cval: Any = 0.0, prefilter: _bool = True) -> Array:
-    """Values of a spline of an ``order`` from 0 to 3 through an array, at ``coordinates`` (ndim, ...), both differentiable."""
+    """Values of a spline of an ``order`` from 0 to 3 through an array, at ``coordinates`` (ndim, ...)."""
 def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0, *, axes: Any = None) -> Array:
     """The largest element of each window: a box of ``size``, or the elements that are true in ``footprint``."""
 def maximum_filter1d(input: Any, size: Any, axis: Any = -1, output: Any = None, mode: str = 'reflect', cval: Any = 0.0, origin: Any = 0) -> Array:
@@ -70,7 +70,7 @@ def rank_filter(input: Any, rank: Any, size: Any = None, footprint: Any = None, 
 def rotate(input: Any, angle: Any, axes: Any = (1, 0), reshape: _bool = True, output: Any = None, order: Any = 3, mode: str = 'constant', cval: Any = 0.0, prefilter: _bool = True) -> Array:
     """An array rotated in the plane of two axes by an angle in degrees, both differentiable."""
 def shift(input: Any, shift: Any, output: Any = None, order: Any = 3, mode: str = 'constant', cval: Any = 0.0, prefilter: _bool = True) -> Array:
-    """The array shifted by so many elements along each axis; transposed by a dense matrix for each axis."""
+    """The array shifted by ``shift`` elements along each axis; its transpose is a dense matrix for each axis."""
 def sobel(input: Any, axis: Any = -1, output: Any = None, mode: str = 'reflect', cval: Any = 0.0) -> Array:
     """Sobel's filter: differences along an axis, smoothed along the others."""
 def spline_filter(input: Any, order: Any = 3, output: Any = ..., mode: str = 'mirror') -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from oxigrad._typing import Array
 from oxigrad.ops.core.host_calls import linear
 
-# The modes of SciPy's filters, as those of `numpy.pad`.
+# Maps the modes of SciPy's filters to the modes of `numpy.pad`.
 MODES = {
     "reflect": "symmetric",
     "grid-mirror": "symmetric",
@@ -36,7 +36,10 @@ def check_mode(name: str, mode: Any) -> None:
 
 
 def widened(x: np.ndarray, widths: Widths, modes: Sequence[str]) -> np.ndarray:
-    """The array extended along each axis by so many elements before and after; zeros in the mode "constant", or where there are none."""
+    """The array padded along each axis by the ``widths`` before and after its elements.
+
+    The padding is zero in the mode "constant", and for an empty array.
+    """
     for axis, (width, mode) in enumerate(zip(widths, modes, strict=True)):
         if any(width):
             whole = [width if at == axis else (0, 0) for at in range(x.ndim)]
@@ -46,7 +49,7 @@ def widened(x: np.ndarray, widths: Widths, modes: Sequence[str]) -> np.ndarray:
 
 
 def folded(x: np.ndarray, widths: Widths, modes: Sequence[str]) -> np.ndarray:
-    """The transpose of `widened`: elements beyond the edges are added to those that they repeat."""
+    """The transpose of `widened`: elements beyond the edges are added to the elements that they repeat."""
     for axis, ((before, after), mode) in enumerate(zip(widths, modes, strict=True)):
         size = x.shape[axis] - before - after
         x = np.moveaxis(x, axis, 0)
@@ -76,10 +79,11 @@ def filtered(
     radii: Sequence[int],
     modes: Sequence[str],
 ) -> Array:
-    """A linear filter of SciPy that goes along each axis at most once: ``function(x, modes)``, where ``radii`` bound its reach.
+    """A linear filter of SciPy that runs along each axis at most once, called as ``function(x, modes)``.
 
-    Without edges, the transpose of a filter is the filter of the reversed array. So that of a filter with edges extends by zeros,
-    filters the reversed array, and folds what is beyond the edges.
+    ``radii`` bound the reach of the filter. Without edges, the transpose of a filter is the filter of the reversed
+    array. The transpose of a filter with edges therefore pads with zeros, filters the reversed array, and folds the
+    elements beyond the edges.
     """
     for mode in modes:
         check_mode(name, mode)

@@ -1,4 +1,4 @@
-"""Linear filters of images, named as in `scipy.ndimage`: by weights, by name, in the Fourier domain; sums over labels."""
+"""Linear filters of images, named as in `scipy.ndimage`: by weights, by name, in the Fourier domain; label sums."""
 
 import itertools
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def _filter(
     axes: Axis = None,
     **named: Any,
 ) -> Array:
-    """The filter of SciPy with further arguments: a linear one and, where ``cval`` is not zero, a constant.
+    """The filter of SciPy with further arguments: a linear filter, plus a constant if ``cval`` is not zero.
 
     The filter is along an ``axis``, whose mode is a text, or along ``axes``, which ``radii`` and ``mode`` belong to.
     """
@@ -82,7 +82,7 @@ def _filter(
     return y + computed(name, lambda zeros: of_modes(zeros, modes, cval), (zeros,))[0]
 
 
-# --- filters by weights ------------------------------------------------------------------------------------------------
+# --- filters by weights -----------------------------------------------------------------------------------------------
 
 _BY_WEIGHTS = 'input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None'
 _BY_WEIGHTS_1D = 'input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0'
@@ -90,9 +90,10 @@ _BY_WEIGHTS_1D = 'input, weights, axis=-1, output=None, mode="reflect", cval=0.0
 
 @scipy_signature(_BY_WEIGHTS)
 def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, axes: Axis) -> Array:
-    """The correlation of an array with weights of as many dimensions, or of as many as ``axes``, both differentiable.
+    """The correlation of an array with weights, which have one dimension for each of ``axes``.
 
-    Complex weights are conjugated. For variable weights, one product is recorded for each weight.
+    Both are differentiable. Complex weights are conjugated. For variable weights, one product is recorded for each
+    weight.
     """
     x, weights = array_of(x), array_of(weights)
     check_mode("correlate", mode)
@@ -132,7 +133,7 @@ def _conjugate(weights: Array) -> Array:
 def along_axes(
     name: str, x: Array, weights: Array, origins: list[int], axes: Axis, what: str = "weights"
 ) -> tuple[Array, list[int]]:
-    """Weights (``what`` they are in messages) for some axes of an array, and their origins, as those for all."""
+    """Weights for some axes of an array, and their origins, extended to all axes; ``what`` names them in errors."""
     places = axes_of(axes, len(x.shape))
     if len(places) != len(weights.shape):
         raise ShapeError(
@@ -148,7 +149,10 @@ def along_axes(
 
 @scipy_signature(_BY_WEIGHTS)
 def convolve(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, axes: Axis) -> Array:
-    """The convolution of an array with weights of as many dimensions, or of as many as ``axes``: `correlate` with reversed weights."""
+    """The convolution of an array with weights: `correlate` with reversed weights.
+
+    The weights have one dimension for each of ``axes``.
+    """
     weights = array_of(weights)
     origins = [
         -shift - (1 - size % 2)
@@ -176,7 +180,7 @@ def convolve1d(x: Array, weights: Array, /, axis: int, mode: str, cval: float, o
     return correlate1d(x, _conjugate(ops.flip(weights)), axis, mode=mode, cval=cval, origin=origin)
 
 
-# --- filters by name ---------------------------------------------------------------------------------------------------
+# --- filters by name --------------------------------------------------------------------------------------------------
 
 
 def _count(x: Array, axes: Axis) -> int:
@@ -196,7 +200,7 @@ def _gaussian_radii(sigma: Any, ndim: int, truncate: float, radius: Any) -> list
 def gaussian_filter(
     x: Array, /, sigma: Any, order: Any, mode: Any, cval: float, truncate: float, radius: Any, axes: Axis
 ) -> Array:
-    """The filter by a normal density of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
+    """The Gaussian filter of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
     radii = _gaussian_radii(sigma, _count(x, axes), truncate, radius)
     return _filter("gaussian_filter", x, radii, mode, cval, sigma, order, axes=axes, truncate=truncate, radius=radius)
 
@@ -226,7 +230,7 @@ def gaussian_laplace(
 def gaussian_gradient_magnitude(
     x: Array, /, sigma: Any, mode: Any, cval: float, axes: Axis, truncate: float = 4.0, radius: Any = None
 ) -> Array:
-    """The norm of the gradient of `gaussian_filter` along ``axes``; its derivative is zero where it is zero."""
+    """The norm of the gradient of `gaussian_filter` along ``axes``, with a zero derivative where the norm is zero."""
     ndim, squares = len(array_of(x).shape), 0.0
     places = axes_of(axes, ndim)
     for axis, each in zip(places, for_each_axis(mode, len(places)), strict=True):  # of SciPy, smooth along all axes
@@ -271,7 +275,7 @@ def uniform_filter1d(x: Array, /, size: int, axis: int, mode: str, cval: float, 
     return _filter("uniform_filter1d", x, [size + abs(origin)], mode, cval, size, axis=axis, origin=origin)
 
 
-# --- Fourier domain ----------------------------------------------------------------------------------------------------
+# --- Fourier domain ---------------------------------------------------------------------------------------------------
 
 
 def _fourier(name: str, x: Array, *args: Any) -> Array:
@@ -305,7 +309,7 @@ def fourier_shift(x: Array, /, shift: Any, n: int, axis: int) -> Array:
     return _fourier("fourier_shift", x, shift, n, axis)
 
 
-# --- labels ------------------------------------------------------------------------------------------------------------
+# --- labels -----------------------------------------------------------------------------------------------------------
 
 
 @scipy_signature("input, labels=None, index=None")

@@ -112,10 +112,10 @@ _PADDING = 12  # as SciPy extends by before it filters for splines of the order 
 
 @scipy_signature('input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
 def map_coordinates(x: Array, coordinates: Array, /, order: int, mode: str, cval: float, prefilter: bool) -> Array:
-    """Values of a spline of an ``order`` from 0 to 3 through an array, at ``coordinates`` (ndim, ...), both differentiable.
+    """Values of a spline of an ``order`` from 0 to 3 through an array, at ``coordinates`` (ndim, ...).
 
-    ``mode`` is one of SciPy's, but for "wrap"; a kink has one of its two derivatives. Raises `DerivativeError` for the orders 4
-    and 5, and `ShapeError` where there is not one coordinate for each axis.
+    Both arguments are differentiable. ``mode`` is one of SciPy's except "wrap"; a kink has one of its two derivatives.
+    Raises `DerivativeError` for the orders 4 and 5, and `ShapeError` unless there is one coordinate for each axis.
     """
     x, coordinates = array_of(x), array_of(coordinates, [x])
     coordinates = coordinates if isinstance(coordinates, Variable) else of_library(np.asarray(coordinates), x)
@@ -172,10 +172,11 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
 def affine_transform(
     x: Array, matrix: Array, /, offset: Any, output_shape: tuple[int, ...] | None, **spline: Any
 ) -> Array:
-    """The array with elements of ``x`` at ``matrix @ index + offset``; ``x``, ``matrix`` (n, n) and ``offset`` are differentiable.
+    """The array whose element at ``index`` is the element of ``x`` at ``matrix @ index + offset``.
 
-    A matrix (n,) is diagonal, and the last column of one (n, n + 1) is the offset, as that of (n + 1, n + 1), whose last row is 0 but
-    for a 1 at its end. Otherwise as `map_coordinates`. Raises `ShapeError` for other shapes.
+    ``x``, ``matrix`` (n, n) and ``offset`` are differentiable. A matrix (n,) is diagonal. The last column of a matrix
+    (n, n + 1) is the offset; so is the last column of a homogeneous matrix (n + 1, n + 1), whose last row is 0, ..., 0,
+    1. Otherwise as `map_coordinates`. Raises `ShapeError` for other shapes.
     """
     x, matrix = array_of(x), array_of(matrix, [x])
     ndim, shape = len(x.shape), tuple(x.shape) if output_shape is None else tuple(output_shape)
@@ -272,7 +273,7 @@ def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> 
 
 @scipy_signature('input, shift, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
 def shift(x: Array, /, shift: Any, **spline: Any) -> Array:
-    """The array shifted by so many elements along each axis; transposed by a dense matrix for each axis."""
+    """The array shifted by ``shift`` elements along each axis; its transpose is a dense matrix for each axis."""
     return _separable("shift", x, shift, **spline)
 
 

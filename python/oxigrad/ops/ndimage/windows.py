@@ -1,9 +1,9 @@
 """Filters of ranks and morphology of images, as functions of `oxigrad.xp.ndimage`.
 
-They are composed of a gather of the elements of each window and a reduction, so that a derivative flows to the element
-that is selected, in all modes and orders, over every library. Of equal extremes, each has an equal share, as by `xp.max`: in a window of
-a ``size``, of those along each axis in turn. Of equal elements that a rank selects, one has all. The windows, an array of as many
-elements as the image times those of a footprint, are held in memory.
+They are composed of a gather of the elements of each window and a reduction. A derivative therefore flows to the
+selected element, in all modes and orders, and in every library. Equal extremes share the derivative equally, as in
+`xp.max`; in a window of a ``size``, along each axis in turn. Among equal elements that a rank selects, one receives the
+whole derivative. The windows are held in memory, in an array of the size of the image times the size of the footprint.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ _ALONG_AXIS = 'input, size, axis=-1, output=None, mode="reflect", cval=0.0, orig
 _GREY = f"input, {_OF_SIZE.replace('footprint=None', 'footprint=None, structure=None')}"
 
 
-# --- windows -----------------------------------------------------------------------------------------------------------
+# --- windows ----------------------------------------------------------------------------------------------------------
 
 
 def _each(name: str, what: str, value: Any, count: int) -> list[Any]:
@@ -60,7 +60,7 @@ def _each(name: str, what: str, value: Any, count: int) -> list[Any]:
 def _windows(
     name: str, x: Array, footprint: np.ndarray, modes: Sequence[str], cval: Any, origins: Sequence[int]
 ) -> Any:
-    """The elements of the window of each element along a last axis; ``cval`` beyond the edges in the mode "constant"."""
+    """The elements of each element's window along a last axis; ``cval`` beyond the edges in the mode "constant"."""
     if is_complex(x):
         raise DtypeError(f"{name}: found a complex array, expected a real one")
     widths = [(size // 2 + at, size - 1 - size // 2 - at) for size, at in zip(footprint.shape, origins, strict=True)]
@@ -109,7 +109,7 @@ def _stated_size(name: str, size: Any) -> Any:
     return size
 
 
-# --- extremes ----------------------------------------------------------------------------------------------------------
+# --- extremes ---------------------------------------------------------------------------------------------------------
 
 _Reduction = Callable[..., Any]
 
@@ -172,11 +172,11 @@ def maximum_filter1d(x: Array, /, **window: Any) -> Array:
     return _along_axis("maximum_filter1d", ops.max, array_of(x), **window)
 
 
-# --- ranks -------------------------------------------------------------------------------------------------------------
+# --- ranks ------------------------------------------------------------------------------------------------------------
 
 
 def _of_rank(name: str, x: Array, rank: Callable[[int], int], **window: Any) -> Any:
-    """The element of each window whose rank among so many is ``rank(count)``."""
+    """The element of each window with the rank ``rank(count)``, where ``count`` is the size of the window."""
     windows, _ = _in_window(name, array_of(x), **window)
     count = windows.shape[-1]
     at = rank(count)
@@ -208,7 +208,7 @@ def median_filter(x: Array, /, **window: Any) -> Array:
     return _of_rank("median_filter", x, lambda count: count // 2, **window)
 
 
-# --- morphology --------------------------------------------------------------------------------------------------------
+# --- morphology -------------------------------------------------------------------------------------------------------
 
 
 @scipy_signature(_GREY)

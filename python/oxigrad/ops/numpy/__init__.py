@@ -1,6 +1,6 @@
 """Functions of NumPy beyond the standard, composed of functions of the standard.
 
-* `extras`, `padding`: those that ``xp`` has under NumPy's names.
-* `forms`: the functions that are called in place of NumPy's on variables, each with NumPy's signature, by subject: `creation`, `moves`,
+* `extras`, `padding`: functions that ``xp`` has under NumPy's names.
+* `forms`: NumPy-signature functions called when NumPy's functions get variables, by subject: `creation`, `moves`,
   `reductions`, `order_statistics`, `histograms`, `polynomials`, `sets`, `scimath`, `ufuncs`.
 """

@@ -69,7 +69,7 @@ def ascontiguousarray(a: Any, dtype: Dtype = None, *, like: None = None) -> Any:
 
 
 def require(a: Any, dtype: Dtype = None, requirements: Any = None, *, like: None = None) -> Any:
-    """A variable itself: the requirements of memory are those of its plain array."""
+    """Returns a variable unchanged: requirements on memory apply to its plain array."""
     return as_array(a, dtype)
 
 
@@ -91,7 +91,7 @@ def full_like(a: Any, fill_value: Any, dtype: Dtype = None, shape: Any = None, d
 
 
 def _like(name: str) -> Callable[..., Any]:
-    """The function of NumPy that makes an array of the shape and dtype of another one, which may be a list of variables."""
+    """The NumPy function that creates an array of the shape and dtype of another, possibly a list of variables."""
 
     # Before NumPy 2.4, its empty_like has no signature.
     @numpy_signature(np.ones_like, {"a": "prototype"} if name == "empty_like" else {})
@@ -122,7 +122,7 @@ def arange(
     spaced = library.arange(first, last, by, dtype=dtype_in(library, dtype), device=device)
     if not has_variable((start, step)) or not is_inexact(spaced):
         return spaced
-    # Zeros with the derivatives of the start and of the step: the numbers are those of the library.
+    # Zeros that carry the derivatives of the start and of the step; the numbers come from the library.
     places = library.arange(spaced.shape[0], dtype=spaced.dtype, device=device)
     return spaced + ((start - plain(start)) + (step - plain(step)) * places)
 
@@ -171,7 +171,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 def concatenate(
     arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, casting: str = "same_kind"
 ) -> Any:
-    """Arrays joined along ``axis``; flattened first where it is None."""
+    """Arrays joined along ``axis``, or flattened first if ``axis`` is None."""
     parts = arrays_of(arrays, "concatenate")
     return cast_joined("concatenate", ops.concat(parts, axis=axis), parts, dtype, casting)
 
@@ -182,7 +182,7 @@ def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, 
     return cast_joined("stack", ops.stack(parts, axis=axis), parts, dtype, casting)
 
 
-# --- elements ------------------------------------------------------------------------------------------------------------
+# --- elements ---------------------------------------------------------------------------------------------------------
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:

@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 
-# --- elementwise -------------------------------------------------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------------------------------
 
 
 @composite
@@ -141,13 +141,13 @@ def sinc(x: Array, /) -> Array:
 
 @composite
 def fmax(x1: Array, x2: Array, /) -> Array:
-    """The larger element; where one is NaN, the other. Equal elements share the gradient evenly."""
+    """The larger element, or the other one if one is NaN. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.maximum(x1, x2)))
 
 
 @composite
 def fmin(x1: Array, x2: Array, /) -> Array:
-    """The smaller element; where one is NaN, the other. Equal elements share the gradient evenly."""
+    """The smaller element, or the other one if one is NaN. Equal elements share the gradient evenly."""
     return ops.where(ops.isnan(x1), x2, ops.where(ops.isnan(x2), x1, ops.minimum(x1, x2)))
 
 
@@ -155,9 +155,9 @@ def fmin(x1: Array, x2: Array, /) -> Array:
 def nan_to_num(
     x: Array, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
-    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; in place if not ``copy``.
+    """``x`` with NaN and infinities replaced by finite numbers, with a zero gradient; in place if not ``copy``.
 
-    The real and imaginary parts of complex numbers are replaced each by itself.
+    The real and imaginary parts of complex numbers are replaced separately.
     """
     if not copy and is_array(plain(x)):
         x[...] = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
@@ -173,7 +173,10 @@ def nan_to_num(
 
 @accepts_array_likes
 def real_if_close(x: Array, /, tol: float = 100) -> Array:
-    """The real part, if all imaginary parts are below ``tol`` times the machine epsilon, or below ``tol`` if it is at most 1."""
+    """The real part if all imaginary parts are negligible, else ``x``.
+
+    Negligible means below ``tol`` times the machine epsilon, or below ``tol`` itself if ``tol`` is at most 1.
+    """
     if not is_complex(x):
         return x
     space, imaginary = namespace(x), plain(ops.imag(x))
@@ -187,19 +190,19 @@ def copy(x: Array, /) -> Array:
     return copied(x)
 
 
-# --- cumulative --------------------------------------------------------------------------------------------------------
+# --- cumulative -------------------------------------------------------------------------------------------------------
 
 
 @accepts_array_likes
 def cumsum(x: Array, /, *, axis: int | None = None, dtype: Dtype = None) -> Array:
-    """Cumulative sums along ``axis``; of the flattened array where it is None, or where ``x`` has no dimension."""
+    """Cumulative sums along ``axis``; of the flattened array if ``axis`` is None or ``x`` is 0-d."""
     x, axis = _flattened(x, axis)
     return cumulative_sum(x, axis=axis, dtype=dtype)
 
 
 @accepts_array_likes
 def cumprod(x: Array, /, *, axis: int | None = None, dtype: Dtype = None) -> Array:
-    """Cumulative products along ``axis``; of the flattened array where it is None, or where ``x`` has no dimension."""
+    """Cumulative products along ``axis``, or of the flattened array if ``axis`` is None or ``x`` is 0-d."""
     x, axis = _flattened(x, axis)
     return cumulative_prod(x, axis=axis, dtype=dtype)
 
@@ -214,8 +217,8 @@ def _flattened(x: Array, axis: int | None) -> tuple[Any, int]:
 def gradient(f: Any, /, *spacing: Any, axis: Axis = None, edge_order: int = 1) -> Any:
     """The gradient by finite differences, of second order in the interior and of ``edge_order``, 1 or 2, at the ends.
 
-    ``spacing`` is one number, one number for each axis, or the coordinates along each axis. Returns an array for one axis, a
-    tuple of arrays for several.
+    ``spacing`` is one number, one number for each axis, or the coordinates along each axis. Returns an array for one
+    axis, and a tuple of arrays for several.
     """
     if edge_order not in (1, 2):
         raise ValueError(f"edge_order is {edge_order!r}: expected 1 or 2")
@@ -261,7 +264,7 @@ def _slope_between(d: Array, size: int, axis: int, places: Any, edge_order: int)
     return concat([first, inside, last], axis=axis)
 
 
-# --- shapes ------------------------------------------------------------------------------------------------------------
+# --- shapes -----------------------------------------------------------------------------------------------------------
 
 
 @accepts_array_likes
@@ -337,7 +340,7 @@ def hstack(arrays: Sequence[Array], /, *, dtype: Dtype = None, casting: str = "s
 
 
 def cast_joined(called: str, joined: Array, parts: Sequence[Array], dtype: Dtype, casting: str) -> Array:
-    """The arrays joined, cast to a dtype where one is given, by the rule ``casting`` of NumPy."""
+    """The arrays joined, cast to ``dtype`` (if not None) by NumPy's rule ``casting``."""
     if dtype is None:
         return joined
     for x in parts:
@@ -375,7 +378,7 @@ def array_split(x: Array, sections: int | Sequence[int], /, *, axis: int = 0) ->
 
 
 def _count(sections: Any) -> int | None:
-    """The number of sections, where ``sections`` is a number; None where it is a list of positions."""
+    """The number of sections if ``sections`` is a number; None for a list of positions."""
     return operator.index(sections) if hasattr(sections, "__index__") and not getattr(sections, "shape", ()) else None
 
 
@@ -406,12 +409,15 @@ def dsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
     return split(x, sections, axis=2)
 
 
-# --- elements ----------------------------------------------------------------------------------------------------------
+# --- elements ---------------------------------------------------------------------------------------------------------
 
 
 @accepts_array_likes
 def partition(x: Array, kth: int, /, *, axis: int | None = -1) -> Array:
-    """The elements partitioned around the ``kth`` smallest, in NumPy's order; those of other libraries are fully sorted. Raises `ValueError` for a ``kth`` out of range."""
+    """The elements partitioned around the ``kth`` smallest, in NumPy's order; other libraries sort fully.
+
+    Raises `ValueError` for a ``kth`` out of range.
+    """
     count = size_of(x.shape)
     size = count if axis is None else x.shape[position(axis, x.ndim, "partition")]
     for each in np.ravel(kth).tolist():

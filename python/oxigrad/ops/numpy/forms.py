@@ -1,6 +1,7 @@
-"""NumPy's functions beyond those of `oxigrad.xp`, and those that take more arguments in NumPy: each with NumPy's signature.
+"""Functions of NumPy that `oxigrad.xp` lacks or has with fewer arguments, each with NumPy's signature.
 
-A function of NumPy called on variables is that of ``xp`` where it has one that takes the arguments, and the one here otherwise.
+A NumPy function called on variables runs the function of ``xp`` if that accepts the arguments, and otherwise the one
+here.
 """
 
 import functools
@@ -57,7 +58,7 @@ def _named(module: Any, names: str) -> dict[str, Callable[..., Any]]:
     return {name: getattr(module, name) for name in names.split()}
 
 
-# Functions of NumPy that ``xp`` lacks, or has with another meaning of the same arguments: what is called in place of them.
+# Functions of NumPy that ``xp`` lacks, or has with another meaning of the same arguments, and their replacements.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_named(reductions, "average corrcoef cov ptp trapezoid"),
     **reductions.WITHOUT_NAN,
@@ -77,7 +78,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "correlate": _correlate,
     "i0": _i0,
 }
-# Functions that ``xp`` has with fewer keywords: what is called where others are given.
+# Functions that ``xp`` has with fewer keywords, and their replacements for calls with further ones.
 _KEYWORDS: dict[str, Callable[..., Any]] = {
     **_named(reductions, "prod std var"),
     **_named(sets, "partition sort"),
@@ -104,10 +105,10 @@ def _tables() -> tuple[dict[Any, Callable[..., Any]], dict[Any, Callable[..., An
 
 
 def form_of(function: Any) -> Callable[..., Any] | None:
-    """The function called in place of a function, or a ufunc, of NumPy; None where that is one of ``xp``."""
+    """The replacement of a function or ufunc of NumPy; None if ``xp`` has it."""
     return _tables()[0].get(function)
 
 
 def with_keywords(function: Any) -> Callable[..., Any] | None:
-    """The function called in place of one of NumPy with keywords that the function of ``xp`` does not have."""
+    """The replacement of a NumPy function with keywords that the function of ``xp`` lacks."""
     return _tables()[1].get(function)

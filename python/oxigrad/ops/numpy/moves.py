@@ -1,7 +1,8 @@
-"""NumPy's functions that only move elements: NumPy moves numbers in their place, and the elements follow.
+"""NumPy's functions that only move elements: NumPy moves element numbers, and the elements follow.
 
-The elements of the arguments are numbered from 1, NumPy's own function is called on the numbers, and what it returns says which
-element is where; a zero is one that the function made. So every keyword means what it means in NumPy.
+The elements of the arguments are numbered from 1, and NumPy's own function is called on the numbers. Its result says
+where each element goes; a zero marks an element that the function created. Every keyword therefore has its NumPy
+meaning.
 """
 
 import inspect
@@ -45,12 +46,12 @@ ELEMENTS: dict[str, str] = {
     "select": "choicelist default",
     "sliding_window_view": "x",
 }
-# Those whose result has the dtype of their first parameter of elements, and not that of all of them together.
+# Functions whose result has the dtype of their first parameter of elements, not the common dtype.
 _OF_FIRST = {"insert"}
 
 
 def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """``function(*args, **named)``, where ``function`` is one of `ELEMENTS`."""
+    """Calls ``function(*args, **named)`` for a function of `ELEMENTS`."""
     bound = inspect.signature(function).bind(*args, **named)
     arguments, name = bound.arguments, function.__name__
     parameters, elements = ELEMENTS[name].split(), _Elements()
@@ -60,7 +61,7 @@ def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         if parameter not in parameters and batched_of((arguments[parameter],)) is not None:
             raise UnbatchedError(f"vmap: {name}: {parameter} differs between the examples of a batch")
     dtype = dtype_of(elements.arrays()[0]) if name in _OF_FIRST else None
-    if name == "select" and type(other) in (int, float):  # which has no dtype of its own
+    if name == "select" and type(other) in (int, float):  # a Python number has no dtype
         dtype = result_type(*(dtype_of(plain(each)) for each in elements.arrays()[:-1]), other)
     return elements.at(function(*bound.args, **bound.kwargs), dtype)
 
@@ -79,7 +80,7 @@ class _Elements:
         return arrays if like is None else [of_library(x, like) if isinstance(x, np.ndarray) else x for x in arrays]
 
     def numbered(self, value: Any) -> Any:
-        """Numbers in place of the elements of an array, or of all arrays of a nested list."""
+        """Numbers instead of the elements of an array, or of all arrays of a nested list."""
         if isinstance(value, (list, tuple)):
             return type(value)(map(self.numbered, value))
         if value is None:
@@ -144,7 +145,10 @@ class Concatenator:
 
 
 def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
-    """The elements at ``indices`` along ``axis``, or of the flattened array; ``mode`` is raise, wrap or clip, of those outside."""
+    """The elements at ``indices`` along ``axis``, or of the flattened array.
+
+    ``mode`` is "raise", "wrap" or "clip" for indices out of bounds.
+    """
     a = array(a)
     a, axis = (ops.reshape(a, (-1,)), 0) if axis is None else (a, position(axis, a.ndim))
     if mode not in ("raise", "wrap", "clip"):
@@ -182,9 +186,9 @@ def apply_over_axes(func: Callable[..., Array], a: Array, axes: Any) -> Any:
 
 
 def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """The function, or the number, of the last condition that holds, of each element; zero where none holds.
+    """Evaluates for each element the function, or number, of the last condition that holds; else zero.
 
-    A function or number more than there are conditions is for the elements where none holds.
+    An additional last function or number applies to the elements without a condition that holds.
     """
     x = array(x)
     conditions = strip(condlist)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-# Arguments that do not change the elements of a result, such as its layout in memory; ``out`` is assigned by the caller.
+# Arguments that do not change the elements of a result, such as its memory layout; ``out`` is assigned by the caller.
 _WITHOUT_EFFECT = {"like", "order", "out", "overwrite_input", "subok"}
 
 
@@ -20,8 +20,8 @@ def numpy_signature(
 
     ``renamed`` maps parameters of NumPy's function to other names.
 
-    The function is given them by name, those alone that the call has, with lists of axes as tuples. So it states the
-    defaults that it reads itself, and hands on the others by ``**``.
+    The function receives them by name, without absent ones, and with lists of axes as tuples. It declares the defaults
+    that it reads, and passes on the other arguments by ``**``.
     """
     parameters = inspect.signature(numpys).parameters.items()
     signature = inspect.Signature([each.replace(name=renamed.get(name, name)) for name, each in parameters])

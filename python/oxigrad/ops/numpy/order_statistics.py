@@ -1,7 +1,7 @@
-"""Medians and quantiles of NumPy: combinations of the two elements whose ranks are next to a position.
+"""Medians and quantiles of NumPy: combinations of the two elements with the ranks next to a position.
 
-NumPy's own function of the *ranks* gives the position, for every method of interpolation, with weights and with NaN; the
-elements there are interpolated in the same proportion.
+NumPy's own function of the *ranks* returns the position, for every method of interpolation, with weights and with NaN.
+The elements there are interpolated in the same proportion.
 """
 
 import functools
@@ -59,9 +59,10 @@ def _of_ranks(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """The elements at the positions that ``function`` of the ranks gives, interpolated.
+    """The interpolated elements at the positions that ``function`` returns for the ranks.
 
-    ``change`` moves the positions: a value that is zero, with the derivative of the quantile, and the slope of the method.
+    ``change`` moves the positions. It is a pair: a zero that carries the derivative of the quantile, and the slope of
+    the method.
     """
     a = floating(array(a))
     chosen = range(a.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else (axis,)
@@ -85,7 +86,7 @@ def _of_ranks(
         positions = function(ranks, axis=-1, weights=np.broadcast_to(_as_rows(weights, others, axes), ranks.shape))
     else:
         positions = function(ranks, axis=-1)
-    # The dimensions of the quantiles come first, then those of examples, then the rows.
+    # The quantile dimensions come first, then the dimensions of examples, then the rows.
     quantiles = np.shape(positions)[: np.ndim(positions) - present.ndim]
     positions = np.moveaxis(np.reshape(positions, (math.prod(quantiles), *present.shape)), 0, -1)
     ordered = ops.take_along_axis(rows, of_examples(order, rows), axis=-1)
@@ -101,7 +102,7 @@ def _as_rows(a: Any, others: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 
 def _interpolated(ordered: Array, positions: np.ndarray, present: np.ndarray, change: Any) -> Any:
-    """The values at ``positions`` in ordered rows, of which ``present`` elements are not NaN."""
+    """The values at ``positions`` in ordered rows with ``present`` elements that are not NaN."""
     missing = np.isnan(positions)
     positions = np.where(missing, 0.0, positions)
     low = np.clip(np.floor(positions).astype(int), 0, ordered.shape[-1] - 1)
@@ -136,7 +137,7 @@ def _percentile(function: Callable[..., Any], a: Any, q: Any, **named: Any) -> A
     return _quantile(function, a, array(q) / 100.0, **named)
 
 
-# What is called in place of NumPy's functions, by their names.
+# The replacements of NumPy's functions, by name.
 FORMS: dict[str, Callable[..., Any]] = {
     of.__name__: numpy_signature(of)(functools.partial(form, computes))
     for form, of, computes in (

@@ -46,7 +46,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def _of_one_size(*polynomials: Any) -> list[Any]:
-    """The coefficients with zeros in front of those of the smaller one."""
+    """The coefficients, with the shorter list padded by leading zeros."""
     coefficients = [_coefficients(p) for p in polynomials]
     size = max(p.shape[0] for p in coefficients)
     return [p if p.shape[0] == size else ops.concat([zeros_of((size - p.shape[0],), p), p]) for p in coefficients]

@@ -1,4 +1,4 @@
-"""NumPy's reductions, with its keywords: ``where=``, ``initial=``, means and variances with weights, and those that skip NaN.
+"""NumPy's reductions with its keywords: ``where=``, ``initial=``, weighted means and variances, and NaN-skipping ones.
 
 Each function has NumPy's signature (see `oxigrad.ops.numpy.numpy_signatures`); ``out`` is assigned by its caller.
 """
@@ -50,7 +50,7 @@ def _variance(
     keepdims: bool = False,
 ) -> Any:
     a = array(a)
-    if dtype is not None:  # that of the result, which is real
+    if dtype is not None:  # of the result, which is real
         in_dtype = ops.in_floats("var", ops.real(a) if is_complex(a) else a, dtype)
         a = in_dtype + 1j * ops.in_floats("var", ops.imag(a), dtype) if is_complex(a) else in_dtype
     ddof = ddof if correction is None else correction
@@ -70,13 +70,16 @@ def _variance(
 
 @numpy_signature(np.var)
 def var(a: Any, **named: Any) -> Any:
-    """Variance of the elements that ``where`` selects, around ``mean`` if it is given; infinite of no more than ``ddof`` elements."""
+    """Variance of the elements that ``where`` selects, around ``mean`` if it is passed.
+
+    It is infinite if no more than ``ddof`` elements are selected.
+    """
     return _variance(math.inf, a, **named)
 
 
 @numpy_signature(np.std)
 def std(a: Any, **named: Any) -> Any:
-    """Standard deviation, as `var`; its gradient is zero where it is zero."""
+    """Standard deviation, as `var`; its gradient is zero where the deviation is zero."""
     return ops.root_or_zero(var(a, **named))
 
 
@@ -182,7 +185,10 @@ def trapezoids(y: Array, spacing: Any, axis: int) -> Any:
 
 
 def spacing(name: str, y: Array, x: Any, dx: Any, axis: int) -> Any:
-    """The distances of the points ``x``, along the axis or of all elements, in a shape that broadcasts with ``y``; ``dx`` without them."""
+    """The distances of the points ``x``, along the axis or of all elements; ``dx`` without points.
+
+    The shape broadcasts with ``y``.
+    """
     if x is None:
         return dx
     x = array_of(x, [y]) if isinstance(x, (list, tuple)) else array(x)
@@ -194,11 +200,11 @@ def spacing(name: str, y: Array, x: Any, dx: Any, axis: int) -> Any:
     return ops.reshape(standard.diff(x), (1,) * axis + (-1,) + (1,) * (y.ndim - 1 - axis))
 
 
-# --- those that skip NaN -------------------------------------------------------------------------------------------------
+# --- NaN-skipping reductions -----------------------------------------------------------------------------------------
 
 
 def _present(a: Any, where: Any = None, other: float = 0.0) -> tuple[Any, Any]:
-    """The array with ``other`` in place of NaN, and the mask of its other elements."""
+    """The array with NaN replaced by ``other``, and the mask of its selected elements that are not NaN."""
     a = array(a)
     missing = ops.isnan(a)
     chosen = True if where is None else plain(where)
@@ -209,7 +215,7 @@ def _present(a: Any, where: Any = None, other: float = 0.0) -> tuple[Any, Any]:
 
 
 def _filled(reduce: Callable[..., Any], other: float, a: Any, dtype: Dtype = None, **named: Any) -> Any:
-    """A reduction, with a number in place of NaN."""
+    """A reduction of the array with NaN replaced by a number."""
     return array(reduce(array(_present(a, other=other)[0], dtype), **named), dtype)
 
 
@@ -248,7 +254,7 @@ def _nanextreme(
     return ops.where(count == 0.0, math.nan, reduce(filled, axis=axis, keepdims=keepdims))
 
 
-# What is called in place of NumPy's functions that skip NaN, by their names.
+# The replacements of NumPy's functions that skip NaN, by name.
 WITHOUT_NAN: dict[str, Callable[..., Any]] = {
     of.__name__: numpy_signature(of)(functools.partial(form, *arguments))
     for of, form, *arguments in (

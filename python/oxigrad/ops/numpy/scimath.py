@@ -1,4 +1,4 @@
-"""Functions of ``numpy.emath``, whose results are complex where those of a real function would be NaN."""
+"""Functions of ``numpy.emath``, whose results are complex where a real function would return NaN."""
 
 import math
 from collections.abc import Callable
@@ -35,22 +35,22 @@ def _is_beyond_one(x: Any) -> Any:
 
 
 def sqrt(x: Any) -> Any:
-    """Square root, complex where an element is negative."""
+    """Square root, complex if an element is negative."""
     return ops.sqrt(_widened(x, _is_negative))
 
 
 def log(x: Any) -> Any:
-    """Natural logarithm, complex where an element is negative."""
+    """Natural logarithm, complex if an element is negative."""
     return ops.log(_widened(x, _is_negative))
 
 
 def log2(x: Any) -> Any:
-    """Logarithm to base 2, complex where an element is negative."""
+    """Logarithm to base 2, complex if an element is negative."""
     return _of_base(x, math.log(2.0), ops.log2)
 
 
 def log10(x: Any) -> Any:
-    """Logarithm to base 10, complex where an element is negative."""
+    """Logarithm to base 10, complex if an element is negative."""
     return _of_base(x, math.log(10.0), ops.log10)
 
 
@@ -60,29 +60,29 @@ def _of_base(x: Any, scale: float, real: Callable[..., Array]) -> Any:
 
 
 def logn(n: Any, x: Any) -> Any:
-    """Logarithm to base ``n``, complex where an element is negative."""
+    """Logarithm to base ``n``, complex if an element is negative."""
     return log(x) / log(n)
 
 
 def power(x: Any, p: Any) -> Any:
-    """``x`` to the power ``p``, complex where an element of ``x`` is negative."""
+    """``x`` to the power ``p``, complex if an element of ``x`` is negative."""
     return ops.pow(_widened(x, _is_negative), p)
 
 
 def arccos(x: Any) -> Any:
-    """Inverse cosine, complex where an element is beyond 1."""
+    """Inverse cosine, complex if an element is beyond 1."""
     wide = _widened(x, _is_beyond_one)
     return ops.acos(x) if wide is x else np.pi / 2.0 - _arcsin_beyond(x)
 
 
 def arcsin(x: Any) -> Any:
-    """Inverse sine, complex where an element is beyond 1."""
+    """Inverse sine, complex if an element is beyond 1."""
     wide = _widened(x, _is_beyond_one)
     return ops.asin(x) if wide is x else _arcsin_beyond(x)
 
 
 def _arcsin_beyond(x: Any) -> Any:
-    """The inverse sine of real numbers, on the upper side of the branch cut, where a complex op would have to choose a side."""
+    """The inverse sine of real numbers, on the upper side of the branch cut; a complex op would choose a side."""
     beyond = ops.abs(x) > 1.0
     size = ops.where(beyond, ops.abs(x), 1.5)
     sine = ops.asin(ops.where(beyond, 0.0, x))
@@ -90,5 +90,5 @@ def _arcsin_beyond(x: Any) -> Any:
 
 
 def arctanh(x: Any) -> Any:
-    """Inverse hyperbolic tangent, complex where an element is beyond 1."""
+    """Inverse hyperbolic tangent, complex if an element is beyond 1."""
     return ops.atanh(_widened(x, _is_beyond_one))

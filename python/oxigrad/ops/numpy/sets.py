@@ -1,4 +1,4 @@
-"""NumPy's functions of sets, and of sorted or trimmed elements: NumPy chooses by the plain values, the elements follow."""
+"""NumPy's functions of sets, and of sorted or trimmed elements: NumPy selects by plain values, elements follow."""
 
 from typing import Any
 
@@ -25,9 +25,9 @@ def _picked(x: Array, places: np.ndarray, axis: int = 0) -> Any:
 
 @numpy_signature(np.unique)
 def unique(ar: Any, return_index: bool = False, axis: int | None = None, **named: Any) -> Any:
-    """The unique elements, sorted, or subarrays along ``axis``; with the plain values that are asked for, as a tuple.
+    """The unique elements, sorted, or subarrays along ``axis``, with the requested plain values as a tuple.
 
-    Their gradient is that of the first occurrences.
+    Gradients flow to the first occurrences.
     """
     ar = array(ar)
     _, *others = np.unique(values(ar), return_index=True, axis=axis, **named)
@@ -97,7 +97,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Any:
-    """The elements in order along ``axis``, or all of them where it is None."""
+    """The elements in order along ``axis``, or all elements if ``axis`` is None."""
     _require_no_order("sort", order)
     return standard.sort(array(a), axis=axis)
 

@@ -79,7 +79,7 @@ def vecmat(x1: Array, x2: Array, /) -> Any:
     return ops.matmul(ops.expand_dims(x1, -2), x2)[..., 0, :]
 
 
-# --- methods -------------------------------------------------------------------------------------------------------------
+# --- methods ----------------------------------------------------------------------------------------------------------
 
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "add": ops.sum,
@@ -94,12 +94,12 @@ _ACCUMULATIONS: dict[str, Callable[..., Any]] = {
 
 
 def own_method(ufunc: np.ufunc, name: str) -> Callable[..., Any] | None:
-    """The function that is the method ``reduce`` or ``accumulate`` of a ufunc; None where there is none, and for other methods."""
+    """The function for the method ``reduce`` or ``accumulate`` of a ufunc, or None."""
     return {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(name, {}).get(ufunc.__name__)
 
 
 def method(ufunc: np.ufunc, name: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A method of a ufunc, called on variables; ``named`` has no argument that is None, and no ``out``."""
+    """A method of a ufunc, called on variables; ``named`` has neither ``out`` nor arguments that are None."""
     return _METHODS[name](ufunc, *inputs, **named)
 
 

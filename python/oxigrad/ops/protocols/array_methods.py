@@ -1,7 +1,7 @@
 """Methods and attributes of arrays on variables: ``x.sum(axis=0)`` is the library's function ``sum``, recorded.
 
-Each is found in a table: for NumPy's arrays, and those of libraries that have NumPy's methods, below; for other libraries in
-their adapter. A variable has the methods that the array which it wraps has.
+A table maps each method to its function: below for NumPy's arrays and for libraries with NumPy's methods, and in the
+adapter for other libraries. A variable has the methods of the array that it wraps.
 """
 
 import functools
@@ -82,13 +82,16 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "tolist": _tolist,
     "transpose": _shaped(np.transpose, "axes"),
 }
-# Attributes that are functions of the array, and those that the recorded values do not change.
+# Attributes that are functions of the array, and attributes that do not depend on the recorded values.
 _ATTRIBUTES = {"real": np.real, "imag": np.imag}
 _PLAIN = {"itemsize", "nbytes"}
 
 
 def attribute(xp: ModuleType, x: Any, name: str) -> Any:
-    """The attribute ``name`` of a variable that its class lacks. Raises `AttributeError` where its array has none, or none that is recorded."""
+    """The attribute ``name`` of a variable that its class lacks.
+
+    Raises `AttributeError` if the array lacks the attribute, or if it is not recorded.
+    """
     if hasattr(type(x), name):
         return getattr(type(x), name).__get__(x)  # raises again what led here
     if name == "to_device":  # of the standard, whether or not the array has it
@@ -112,7 +115,7 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
 
 
 def method(xp: ModuleType, x: Any, like: Any, name: str) -> Any:
-    """The method or attribute ``name`` of arrays such as ``like``, bound to ``x``; None where there is none."""
+    """The method or attribute ``name`` of arrays such as ``like``, bound to ``x``, or None."""
     methods = _methods(like)
     if name in methods:
         return functools.partial(_bound(xp, methods[name]), x)

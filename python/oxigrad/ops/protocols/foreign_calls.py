@@ -1,4 +1,4 @@
-"""Errors for functions of SciPy, PyTorch and JAX that are called on variables: what takes them, by name."""
+"""Errors for functions of SciPy, PyTorch and JAX called on variables, which name the alternatives."""
 
 import operator
 import sys
@@ -11,7 +11,7 @@ from oxigrad._core import DerivativeError, Variable, is_constant, plain
 
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
-# What takes the place of NumPy's functions that its protocols do not reach.
+# Replacements of NumPy's functions that its protocols do not reach.
 _LINES = (
     "np.array([v, w], like=v), or xp.asarray([v, w]), makes one array of several variables; y = np.zeros(n, like=v) takes assignments; "
     "np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); ox.stop_gradient(v) gives the plain array"
@@ -25,9 +25,10 @@ PANDAS_PRIORITY = 10_000
 
 
 def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) -> Any:
-    """``__array__`` of a variable, which NumPy's and SciPy's functions call: the array of a constant, read-only unless it is a copy.
+    """Implements ``__array__`` of a variable, which NumPy's and SciPy's functions call.
 
-    Raises `TypeError`, which names the function, for any other variable.
+    Returns the array of a constant, read-only unless it is a copy. Raises `TypeError`, which names the function, for
+    any other variable.
     """
     if (left := left_to_variable(x)) is not None:
         return left
@@ -41,9 +42,10 @@ def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) 
 
 
 def left_to_variable(x: Any) -> np.ndarray | None:
-    """An array that holds ``x`` itself, for an operator of SciPy's sparse arrays, which leaves the operation to the other operand then.
+    """An array that holds ``x`` itself, for operators of SciPy's sparse arrays, which then defer to the variable.
 
-    None for other callers. Raises `TypeError`, which names the function to call, for methods that are no operators, and linear operators.
+    None for other callers. Raises `TypeError`, which names the function to call, for linear operators, and for methods
+    that are not operators.
     """
     frame: FrameType | None = sys._getframe(2)
     if frame is None or not _module(frame).startswith("scipy.sparse."):
@@ -66,7 +68,7 @@ def left_to_variable(x: Any) -> np.ndarray | None:
 
 
 def _called_of_scipy(frame: FrameType | None) -> str | None:
-    """The function to call in place of the function of SciPy that was called, if one was: the outermost of the innermost calls."""
+    """The function to call instead of the called SciPy function, if any: the outermost of the innermost calls."""
     while frame is not None and not _module(frame).startswith("scipy."):
         frame = frame.f_back
     outermost = None
@@ -85,7 +87,7 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
 
 
 def _called_of_arrays(frame: FrameType | None) -> str | None:
-    """The function to call in place of a function of NumPy or pandas that was called, if one was."""
+    """The function to call instead of the called NumPy or pandas function, if any."""
     root = "" if frame is None else _module(frame).partition(".")[0]
     if root == "pandas":
         return "operators and methods of pandas take none: x.to_numpy() is the array of an object x of pandas"
@@ -108,7 +110,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _names(frame: FrameType) -> tuple[str, str] | None:
-    """The part of SciPy and the public name of the function that a frame runs; None where it is internal."""
+    """The SciPy module and public name of the function that a frame runs; None if it is internal."""
     path, name = _module(frame).removeprefix("scipy."), frame.f_code.co_name
     part = path if path in _PARTS else path.partition(".")[0]
     owner = frame.f_locals.get("self")
@@ -120,7 +122,10 @@ def _names(frame: FrameType) -> tuple[str, str] | None:
 
 
 def refused_by_torch(cls: type, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """``__torch_function__``: raises `DerivativeError`, a `TypeError`, after which operators of tensors try the variable's own."""
+    """Implements ``__torch_function__``: raises `DerivativeError`, a `TypeError`.
+
+    After it, operators of tensors try the variable's operator.
+    """
     name = getattr(function, "__name__", "function")
     raise DerivativeError(
         f"torch.{name} takes tensors, and found a variable: {_twin(name)}"
@@ -135,9 +140,10 @@ def _twin(name: str) -> str:
 
 
 class JAXArray:
-    """The attribute ``__jax_array__``, which raises `NotImplementedError` where a function of JAX looks for it, since JAX replaces a `TypeError`.
+    """The attribute ``__jax_array__``, which raises `NotImplementedError` if a function of JAX reads it.
 
-    It is absent elsewhere, and for the operators of JAX's arrays, which then leave the operation to the variable.
+    JAX replaces a `TypeError`. The attribute is absent for other readers, and for the operators of JAX's arrays, which
+    then defer to the variable.
     """
 
     def __get__(self, x: Variable | None, owner: type) -> Any:

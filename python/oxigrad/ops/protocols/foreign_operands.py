@@ -1,6 +1,7 @@
-"""Ops of which an operand is of no array library: constant matrices of SciPy, and arrays that are converted or refused.
+"""Ops with an operand of no array library: constant matrices of SciPy, and arrays that are converted or refused.
 
-This is the one rule for operators, functions and methods: the core asks it for each class of operands once, before it computes.
+Operators, functions and methods share this one rule. The core calls it once for each class of operands, before it
+computes.
 """
 
 from typing import Any

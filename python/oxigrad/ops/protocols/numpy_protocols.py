@@ -46,7 +46,7 @@ _UFUNCS = {
     "true_divide": "divide",
 }
 _MODULES_OF_UFUNCS = ("numpy", "numpy._core.umath", "scipy.special", "scipy.special._ufuncs")
-# Ufuncs whose results are truth values or whole numbers, or steps: so are those of their methods.
+# Ufuncs with boolean, integer or piecewise constant results; the results of their methods are the same.
 _UNSMOOTH = {
     *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.gcd, np.lcm),
     *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
@@ -56,8 +56,8 @@ _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "row_stack"
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
 # Keywords without effect on the elements of a result: the algorithm, the memory layout.
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
-# Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
-# them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
+# Functions with a zero derivative, or that ignore the elements: their results are plain values. (`nextafter` is not
+# included: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
 _CONSTANT = {
     "fix",
     "round",
@@ -66,13 +66,14 @@ _CONSTANT = {
     "can_cast",
     "result_type",
 }
-# Functions of the shapes and dtypes of arrays: their results are the same for all examples of a batch, and in each replay of a recording.
+# Functions of shapes and dtypes: their results are equal for all examples of a batch, and in each replay of a
+# recording.
 OF_TYPES = set(
     """can_cast common_type diag_indices_from iscomplexobj isrealobj ndim result_type shape size tril_indices_from
     triu_indices_from""".split()
 )
 _CONSTANT |= {"floor_divide.outer", "empty", "eye", "identity", "ones", "tri", "zeros"}
-# Functions that make arrays, of which those of floating-point numbers take assignments of variables.
+# Functions that create arrays; floating-point results take assignments of variables.
 CREATION = {
     *(
         np.arange,
@@ -146,7 +147,7 @@ _ARITIES = dict(_core.ops())
 
 
 def _forms() -> ModuleType:
-    """The functions with NumPy's signatures, imported where one is first looked for: most programs call those of ``xp``."""
+    """The functions with NumPy's signatures, imported on first use: most programs only call functions of ``xp``."""
     return importlib.import_module("oxigrad.ops.numpy.forms")
 
 
@@ -156,13 +157,13 @@ def _is_meant(ufunc: np.ufunc) -> bool:
 
 
 def numpy_ufunc(name: str) -> Any:
-    """The function of NumPy, a ufunc but for `numpy.round`, with the name of an op; None where there is none."""
+    """The NumPy function, a ufunc except for `numpy.round`, with the name of an op, or None."""
     function = getattr(np, name, None)
     return function if callable(function) else None
 
 
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
-    """The name of the op of a NumPy ufunc; None where it is not an op, or not a ufunc of NumPy."""
+    """The op of a NumPy ufunc; None if there is no such op or the ufunc is not NumPy's."""
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     return name if getattr(np, ufunc.__name__, None) is ufunc and _ARITIES.get(name or "") == ufunc.nin else None
 
@@ -172,7 +173,7 @@ class _Route(NamedTuple):
 
     called: str
     writes: Callable[..., None] | None  # of a function that writes to its first argument
-    form: Callable[..., Any] | None  # with NumPy's signature, in place of a function of xp
+    form: Callable[..., Any] | None  # with NumPy's signature, instead of a function of xp
     ours: Callable[..., Any] | None  # the function of xp
     keywords: Callable[..., Any] | None  # with NumPy's signature, for arguments that ours does not have
     out: int  # the position of the argument out, or one that no call has
@@ -200,7 +201,7 @@ def _route(xp: ModuleType, function: Any) -> _Route:
 
 
 def name_of_ufunc(ufunc: np.ufunc, method: str) -> str | None:
-    """The name in ``xp`` of a ufunc, or of its method ``reduce`` or ``accumulate``; None where it has none."""
+    """The name in ``xp`` of a ufunc, or of its method ``reduce`` or ``accumulate``, or None."""
     if method == "__call__":
         return _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     function = ufuncs.own_method(ufunc, method)
@@ -214,7 +215,7 @@ def name_of_function(function: Any) -> str:
 
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any], like: Any = None) -> Any:
-    """A NumPy function that is not a ufunc, called on variables; one that makes an array like ``like`` takes assignments."""
+    """A NumPy function that is not a ufunc, called on variables; arrays created like ``like`` take assignments."""
     try:
         if function not in CREATION:
             return _array_function(xp, function, args, named)
@@ -238,7 +239,7 @@ def _dispatched(xp: ModuleType, function: Any) -> Callable[..., Any]:
 
 
 def _created_in_library(function: Any, args: Sequence[Any], named: dict[str, Any], like: Any) -> Any:
-    """The array that a NumPy function makes, in the library, on the device and by default in the dtype of ``like``."""
+    """The array that a NumPy function creates, in the library, device and default dtype of ``like``."""
     array = function(*args, **named)
     is_stated = "dtype" in named or array.dtype.kind not in "fc"
     return namespace(like).asarray(
@@ -277,7 +278,7 @@ def _writes(route: _Route, args: Sequence[Any], named: dict[str, Any]) -> bool:
 
 
 def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
-    """A function or ufunc of NumPy as a function of variables, if it is differentiable: its name in ``xp`` may be another one."""
+    """A function or ufunc of NumPy as a function of variables, if differentiable; names in ``xp`` may differ."""
     is_ufunc = isinstance(function, np.ufunc)
     name = name_of_ufunc(function, "__call__") if is_ufunc else name_of_function(function)
 
@@ -295,7 +296,7 @@ def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
 def _with_numpy_arguments(
     function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any], error: TypeError | None
 ) -> Any:
-    """A function of ``xp`` called with arguments of NumPy's function of that name: see `composite.install_numpy_call`."""
+    """A function of ``xp`` called with arguments of its NumPy namesake: see `composite.install_numpy_call`."""
     rooms = function.__module__.split(".")
     part = next((part for part in ("linalg", "fft") if part in rooms), "")
     numpys = getattr(_PARTS.get(f"numpy.{part}", np), function.__name__, None)
@@ -339,7 +340,7 @@ def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dic
 
 @functools.lru_cache(maxsize=1024)
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a function by name; none where it has no signature."""
+    """The parameters of a function by name; empty if it has no signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -380,7 +381,7 @@ def _bound(
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
-    """Whether an argument is what its absence means."""
+    """Whether an argument has its default value."""
     if value is None or value is np._NoValue:
         return parameter is None or parameter.default is value or parameter.default is np._NoValue
     default = None if parameter is None else parameter.default
@@ -398,9 +399,9 @@ def undifferentiated(
     named: dict[str, Any],
     again: Callable[..., Any] | None = None,
 ) -> Any:
-    """Calls a function that has no derivative on plain values. Of batched ones it, or ``again``, is called for each example.
+    """Calls a function without a derivative on plain values; ``again`` is the fallback for each example of a batch.
 
-    Raises `DerivativeError` where the result is of floating-point dtype, so that a derivative would be lost.
+    Raises `DerivativeError` if the result has a floating-point dtype, so that a derivative would be lost.
     """
     lost = has_derivative((*args, *named.values()))
     args, keywords = [*map(_read_only, args)], {key: _read_only(value) for key, value in named.items()}
@@ -425,7 +426,7 @@ def undifferentiated(
 
 
 def _read_only(value: Any) -> Any:
-    """The value with read-only plain arrays in place of variables, in lists and tuples too."""
+    """The value with variables replaced by read-only plain arrays, also inside lists and tuples."""
     if type(value) in (list, tuple):
         return type(value)(map(_read_only, value))
     array = plain(value)

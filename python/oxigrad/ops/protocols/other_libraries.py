@@ -1,4 +1,4 @@
-"""Names of functions and of methods in PyTorch, JAX and autograd, and what takes their place here."""
+"""Names of functions and of methods in PyTorch, JAX and autograd, and their replacements here."""
 
 _ACTIVATIONS = {
     "celu": "xp.maximum(x, 0) + xp.minimum(0, alpha * xp.expm1(x / alpha))",
@@ -37,9 +37,9 @@ _FUNCTIONS_OF_TORCH = {
     "tensor": "xp.asarray(x)",
     "unsqueeze": "xp.expand_dims(x, axis)",
 }
-#: What takes the place of a function that `xp` lacks, by its name there.
+#: Replacements of functions that `xp` lacks, by their names there.
 FUNCTIONS = {name: f"use {text}" for name, text in (_ACTIVATIONS | _FUNCTIONS_OF_TORCH).items()}
-#: What takes the place of a method or an attribute that a variable lacks, by its name there.
+#: Replacements of methods and attributes that a variable lacks, by their names there.
 METHODS = {
     "backward": "gradients are those of a function: ox.grad(f)(x), or tape.gradient(y, [x])",
     "block_until_ready": "results are computed when a function returns",

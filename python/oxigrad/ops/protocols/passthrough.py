@@ -1,4 +1,4 @@
-"""Functions of NumPy by their names in ``xp``: NumPy's own on variables, that of the array library on plain arrays."""
+"""Functions of NumPy by their names in ``xp``: NumPy's own on variables, the array library's on plain arrays."""
 
 import contextlib
 import functools
@@ -22,8 +22,9 @@ _OF_SHAPES = {"ndim", "shape", "size"}
 def passthrough(name: str) -> Callable[..., Any]:
     """The function ``xp.<name>``, with the signature and docstring of the standard's, or NumPy's.
 
-    Of variables it is what NumPy's function is. Of plain arrays it is the array library's own, if that is NumPy's or the standard's, or
-    composed of functions that the library has. Raises `DerivativeError` where neither has a derivative, and the result is of floating-point dtype.
+    On variables it is NumPy's function. On plain arrays it is the array library's function, if that follows NumPy or
+    the standard, or else a composition of the library's functions. Raises `DerivativeError` if the function has no
+    derivative and its result has a floating-point dtype.
     """
     numpys = getattr(np, name)
     stated = undifferentiated.stated(name)
@@ -64,13 +65,13 @@ def passthrough(name: str) -> Callable[..., Any]:
     function.__module__, function.__doc__ = "oxigrad.xp", described.__doc__
     if isinstance(numpys, np.ufunc):
         add_ufunc_methods(function, numpys)
-    with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
+    with contextlib.suppress(ValueError):  # a few of NumPy's functions have no signature
         function.__signature__ = inspect.signature(described)
     return function
 
 
 def _with_array_likes(numpys: Any, library: Any, args: Any, named: Any) -> Callable[[], Any] | None:
-    """A call of a function whose library refused numbers, lists or tuples beside arrays; None where there are none."""
+    """A new call of a function whose library rejected numbers, lists or tuples beside arrays, or None."""
     is_listed = any(isinstance(arg, (list, tuple)) for arg in named.values())
     if not is_listed and not any(isinstance(arg, (list, tuple, int, float, complex)) for arg in args[:2]):
         return None
@@ -89,9 +90,10 @@ def _with_array_likes(numpys: Any, library: Any, args: Any, named: Any) -> Calla
 def _by_name(
     stated: Any, numpys: Any, args: tuple[Any, ...], named: dict[str, Any], *, takes_all: bool
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, those after the array by NumPy's names: the standard takes them by name alone, where it takes one by position.
+    """The arguments of a call, with those after the array renamed to NumPy's keywords.
 
-    They are as they were where the library does not have all of them: those of the standard, or where it ``takes_all`` NumPy's.
+    The standard takes further arguments by keyword only if it takes one by position. The arguments are unchanged unless
+    the library has all of the keywords: the standard's, or with ``takes_all`` NumPy's.
     """
     parameters, theirs = parameters_of(stated), [*parameters_of(numpys).values()]
     if sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters.values()) != 1 or len(args) > len(theirs):

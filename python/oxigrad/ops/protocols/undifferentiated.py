@@ -1,7 +1,7 @@
 """Functions of the standard that have no derivative: their signatures and docstrings.
 
-`oxigrad.ops.protocols.passthrough` calls the array library's function of the same name: the bodies here are never called. NumPy's
-further arguments are accepted too where the library takes them.
+`oxigrad.ops.protocols.passthrough` calls the array library's function of the same name: the bodies here are never
+called. Further arguments of NumPy are accepted if the library accepts them.
 """
 
 # pyright: reportReturnType=false
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from oxigrad._typing import Array, Axis, Device, Dtype, Shape
 
-# --- creation ----------------------------------------------------------------------------------------------------------
+# --- creation ---------------------------------------------------------------------------------------------------------
 
 
 def arange(
@@ -22,7 +22,7 @@ def arange(
     dtype: Dtype = None,
     device: Device = None,
 ) -> Array:
-    """The numbers from ``start``, in steps of ``step``, before ``stop``; from zero to ``start`` where ``stop`` is None."""
+    """The numbers from ``start`` up to ``stop``, exclusive, by ``step``; from 0 to ``start`` if ``stop`` is None."""
 
 
 def empty(shape: int | Shape, *, dtype: Dtype = None, device: Device = None) -> Array:
@@ -34,11 +34,11 @@ def empty_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Ar
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Dtype = None, device: Device = None) -> Array:
-    """A matrix of ones on the ``k``-th diagonal and zeros elsewhere; square where ``n_cols`` is None."""
+    """A matrix with ones on the ``k``-th diagonal and zeros elsewhere; square if ``n_cols`` is None."""
 
 
 def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Array:
-    """A NumPy array of the elements of an object with ``__dlpack__``, in the same memory where that is possible."""
+    """A NumPy array of the elements of an object with ``__dlpack__``, in the same memory if possible."""
 
 
 def ones(shape: int | Shape, *, dtype: Dtype = None, device: Device = None) -> Array:
@@ -49,7 +49,7 @@ def zeros(shape: int | Shape, *, dtype: Dtype = None, device: Device = None) -> 
     """An array of a shape, filled with zeros."""
 
 
-# --- elementwise -------------------------------------------------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------------------------------
 
 
 def bitwise_and(x1: Array, x2: Array, /) -> Array:
@@ -84,7 +84,7 @@ def signbit(x: Array, /) -> Array:
     """Whether the sign bit is set, as in -0.0."""
 
 
-# --- searching, sorting, counting ----------------------------------------------------------------------------------------
+# --- searching, sorting, counting -------------------------------------------------------------------------------------
 
 
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -112,7 +112,7 @@ def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> 
 
 
 def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Array:
-    """Whether each element of ``x1`` is in ``x2``; whether it is not, where ``invert`` is true."""
+    """Whether each element of ``x1`` is in ``x2``; the negation if ``invert`` is true."""
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
@@ -122,10 +122,10 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 def searchsorted(
     x1: Array, x2: Array, /, *, side: Literal["left", "right"] = "left", sorter: Array | None = None
 ) -> Array:
-    """The indices at which the elements of ``x2`` are inserted into the sorted vector ``x1`` so that it stays sorted."""
+    """The indices at which inserting the elements of ``x2`` keeps the sorted vector ``x1`` sorted."""
 
 
-# --- shapes ------------------------------------------------------------------------------------------------------------
+# --- shapes -----------------------------------------------------------------------------------------------------------
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -133,6 +133,6 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 
 def stated(name: str) -> Callable[..., Any] | None:
-    """The function of this file with a name; None where there is none."""
+    """The function of this file with a name, or None."""
     function = globals().get(name)
     return function if getattr(function, "__module__", None) == __name__ and function is not stated else None

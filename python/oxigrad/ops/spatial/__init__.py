@@ -1,4 +1,4 @@
-"""Geometry, named as in `scipy.spatial`: `oxigrad.xp.spatial`. Its part `distance` has distances between observations."""
+"""Geometry, named as in `scipy.spatial`: `oxigrad.xp.spatial`. The submodule `distance` compares observations."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,8 +1,9 @@
 """Distances between observations, named as in `scipy.spatial.distance`: `oxigrad.xp.spatial.distance`.
 
-Every distance that is a root (euclidean, seuclidean, mahalanobis, minkowski, jensenshannon) has the derivative zero where it is zero; there
-its second derivative is NaN, and its square has the right one. The derivative of ``abs`` is zero at zero, and that of a largest difference is shared by equal ones, as that of `xp.max`.
-Metrics that count equal elements, such as "hamming" and "jaccard", have no derivative, and are refused.
+Every distance that is a root (euclidean, seuclidean, mahalanobis, minkowski, jensenshannon) has a zero derivative where
+it is zero. Its second derivative there is NaN; the square of the distance has the correct one. The derivative of
+``abs`` is zero at zero. Equal largest differences share the derivative, as in `xp.max`. Metrics that count equal
+elements, such as "hamming" and "jaccard", have no derivative, and are refused.
 
 >>> import numpy as np
 >>> import oxigrad as ox
@@ -42,7 +43,7 @@ __getattr__ = without("oxigrad.xp.spatial.distance", __all__)
 _COUNTS = "dice hamming jaccard kulczynski1 matching rogerstanimoto russellrao sokalsneath yule".split()
 
 
-# --- metrics -----------------------------------------------------------------------------------------------------------
+# --- metrics ----------------------------------------------------------------------------------------------------------
 
 
 def _sum(x: Any, w: Any) -> Any:
@@ -141,18 +142,19 @@ _METRICS = {
 }
 
 
-# --- functions ---------------------------------------------------------------------------------------------------------
+# --- functions --------------------------------------------------------------------------------------------------------
 
 
 @scipy_signature('XA, XB, metric="euclidean", *, out=None, **kwargs')
 def cdist(XA: Array, XB: Array, /, metric: Any, out: Array | None, **kwargs: Any) -> Array:
     """The distances (m, n) of each of the observations ``XA`` (m, k) to each of ``XB`` (n, k), in their dtype.
 
-    ``metric`` is "euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski" (with ``p``), "canberra", "braycurtis", "cosine",
-    "correlation", "jensenshannon", "seuclidean" (variances ``V``), "mahalanobis" (the inverse ``VI`` of a covariance), or a function of
-    two observations. Weights ``w`` (k,), ``V`` and ``VI`` are differentiable; by default ``V`` and ``VI`` are those of all observations.
-    Differences (m, n, k) are held in memory. Raises `DerivativeError` for a metric that counts elements, and
-    `ShapeError` where there are no more than k observations for the default ``VI``.
+    ``metric`` is "euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski" (with ``p``), "canberra",
+    "braycurtis", "cosine", "correlation", "jensenshannon", "seuclidean" (variances ``V``), "mahalanobis" (the inverse
+    ``VI`` of a covariance), or a function of two observations. Weights ``w`` (k,), ``V`` and ``VI`` are differentiable;
+    by default ``V`` and ``VI`` are computed from all observations. Differences (m, n, k) are held in memory. Raises
+    `DerivativeError` for a metric that counts elements, and `ShapeError` for the default ``VI`` of at most k
+    observations.
     """
     a = _observations("cdist", "XA", XA)
     b = _observations("cdist", "XB", XB)
@@ -167,9 +169,9 @@ def cdist(XA: Array, XB: Array, /, metric: Any, out: Array | None, **kwargs: Any
 
 @scipy_signature('X, metric="euclidean", *, out=None, **kwargs')
 def pdist(X: Array, /, metric: Any, out: Array | None, **kwargs: Any) -> Array:
-    """The distances of each two of the observations ``X`` (m, k), as a vector (m (m - 1) / 2,): of 0 and 1, 0 and 2, ... 1 and 2, ...
+    """The pairwise distances of the observations ``X`` (m, k), as a vector (m (m - 1) / 2,).
 
-    The arguments are those of `cdist`.
+    Pairs are ordered as 0 and 1, 0 and 2, ..., 1 and 2, ... The arguments are as in `cdist`.
     """
     x = _observations("pdist", "X", X)
     kwargs = _arguments("pdist", metric, kwargs, lambda: x)
@@ -182,7 +184,7 @@ def pdist(X: Array, /, metric: Any, out: Array | None, **kwargs: Any) -> Array:
 
 
 def _in_out(name: str, result: Array, out: Array | None) -> Array:
-    """The distances, assigned to ``out`` where it is given."""
+    """The distances, assigned to ``out`` if it is an array."""
     return result if out is None else written(name, result, out)
 
 
@@ -195,7 +197,7 @@ def _observations(function: str, name: str, x: Any) -> Any:
 
 
 def _arguments(name: str, metric: Any, arguments: dict[str, Any], observations: Callable[[], Any]) -> dict[str, Any]:
-    """The further arguments of a metric, with its defaults. Raises for those that it does not take."""
+    """The further arguments of a metric, with its defaults. Raises an error for unknown arguments."""
     if callable(metric):
         return arguments
     if metric in _COUNTS:
@@ -219,7 +221,10 @@ def _arguments(name: str, metric: Any, arguments: dict[str, Any], observations: 
 
 
 def _spread(name: str, x: Any, key: str) -> Any:
-    """The variances of observations, or the inverse of their covariance, which is singular where they are no more than their elements."""
+    """The variances of observations, or the inverse of their covariance.
+
+    The covariance is singular if there are no more observations than elements.
+    """
     count, size = x.shape
     if key == "VI" and count <= size:
         raise ShapeError(

@@ -1,16 +1,16 @@
 """Special functions, named as in SciPy, whose ufuncs called on variables are these functions too.
 
-Those of the core, and those composed of them, do not need SciPy; the core's are also ops of ``xp``, and run in kernels. The others have
-SciPy's values: the table in `oxigrad.ops.special.table`. On arrays of another library its own function is called if it has one;
-otherwise the array is read in host memory, and `NotImplementedError` is raised where the host cannot read it. SciPy's functions that
-are not ufuncs (``logsumexp``, ``softmax``, ``polygamma``, ``zeta``, ``lambertw``, ``multigammaln``, ``comb``, ``perm``,
-``factorial``) do not accept variables: call those of
+The core's functions, and compositions of them, do not need SciPy. The core's functions are also ops of ``xp``, and run
+in kernels. All others have SciPy's values: see the table in `oxigrad.ops.special.table`. On arrays of another library,
+its own function is called if it has one. Otherwise the array is copied to host memory; `NotImplementedError` is raised
+if the host cannot read it. SciPy's functions that are not ufuncs (``logsumexp``, ``softmax``, ``polygamma``, ``zeta``,
+``lambertw``, ``multigammaln``, ``comb``, ``perm``, ``factorial``) do not accept variables: call the functions of
 `oxigrad.xp.special`.
 
-Errors of the core's functions in float64, in units in the last place: at most 4, or 2^-96 next to the negative roots of `digamma`
-and `gammaln`; 8 for `polygamma`; for `iv` they grow with the argument (60 at 100). `jn` and `yn` err by at most ``8 + order / 4``
-units of their envelope; for orders above 1e5 they are NaN except where they are zero or infinite. `gammainc`, `gammaincc` and
-`betainc` lose digits where they are tiny: some hundred units at 1e-100.
+Errors of the core's functions in float64, in units in the last place: at most 4, or 2^-96 next to the negative roots of
+`digamma` and `gammaln`; 8 for `polygamma`; for `iv` they grow with the argument (60 at 100). `jn` and `yn` err by at
+most ``8 + order / 4`` units of their envelope; for orders above 1e5 they are NaN except where they are zero or
+infinite. `gammainc`, `gammaincc` and `betainc` lose digits where they are tiny: some hundred units at 1e-100.
 
 >>> import oxigrad as ox
 >>> round(ox.grad(erf)(0.0), 6)
@@ -33,7 +33,7 @@ __all__ += composed.__all__
 __all__ += combinatorial.__all__
 __all__.extend(table.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
-# Those composed functions that are elementwise take lists: the others are given arrays by their decorators, or by the core.
+# Elementwise compositions accept lists here; for the other functions their decorators or the core convert lists.
 for _name in composed.__all__:
     _function = getattr(composed, _name)
     if _function.__module__ in (composed.__name__, guarded.__name__) and not hasattr(_function, "__wrapped__"):
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:  # the functions of the table
 
 
 def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:
-    """The function of this module for a ufunc of SciPy; None where there is none."""
+    """The function of this module for a ufunc of SciPy, or None."""
     name = str(ufunc.__name__)
     modules = map(sys.modules.get, ("scipy.special", "scipy.special._ufuncs"))
     is_meant = any(getattr(module, name, None) is ufunc for module in modules)

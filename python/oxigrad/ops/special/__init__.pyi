@@ -42,7 +42,7 @@ def cbrt(x: Any, /) -> Array:
 def chdtri(v: Any, p: Any, /) -> Array:
     """Inverse of `chdtrc` in its second argument."""
 def comb(N: Any, k: Any, *, exact: _bool = False, repetition: _bool = False) -> Array:
-    """The number of choices of ``k`` of ``N`` things, zero for ``k > N`` and negative numbers; with ``repetition`` each may be chosen again."""
+    """The number of ways to choose ``k`` of ``N`` things; with ``repetition`` each may be chosen again."""
 def cosdg(x: Any, /) -> Array:
     """Cosine of an angle in degrees."""
 def cotdg(x: Any, /) -> Array:
@@ -166,7 +166,7 @@ def kv(v: Any, x: Any, /) -> Array:
 def kve(v: Any, x: Any, /) -> Array:
     """``exp(x) * kv(v, x)``."""
 def lambertw(z: Any, k: Any = 0, tol: Any = 1e-08) -> Array:
-    """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``; its derivative is ``exp(-w) / (1 + w)``."""
+    """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``."""
 def log1p(x: Any, /) -> Array:
     """``log(1 + x)`` of each element, accurate near zero. Recorded on the tape of its arguments."""
 def log_ndtr(x: Any, /) -> Array:
@@ -192,7 +192,7 @@ def ndtri(p: Any, /) -> Array:
 def ndtri_exp(p: Any, /) -> Array:
     """Inverse of `log_ndtr`."""
 def of_ufunc(ufunc: Any) -> Array:
-    """The function of this module for a ufunc of SciPy; None where there is none."""
+    """The function of this module for a ufunc of SciPy, or None."""
 def owens_t(h: Any, a: Any, /) -> Array:
     """Owen's T function."""
 def pdtri(k: Any, p: Any, /) -> Array:
@@ -240,7 +240,7 @@ def yv(v: Any, x: Any, /) -> Array:
 def yve(v: Any, x: Any, /) -> Array:
     """`yv` of a real argument."""
 def zeta(x: Any, q: Any = None, out: Any = None) -> Array:
-    """Hurwitz' zeta function; Riemann's without ``q``. The derivative by the exponent ``x`` is that for positive ``q``."""
+    """Hurwitz' zeta function; Riemann's without ``q``. The derivative by the exponent ``x`` assumes positive ``q``."""
 def zetac(x: Any, /) -> Array:
     """Riemann's zeta function less one."""
 

@@ -31,7 +31,10 @@ def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
 
 
 def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Callable[[Array], Array]) -> Array:
-    """``slope(x)``, the derivative of a scaled Bessel function, and that of Hankel's expansion (DLMF 10.40) where it would cancel."""
+    """The derivative of a scaled Bessel function: ``slope(x)``, or Hankel's expansion for large ``x``.
+
+    There ``slope`` would cancel (DLMF 10.40).
+    """
     size = ops.abs(x)
     is_far = size > 30.0 + 2.0 * v * v
     safe = where(is_far, x, 1e3 * (1.0 + v * v))

@@ -34,9 +34,10 @@ def _is_choice(n: Any, k: Any) -> Any:
 
 @scipy_signature("N, k, *, exact=False, repetition=False")
 def comb(n: Array, k: Array, /, exact: bool, repetition: bool) -> Array:
-    """The number of choices of ``k`` of ``N`` things, zero for ``k > N`` and negative numbers; with ``repetition`` each may be chosen again.
+    """The number of ways to choose ``k`` of ``N`` things; with ``repetition`` each may be chosen again.
 
-    Of real numbers it is a binomial coefficient of gamma functions, and has their derivatives.
+    It is zero for ``k > N`` and negative numbers. For real numbers it is a binomial coefficient of gamma functions,
+    with their derivatives.
 
     >>> comb(5, 2), comb(30, 15, exact=True)
     (10.0, 155117520)

@@ -128,7 +128,7 @@ def polygamma(n: Array, x: Array, /) -> Array:
 
 @scipy_signature("x, q=None, out=None")
 def zeta(x: Array, q: Array | None, /) -> Array:
-    """Hurwitz' zeta function; Riemann's without ``q``. The derivative by the exponent ``x`` is that for positive ``q``."""
+    """Hurwitz' zeta function; Riemann's without ``q``. The derivative by the exponent ``x`` assumes positive ``q``."""
     return f.zeta(x, q) if q is not None else table.riemann_zeta(x)
 
 
@@ -203,7 +203,7 @@ def rel_entr(x: Array, y: Array, /) -> Array:
 
 
 def kl_div(x: Array, y: Array, /) -> Array:
-    """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero, and infinite where one is negative."""
+    """``x * log(x / y) - x + y`` for positive numbers; ``y`` at zero ``x``, and infinite for negative arguments."""
     entropy = rel_entr(x, y)
     return ops.where(entropy == math.inf, math.inf, entropy - x + y)
 
@@ -217,7 +217,7 @@ def huber(delta: Array, r: Array, /) -> Array:
 
 
 def pseudo_huber(delta: Array, r: Array, /) -> Array:
-    """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero where ``delta`` is, infinite where it is negative."""
+    """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero for zero ``delta``, infinite for negative ``delta``."""
     safe = ops.where(delta > 0.0, delta, 1.0)
 
     def near(delta: Array, r: Array) -> Array:
@@ -233,7 +233,7 @@ def pseudo_huber(delta: Array, r: Array, /) -> Array:
     return ops.where(delta > 0.0, loss, ops.where(delta == 0.0, 0.0 * r, math.inf))
 
 
-# --- powers and exponentials -------------------------------------------------------------------------------------------
+# --- powers and exponentials ------------------------------------------------------------------------------------------
 
 
 def exp2(x: Array, /) -> Array:
@@ -259,7 +259,7 @@ def log1prel(x: Array) -> Array:
 
 
 def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
-    """The transformation by the logarithm of the base; by its power where that is not near one."""
+    """The transformation by the logarithm of the base, or by its power if that is not near one."""
     x, lmbda = array_beside(x, lmbda), array_beside(lmbda, x)
     at_zero = base(x) == 0.0
     is_infinite = ops.logical_and(at_zero, lmbda <= 0.0)
@@ -315,7 +315,9 @@ def radian(d: Array, m: Array, s: Array, /) -> Array:
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")
 @_accepts_array_likes
 def lambertw(z: Array, /, k: int) -> Array:
-    """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``; its derivative is ``exp(-w) / (1 + w)``.
+    """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``.
+
+    Its derivative is ``exp(-w) / (1 + w)``.
 
     >>> round(lambertw(1.0).real, 12)
     0.56714329041
@@ -323,7 +325,7 @@ def lambertw(z: Array, /, k: int) -> Array:
     return table.lambertw(k)(z)
 
 
-# --- distribution functions --------------------------------------------------------------------------------------------
+# --- distribution functions -------------------------------------------------------------------------------------------
 
 
 def chdtr(v: Array, x: Array, /) -> Array:
@@ -396,7 +398,7 @@ def i1(x: Array, /) -> Array:
 
 
 def _largest(x: Array, axis: Axis) -> Array:
-    """The largest element as a plain value, zero where it is infinite; it is subtracted before exponentials."""
+    """The largest element as a plain value, or zero if it is infinite; it is subtracted before exponentials."""
     bare = without_variables(x)
     library = namespace(bare)
     if not hasattr(bare, "shape"):

@@ -20,7 +20,7 @@ def _successes_density(k: Any, n: Any, p: Array) -> Array:
 
 
 def _bdtri_slope(k: Any, n: Any, p: Array, y: Array) -> Array:
-    """The derivative of the inverse of `bdtr`; of ``1 - y``, an inverse of `betainc`, where ``y`` is rounded to one."""
+    """The derivative of the inverse of `bdtr`, or of ``1 - y``, an inverse of `betainc`, if ``y`` rounds to one."""
     k, n = ops.floor(1.0 * k), trunc(n)
     return -1.0 / density_of(k + 1.0, n - k, y, f.betaincinv(n - k, k + 1.0, p))
 

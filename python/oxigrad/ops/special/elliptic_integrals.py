@@ -69,7 +69,10 @@ def _incomplete(phi: Array, m: Array, power: float, beyond: Callable[[Array], Ar
 
 
 def _slope_near_one(phi: Array, m: Array) -> Array:
-    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** -1.5`` from 0 to ``phi``, by its series in ``(1 - m) tan(t)**2``."""
+    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** -1.5`` from 0 to ``phi``.
+
+    It is computed by its series in ``(1 - m) tan(t)**2``.
+    """
     tangent, secant = tan(phi), 1.0 / cos(phi)
     integral, odd_power = ops.asinh(tangent), tangent
     total: Any = 0.0
@@ -115,7 +118,7 @@ def agm(a: Array, b: Array, /) -> Array:
 
 
 def _root_at_zero(a: Array, b: Array) -> Array:
-    """Zero, with an infinite derivative by ``a`` where that is zero and ``b`` is not."""
+    """Zero, with an infinite derivative by ``a`` if ``a`` is zero and ``b`` is not."""
     is_root = ops.logical_and(a == 0.0, b != 0.0)
     return ops.where(is_root, ops.sqrt(ops.where(is_root, a + 0.0, 1.0)), 0.0)
 

@@ -21,7 +21,10 @@ def _normal(x: Array) -> Array:
 
 
 def _asymptotic(u: Array, sign: float) -> Array:
-    """``u + sign 3 u**2 + 15 u**3 ...``, whose factors are odd numbers: the tails of error functions for ``u = 1 / (2 x**2)``."""
+    """``u + sign 3 u**2 + 15 u**3 ...`` with double factorials of odd numbers: tails of error functions.
+
+    ``u`` is ``1 / (2 x**2)``.
+    """
     total: Any = 1.0
     for odd in range(33, 1, -2):
         total = 1.0 + sign * odd * u * total
@@ -29,7 +32,7 @@ def _asymptotic(u: Array, sign: float) -> Array:
 
 
 def _far(x: Array, at: float, slope: Callable[[Array, Array], Array], sign: float, factor: complex, y: Array) -> Array:
-    """``slope``, and its asymptotic series where ``x`` is beyond ``at``, where its terms cancel."""
+    """``slope``, or its asymptotic series for ``x`` beyond ``at``, where the terms of ``slope`` cancel."""
     is_far = (ops.abs(x) if at < 0.0 else x) > abs(at)
     series = lambda x, _: factor * _asymptotic(0.5 * ops.square(1.0 / x), sign)  # noqa: E731
     return branch(is_far, series, slope, (x, 10.0, 0.0), (y, 0.0, 0.0))
@@ -41,7 +44,7 @@ def _erfcx_slope(y: Array, x: Array) -> Array:
 
 
 def _log_ndtr_slope(y: Array, x: Array) -> Array:
-    """The density by the probability, of which the reciprocal of `erfcx` has all digits in the lower tail."""
+    """The density by the probability; the reciprocal of `erfcx` is accurate in the lower tail."""
     lower = lambda x: ops.divide(math.sqrt(2.0 / math.pi), f.erfcx(x * -math.sqrt(0.5)))  # noqa: E731
     tail = lambda x, _: branch(x < -1e4, lambda x: -x - 1.0 / x, lower, (x, -1e4, -1.0))  # noqa: E731
     return branch(x < 0.0, tail, lambda x, y: _normal(x) * exp(-y), (x, -1.0, 0.0), (y, 0.0, 0.0))
@@ -59,7 +62,10 @@ def _wofz_slope(y: Array, z: Array) -> Array:
 
 
 def _is_far_above(z: Array) -> Array:
-    """Mask of the places where the asymptotic series of the Faddeeva function holds, and no exponential of the real axis underflows."""
+    """Mask of the domain of the asymptotic series of the Faddeeva function.
+
+    No exponential of the real axis underflows there.
+    """
     size, height = ops.abs(z), ops.imag(z)
     return ops.logical_or(ops.logical_and(size > 30.0, height >= 0.0), ops.logical_and(size > 8.0, height > 1e-9))
 
@@ -79,7 +85,7 @@ def _wofz_curve(z: Array) -> Array:
 
 
 def _voigt_slope(x: Array, sigma: Array, gamma: Array) -> Array:
-    """The derivative by ``x + i gamma`` of the function of which a Voigt profile is the real part."""
+    """The derivative by ``x + i gamma`` of the function whose real part is the Voigt profile."""
     near = lambda c, sigma: _faddeeva_slope(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_PI * sigma * sigma)  # noqa: E731
     return _almost_cauchy(near, lambda c, _: -1j / (math.pi * c * c), x, sigma, gamma)
 
@@ -89,7 +95,10 @@ def _faddeeva_slope(z: Array) -> Array:
 
 
 def _voigt_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
-    """The derivative by the deviation, which is the deviation times the second one by ``x``: the profile solves a heat equation."""
+    """The derivative of the Voigt profile by ``sigma``.
+
+    The profile solves a heat equation: the derivative is ``sigma`` times the second derivative by ``x``.
+    """
     near = lambda c, sigma: _wofz_curve(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_2PI * sigma * sigma)  # noqa: E731
     return ops.real(_almost_cauchy(near, lambda c, sigma: 2j * sigma / (math.pi * c * c * c), x, sigma, gamma))
 
@@ -97,7 +106,7 @@ def _voigt_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
 def _almost_cauchy(
     near: Callable[..., Array], far: Callable[..., Array], x: Array, sigma: Array, gamma: Array
 ) -> Array:
-    """A function of ``x + i gamma`` and of the deviation, or its limit where that is of no account."""
+    """A function of ``x + i gamma`` and of the deviation, or its limit for a negligible deviation."""
     c = x + 1j * gamma
     return branch(sigma < 1e-9 * ops.abs(c), far, near, (c, 1.0, 1.0), (sigma, 0.0, 1.0))
 

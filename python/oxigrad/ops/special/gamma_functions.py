@@ -20,7 +20,8 @@ def inverse_slope_by_a(a: Array, y: Array) -> Array:
 def _inverse_slope(a: Array, p: Array, y: Array) -> Array:
     """The derivative of ``y``, the inverse of `gammainc`, by its value ``p``.
 
-    At zero it is that of the first two powers of ``p`` in the inverse, at infinity a function that is infinite with its derivatives.
+    At zero it is the derivative of the first two powers of ``p`` in the inverse. At infinity it is a function that is
+    infinite with its derivatives.
     """
 
     def near(p: Array) -> Array:
@@ -45,7 +46,7 @@ def density_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
     )
 
 
-# --- products with zeros of the reciprocal gamma function --------------------------------------------------------------
+# --- products with zeros of the reciprocal gamma function -------------------------------------------------------------
 
 
 def _wave(x: Array) -> tuple[Array, Array]:
@@ -60,7 +61,10 @@ def _is_pole(x: Array) -> Array:
 
 
 def _binom_by_n(y: Array, n: Array, k: Array) -> Array:
-    """The derivative of the binomial coefficient by ``n``; at its zeros that of ``beta(n + 1, k - n) * sin(pi * (n - k + 1)) / pi``."""
+    """The derivative of the binomial coefficient by ``n``.
+
+    At its zeros, ``beta(n + 1, k - n) * sin(pi * (n - k + 1)) / pi`` is differentiated.
+    """
 
     def at_zero(n: Array, k: Array, _: Array) -> Array:
         sine, cosine = _wave(n - k + 1.0)
@@ -84,14 +88,17 @@ def _binom_by_k(y: Array, n: Array, k: Array) -> Array:
 
 
 def _poch_by_z(y: Array, z: Array, m: Array) -> Array:
-    """The derivative of the Pochhammer symbol by ``z``; where the gamma function of ``z`` has a pole, by the reflection formula."""
+    """The derivative of the Pochhammer symbol by ``z``.
+
+    The reflection formula is used at poles of the gamma function of ``z``.
+    """
 
     def at_zero(z: Array, m: Array, _: Array) -> Array:
         sine, cosine = _wave(z)
         slope = cosine + sine * (f.digamma(z + m) - f.digamma(1.0 - z))
         return f.gamma(z + m) * f.gamma(1.0 - z) * slope
 
-    # With a whole number of factors, none of which is zero.
+    # With an integer number of nonzero factors.
     reflected = lambda z, m, y: y * -digamma_rise(1.0 - z - m, m)  # noqa: E731
     both = ops.logical_and(_is_pole(z), _is_pole(z + m))
     at_pole = lambda z, m, y: branch(both, reflected, at_zero, (z, -2.0, 0.0), (m, 1.0, 1.0), (y, 1.0, 1.0))  # noqa: E731
@@ -110,7 +117,10 @@ BERNOULLI: list[float] = [
 
 
 def zeta_slope(x: Array, q: Array) -> Array:
-    """The derivative of Hurwitz' zeta function by its exponent, by the formula of Euler and Maclaurin (DLMF 25.11.28), for positive ``q``."""
+    """The derivative of Hurwitz' zeta function by its exponent, for positive ``q``.
+
+    It is computed by the formula of Euler and Maclaurin (DLMF 25.11.28).
+    """
     total: Any = 0.0
     for n in range(DIRECT):
         total = total - ops.log(q + n) * ops.pow(q + n, -x)

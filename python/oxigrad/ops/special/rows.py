@@ -1,7 +1,8 @@
 """Rows of the table of special functions: their texts, and building blocks of derivatives that several subjects share.
 
-A row is the parameters, the docstring, and one derivative for each parameter: a function of ``y``, the result, and of parameters by
-name; a text where there is none. A function with several results has a tuple of derivatives for each parameter.
+A row holds the parameters, the docstring, and one derivative for each parameter. A derivative is a function of ``y``,
+the result, and of parameters by name, or a text if the derivative does not exist. A function with several results has a
+tuple of derivatives for each parameter.
 """
 
 import types
@@ -15,7 +16,10 @@ from oxigrad.ops.core.primitives import where
 Row = tuple[Any, ...]
 
 f: Any = types.SimpleNamespace()
-"""All special functions by SciPy's names, for the derivatives: those of the core, and once it is imported those of the table."""
+"""All special functions by SciPy's names, for the derivatives.
+
+They are the core's functions, and after its import the functions of the table.
+"""
 
 for _name in "beta betaln digamma erf erfc expit gamma gammainc gammaincc gammainc_a gammaln iv polygamma".split():
     setattr(f, _name, getattr(ops, _name))
@@ -39,6 +43,9 @@ def polynomial(coefficients: Sequence[float], x: Array) -> Array:
 
 
 def near_zero(x: Array, radius: float, coefficients: Sequence[float], beyond: Callable[[Array], Array]) -> Array:
-    """A Taylor series within ``radius`` of zero, and ``beyond(x)`` outside, where that loses digits or divides zero by zero."""
+    """A Taylor series within ``radius`` of zero, and ``beyond(x)`` outside.
+
+    Near zero, ``beyond`` loses digits or divides zero by zero.
+    """
     near = ops.abs(x) < radius
     return where(near, polynomial(coefficients, where(near, x, 0.0)), beyond(where(near, 2.0 * radius, x)))

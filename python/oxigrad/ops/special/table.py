@@ -1,7 +1,7 @@
 """The table of SciPy's special functions that the core does not compute: parameters, meaning and partial derivatives.
 
-Values are those of SciPy, or of the array library where it has the function. `rows` says what a row is; each subject has a file of
-them. Formulas are those of the Digital Library of Mathematical Functions (DLMF).
+Values are SciPy's, or the array library's if it has the function. `rows` describes a row; each subject has a file of
+rows. Formulas are from the Digital Library of Mathematical Functions (DLMF).
 """
 
 import functools

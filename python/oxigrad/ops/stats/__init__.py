@@ -1,13 +1,19 @@
 """Densities and distribution functions, named as in SciPy and composed of differentiable functions.
 
-`scipy.stats` itself does not accept variables: call ``xp.stats.norm.logpdf(x)`` in place of ``scipy.stats.norm.logpdf(x)``.
+`scipy.stats` itself does not accept variables: call ``xp.stats.norm.logpdf(x)`` instead of
+``scipy.stats.norm.logpdf(x)``.
 
-Arguments are ``x``, an array or a number; then the shape parameters of the distribution; then ``loc`` and ``scale``. All are
-broadcast. At an edge of the support a derivative is the limit from inside, which may be infinite; where the density at an edge jumps
-with a shape parameter, and by parameters where a value is infinite, there is none. Beyond the support, and at infinity, it is zero. The
-edges of `genextreme` and `genpareto` that move with ``c`` are outside of the support: the density is zero there, where SciPy's is not for
-``c >= 1`` and ``c <= -1``. A parameter outside of its domain gives NaN. Logarithms of probabilities do not underflow where those do. The
-derivatives are those of the functions: `xp.special.betainc` has none with respect to its first two arguments, and raises `DerivativeError`.
+Arguments are ``x``, an array or a number; then the shape parameters of the distribution; then ``loc`` and ``scale``.
+All are broadcast. A parameter outside of its domain gives NaN. Logarithms of probabilities do not underflow where the
+probabilities do.
+
+Beyond the support, and at infinity, derivatives are zero. At an edge of the support a derivative is the limit from
+inside, which may be infinite. There is no derivative where the density at an edge jumps with a shape parameter, nor by
+parameters where a value is infinite. The edges of `genextreme` and `genpareto` that move with ``c`` are outside of the
+support: the density is zero there, while SciPy's is not for ``c >= 1`` and ``c <= -1``.
+
+Derivatives depend on the composed functions: `xp.special.betainc` has no derivative with respect to its first two
+arguments, and raises `DerivativeError`.
 
 >>> import oxigrad as ox
 >>> round(ox.grad(norm.logpdf)(0.5), 6)

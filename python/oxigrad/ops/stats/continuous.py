@@ -120,7 +120,7 @@ powerlaw: Continuous = Continuous(
 
 
 def _by_side(left: Callable[..., Any], right: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a number and of the mode ``c``, both from zero to one: by the one of both on whose side the number is."""
+    """Evaluates ``left(z, c)`` for ``z < c`` and ``right(z, c)`` for ``z >= c``, with the mode ``c``."""
 
     def of(z: Array, c: Array) -> Array:
         is_left = ops.logical_or(plain(z) < plain(c), plain(c) == 1.0)
@@ -168,7 +168,7 @@ def _by_size(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[...,
 
 
 def _by_half(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a probability, of which ``high`` is given the complement where that is less than a half."""
+    """A function of a probability; ``high`` receives the complement if that is less than a half."""
     return lambda q, *s: branch(q < 0.5, lambda q: low(q, *s), lambda q: high(1.0 - q, *s), (q, 0.25, 0.75))
 
 
@@ -216,7 +216,7 @@ hypsecant: Continuous = symmetric(
 )
 
 
-# --- between two numbers -----------------------------------------------------------------------------------------------
+# --- between two numbers ----------------------------------------------------------------------------------------------
 
 
 def _truncated_sum(b: Array) -> Array:
@@ -260,14 +260,17 @@ dweibull: Continuous = doubled("dweibull", weibull_min)
 
 
 def _log_ratio(x: Array, y: Array) -> Array:
-    """``log(x / y)`` of positive numbers, which keeps its digits where they are near each other."""
+    """``log(x / y)`` of positive numbers, without cancellation if they are near each other."""
     near = lambda x, y: ops.log1p((x - y) / y)  # noqa: E731
     is_near = ops.abs(plain(x) - plain(y)) < 0.5 * plain(y)
     return branch(is_near, near, lambda x, y: ops.log(x) - ops.log(y), (x, 1.0, 2.0), (y, 1.0, 1.0))
 
 
 def _log_shares(z: Array, a: Array, b: Array) -> tuple[Array, Array]:
-    """The probabilities below and above: the larger one as the complement of the other, which has all digits of its derivatives."""
+    """The probabilities below and above ``z``, with accurate derivatives.
+
+    The larger one is computed as the complement of the smaller one.
+    """
     whole = _log_ratio(b, a)
     low, high = _log_ratio(z, a) / whole, -_log_ratio(z, b) / whole
     is_low = plain(low) < plain(high)

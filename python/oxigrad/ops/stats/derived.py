@@ -42,7 +42,7 @@ def mirrored(name: str, base: Continuous) -> Continuous:
 
 
 def symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
-    """A distribution without shape parameters that is that of the negative of its number too."""
+    """A distribution without shape parameters that is symmetric around zero."""
     return Continuous(
         name,
         "",
@@ -57,7 +57,7 @@ def symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile:
 
 
 def doubled(name: str, base: Continuous) -> Continuous:
-    """The distribution of a positive number times a sign, each of which has the probability 1/2.
+    """The distribution of a positive number times a random sign, with probability 1/2 for each sign.
 
     At the centre its density has no derivative, or zero: that is the mean of both sides.
     """

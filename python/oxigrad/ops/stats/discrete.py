@@ -1,6 +1,6 @@
 """The distributions of counts, named as in SciPy.
 
-Logarithms of probabilities of large counts are sums of those of Poisson probabilities by their deviance.
+Logarithms of probabilities of large counts are sums of logarithms of Poisson probabilities by their deviance.
 """
 
 import math
@@ -40,7 +40,10 @@ def _powers(p: Any, k: Any, rest: Any, constant: Any) -> Any:
 
 
 def log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
-    """The logarithm of a binomial probability of ``k + rest`` real trials, of which ``constant`` is the coefficient's."""
+    """The logarithm of a binomial probability for real ``k`` successes and ``rest`` failures.
+
+    ``constant`` is the logarithm of the binomial coefficient.
+    """
 
     def large(k: Any, rest: Any, p: Any, _: Any) -> Any:
         n = k + rest
@@ -159,7 +162,7 @@ poisson: Discrete = Discrete(
 )
 
 
-# --- of exponentials ---------------------------------------------------------------------------------------------------
+# --- of exponentials --------------------------------------------------------------------------------------------------
 
 
 def _log_rise(x: Array) -> Array:
@@ -256,7 +259,7 @@ dlaplace: Discrete = Discrete(
 
 
 def _count_of(low: Any, high: Any) -> Any:
-    """The number of whole numbers of `randint`; NaN where there is none."""
+    """The number of integers of `randint`, or NaN for an empty range."""
     return ops.where(plain(high) > plain(low), (high - low) * 1.0, math.nan)
 
 

@@ -1,8 +1,9 @@
-"""Continuous and discrete distributions, defined by their functions of a number and of the shape parameters.
+"""Continuous and discrete distributions, defined by functions of the value and of the shape parameters.
 
-At the places where a formula has no derivative of its own: an edge of the support belongs to it, and derivatives there are the limits
-from inside, infinite where those are; beyond the support, and at infinity, functions are constant. Where a parameter is not positive,
-or not between 0 and 1 if it is a probability, results are NaN, as SciPy's; the rows of those that may be negative say which are valid.
+These rules hold where a formula has no derivative. An edge of the support belongs to it, and derivatives there are the
+limits from inside, which may be infinite. Beyond the support, and at infinity, functions are constant. If a parameter
+is not positive, or a probability is not between 0 and 1, results are NaN, as SciPy's. A row with parameters that may be
+negative states the valid ones.
 """
 
 import dataclasses
@@ -47,7 +48,7 @@ def at(edge: Edge, shapes: tuple[Any, ...]) -> Any:
 
 
 def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a method of a distribution: its shape parameters, `loc` and `scale` are taken by place or by name, as SciPy's."""
+    """Decorates a method of a distribution to take shape parameters, `loc` and `scale` by position or by name."""
     first, _, *further = list(inspect.signature(method).parameters)[1:]
 
     @functools.wraps(method)
@@ -62,12 +63,12 @@ def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def of_array_likes(*arguments: Any) -> list[Any]:
-    """The arguments, of which lists and tuples become arrays."""
+    """The arguments, with lists and tuples converted to arrays."""
     return [array_of(each, arguments) if isinstance(each, (list, tuple)) else each for each in arguments]
 
 
 def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name. Raises `TypeError` for one that is given twice, unknown or missing."""
+    """The arguments by name. Raises `TypeError` for a duplicate, unknown or missing argument."""
     expected = f"expected {', '.join(names)}"
     if len(args) > len(names):
         raise TypeError(f"{name}: found {len(args)} arguments, {expected}")
@@ -85,12 +86,12 @@ def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], na
 
 @dataclasses.dataclass(frozen=True)
 class Continuous:
-    """A continuous distribution, defined by its functions of the standardized ``z`` and of the shape parameters.
+    """A continuous distribution, defined by functions of the standardized ``z`` and of the shape parameters.
 
-    The functions are called inside of the support, whose edges are ``low`` and ``high``, and smooth at ``inner``: numbers, or functions of
-    the shape parameters. ``density`` is written where the density has derivatives at a lower edge of zero that its logarithm has not;
-    at numbers above one it may be the exponential. ``is_valid`` says for which shape parameters there is a distribution: by default, where all
-    are positive.
+    The functions are called inside of the support, whose edges are ``low`` and ``high``, and are smooth at ``inner``.
+    These three are numbers, or functions of the shape parameters. ``density`` is defined if the density, but not its
+    logarithm, is differentiable at a lower edge of zero. For numbers above one it may be the exponential of the
+    logarithm. ``is_valid`` is the mask of valid shape parameters; by default, all must be positive.
     """
 
     # Distributions are pickled by name, as members of the public module.
@@ -108,10 +109,10 @@ class Continuous:
     low: Edge = -math.inf
     high: Edge = math.inf
     inner: Edge = 0.0
-    # Whether the functions are constant at the lower edge too, as where all derivatives tend to zero; and at the upper one.
+    # Whether the functions are constant at the lower edge, as when all derivatives tend to zero; and at the upper edge.
     is_open: bool = False
     is_open_above: bool = False
-    # The inverse of ``upper``; by default the quantile of ``1 - q``, where that has all digits.
+    # The inverse of ``upper``; by default the quantile of ``1 - q``, if that is accurate.
     upper_quantile: Callable[..., Any] | None = None
     is_valid: Callable[..., Any] | None = None
 
@@ -119,7 +120,7 @@ class Continuous:
         return self.name
 
     def _checked(self, shapes: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The shape parameters; NaN where there is no distribution of them."""
+        """The shape parameters, with invalid ones replaced by NaN."""
         if self.is_valid is None:
             return tuple(map(_positive, shapes))
         valid = self.is_valid(*map(plain, shapes))
@@ -135,7 +136,7 @@ class Continuous:
         inner = plain(loc) + plain(scale) * inner
         x = ops.where(ops.logical_or(below, above), inner, x)
         if holds_variable(scale) and 0.0 in (self.low, self.high):
-            # At an edge of zero, where the derivative by z may be infinite, that of z by the scale is zero.
+            # At an edge of zero, where the derivative by z may be infinite, the derivative of z by the scale is zero.
             at_edge = lambda x: f(_standardized(x, loc, without_variables(scale)), *shapes)  # noqa: E731
             value = guarded.branch(
                 x == loc, at_edge, lambda x: f(_standardized(x, loc, scale), *shapes), (x, inner, inner)
@@ -177,7 +178,7 @@ class Continuous:
 
     @_by_place_or_name
     def sf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """The survival function: the probability of more than ``x``, accurate where it is small."""
+        """The survival function: the probability of values above ``x``, accurate for small probabilities."""
         return self._values(x, shapes, loc, scale, self.upper, (1.0, 0.0))[0]
 
     @_by_place_or_name
@@ -193,7 +194,7 @@ class Continuous:
 
     @_by_place_or_name
     def isf(self, q: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """The inverse survival function, the inverse of `sf`, for ``q`` between 0 and 1; accurate where ``q`` is small."""
+        """The inverse survival function, the inverse of `sf`, for ``q`` in [0, 1]; accurate for small ``q``."""
         by_complement = self.quantile and (lambda q, *shapes: cast(Any, self.quantile)(1.0 - q, *shapes))
         return self._inverted("isf", self.upper_quantile or by_complement, q, (1.0 - q, q), shapes, loc, scale)
 
@@ -207,9 +208,9 @@ class Continuous:
         loc: Array,
         scale: Array,
     ) -> Array:
-        """The number with the ``shares`` of probability below and above, by the ``inverse`` of ``q`` and the shape parameters.
+        """The value with the ``shares`` of probability below and above, by the ``inverse`` of ``q``.
 
-        Where its derivative is infinite at an edge, it is plus or minus a root of zero, which has that derivative.
+        If its derivative is infinite at an edge, it is plus or minus a root of zero, which has that derivative.
         """
         if inverse is None:
             raise NotImplementedError(
@@ -231,9 +232,10 @@ class Continuous:
 
 @dataclasses.dataclass(frozen=True)
 class Discrete:
-    """A distribution of the whole numbers from ``low`` to ``high(*shapes)``, by its functions of the count and the parameters.
+    """A distribution of the integers from ``low`` to ``high(*shapes)``, defined by functions of the count.
 
-    ``low`` is a number, minus infinity, or a function of the parameters; ``is_valid`` says for which of these there is one.
+    The functions also take the shape parameters. ``low`` is a number, minus infinity, or a function of the parameters.
+    ``is_valid`` is the mask of valid parameters.
     """
 
     # Distributions are pickled by name, as members of the public module.
@@ -255,7 +257,7 @@ class Discrete:
         return self.name
 
     def _count(self, k: Any, shapes: tuple[Any, ...], loc: Any) -> Any:
-        """The count; NaN where there is no distribution of these parameters."""
+        """The count, or NaN for invalid parameters."""
         return ops.where(self.is_valid(*map(plain, shapes)), k - loc * 1.0, math.nan)
 
     def _of_one(self, f: Callable[..., Any], constant: float, k: Any, shapes: Any, loc: Any) -> Array:

@@ -51,7 +51,10 @@ def _hazard(
     inner: Edge = 0.5,
     **edges: Any,
 ) -> Continuous:
-    """A distribution on the numbers above ``low``, by its cumulative hazard ``-log(sf)``, the logarithm of its derivative, and its inverse."""
+    """A distribution on the numbers above ``low``, defined by its cumulative hazard ``-log(sf)``.
+
+    The logarithm of the hazard's derivative and the inverse of the hazard are passed too.
+    """
 
     def decayed(constant: float, f: Callable[..., Any]) -> Callable[..., Any]:
         """``f`` of the hazard, and the constant that it is where the hazard is as good as infinite."""
@@ -192,7 +195,7 @@ gumbel_r: Continuous = mirrored("gumbel_r", gumbel_l)
 weibull_max: Continuous = mirrored("weibull_max", weibull_min)
 
 
-# --- of extremes, and beyond a threshold ------------------------------------------------------------------------------------------
+# --- of extremes, and beyond a threshold ------------------------------------------------------------------------------
 
 
 def _is_finite(c: Any) -> Any:

@@ -1,4 +1,7 @@
-"""The continuous distributions whose distribution functions are incomplete gamma and beta functions, named as in SciPy."""
+"""Continuous distributions by incomplete gamma and beta functions, named as in SciPy.
+
+These are their distribution functions.
+"""
 
 import dataclasses
 import math
@@ -33,11 +36,11 @@ __all__ = [
 
 _LOG_2 = math.log(2.0)
 
-# --- of the incomplete gamma function ----------------------------------------------------------------------------------
+# --- of the incomplete gamma function ---------------------------------------------------------------------------------
 
 
 def _log_gamma(which: Any, other: Any, tail: Any, x: Any, log_x: Any, middle: Any) -> Callable[..., Any]:
-    """The logarithm of an incomplete gamma function ``which`` of ``a`` and ``x(z)``, where ``x`` is ``a`` in the ``middle``."""
+    """The logarithm of an incomplete gamma function ``which`` of ``a`` and ``x(z)``; ``x(middle(a))`` is ``a``."""
 
     def of(z: Array, a: Array) -> Array:
         safe = middle(plain(a))
@@ -94,7 +97,7 @@ chi2: Continuous = _of_gamma(
 
 
 def _root(x: Array, is_positive: Any) -> Any:
-    """The square root, without a derivative where a positive ``x`` has underflowed to zero."""
+    """The square root, without a derivative if a positive ``x`` has underflowed to zero."""
     return unless(ops.logical_and(x == 0.0, is_positive), 0.0, ops.sqrt, x, 1.0)
 
 
@@ -103,7 +106,7 @@ def _chi_constant(df: Array) -> Array:
 
 
 def _chi_function(small: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ``z`` and ``df`` by ``df / 2`` and ``z**2 / 2``; by the first term of the series where that underflows."""
+    """A function of ``z`` and ``df`` by ``df / 2`` and ``z**2 / 2``, or the series' first term if that underflows."""
     return lambda z, df: branch(z < 1e-9, lambda z: small(z, df), lambda z: f(0.5 * df, 0.5 * z * z), (z, 0.0, 1.0))
 
 
@@ -210,13 +213,13 @@ invgamma: Continuous = Continuous(
 )
 
 
-# --- of the incomplete beta function -----------------------------------------------------------------------------------
+# --- of the incomplete beta function ----------------------------------------------------------------------------------
 
 
 def _beta_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
-    """`betainc` of ``x``, given ``rest = 1 - x``: of the smaller one, so that neither is rounded to one.
+    """`betainc` of ``x``, given ``rest = 1 - x``: evaluated at the smaller one, so that neither is rounded to one.
 
-    Below the mean it is that of ``x`` too, as the complement of its complement would be rounded.
+    Below the mean it is evaluated at ``x`` too, since the complement of its complement would be rounded.
     """
     total = plain(a) + plain(b)
     return branch(
@@ -374,7 +377,10 @@ def _betaprime_arguments(z: Array, a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def _odds(share: Callable[..., Any], rest: Callable[..., Any], edge: float) -> Callable[..., Any]:
-    """The ratio of two inverses of ``q`` that sum to one; where ``q`` is at the ``edge`` at which it is zero, without the infinite derivative of the second one."""
+    """The ratio of two inverses of ``q`` that sum to one.
+
+    At the ``edge``, where the ratio is zero, it omits the infinite derivative of the second inverse.
+    """
     return lambda q, a, b: branch(
         q == edge, lambda q: share(a, b, q), lambda q: share(a, b, q) / rest(b, a, q), (q, 0.5, 0.5)
     )

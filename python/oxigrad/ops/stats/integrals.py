@@ -1,4 +1,7 @@
-"""Integrals by Gauss and Legendre's rule, whose nodes are numbers, so that they are differentiable functions of any library."""
+"""Integrals by the Gauss-Legendre rule.
+
+The nodes are constants, so integrals are differentiable functions of any library.
+"""
 
 import functools
 import math
@@ -13,7 +16,7 @@ from oxigrad.ops.backends import is_array, lowest, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import of_library
 
-# The elements of one call of the integrand, at several nodes: so many lie in a cache.
+# The elements of one call of the integrand, at several nodes: they fit in the cache.
 _ELEMENTS = 1 << 15
 
 
@@ -24,14 +27,15 @@ def _nodes(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def integral(f: Callable[[Any], Any], count: int, *shaped: Array) -> Any:
-    """The integral of ``f`` from zero to one, exact to rounding for a function that is near to a polynomial of degree ``2 * count - 1``.
+    """The integral of ``f`` from zero to one, by the Gauss-Legendre rule.
 
-    One that falls from 1 to exp(-40), as an exponential or a normal density, needs 32 nodes.
+    It is exact to rounding if ``f`` is near a polynomial of degree ``2 * count - 1``. A function that falls from 1 to
+    exp(-40), as an exponential or a normal density, needs 32 nodes.
 
     Parameters
     ----------
     f
-        A function of the nodes, along a first axis before those of ``shaped``.
+        A function of the nodes, along a first axis before the axes of ``shaped``.
     count
         The number of nodes.
     shaped

@@ -1,7 +1,7 @@
-"""Inverses of distribution functions that have no closed form: the root of a logarithm by Newton's method between bounds.
+"""Inverses of distribution functions without a closed form: Newton's method between bounds, for a logarithm.
 
-The root is found in float64 in host memory. Its derivatives are those of further Newton steps from there, whose sum is zero: two of
-them have the derivatives of the inverse up to the third order.
+The root is computed in float64 in host memory. Its derivatives come from further Newton steps at the root, whose sum is
+zero: two of them have the derivatives of the inverse up to the third order.
 """
 
 import math
@@ -30,9 +30,9 @@ def quantile(
     log_upper: Callable[..., Any],
     bounds: Bounds,
 ) -> Callable[..., Any]:
-    """A function of ``q``, ``1 - q`` and the shape parameters, whose distribution functions are given by their logarithms.
+    """A quantile function of ``q``, ``1 - q`` and the shape parameters, from logarithms of distribution functions.
 
-    ``bounds`` has the least and the greatest number for the shape parameters, and one between them.
+    ``bounds`` returns the least and the greatest value for the shape parameters, and a value between them.
     """
 
     def root(q: Any, rest: Any, *shapes: Any) -> Any:
@@ -49,7 +49,7 @@ def quantile(
             def excess(
                 x: Floats, log_p: Any = log_p, target: Floats = target, args: Any = args, sign: float = sign
             ) -> Any:
-                """The logarithm less that of the share, as an increasing function; and its slope."""
+                """The logarithm of the probability minus the target's, as an increasing function; and its slope."""
                 log_share = log_p(x, *args)
                 return sign * (log_share - target), np.exp(log_density(x, *args) - log_share)
 
@@ -68,7 +68,7 @@ def quantile(
 
     def _newton(x: Any, q: Any, rest: Any, *s: Any) -> Any:
         log_p = log_density(x, *s)
-        # Of the probabilities where they are floats, of their logarithms in the tails beyond.
+        # Newton's method for the probabilities if they are floats, and for their logarithms in the tails beyond.
         is_float = plain(log_p) > _LEAST
         slope = ops.exp(-ops.where(is_float, log_p, 0.0))
 
@@ -85,7 +85,8 @@ def quantile(
 def _root(excess: Callable[..., Any], low: Any, high: Any, x: Any) -> Any:
     """The root of an increasing function between two numbers, from ``x`` on.
 
-    Newton's steps, and a bisection where one leaves the bounds, or the step before it has not halved the function.
+    Newton's steps. A bisection replaces a step that leaves the bounds, or that follows a step which has not halved the
+    function.
     """
     before: Any = math.inf
     with np.errstate(all="ignore"):

@@ -38,8 +38,9 @@ class _Dirichlet:
 class _MultivariateNormal:
     """The normal distribution of vectors of ``d`` numbers.
 
-    ``mean`` is a vector, zero by default; ``cov`` a positive definite matrix (d, d), the variances (d,), or one for all.
-    With ``allow_singular`` it is positive semi-definite, and the density that on its range; outside of it, it is zero.
+    ``mean`` is a vector, zero by default; ``cov`` a positive definite matrix (d, d), the variances (d,), or one
+    variance for all. With ``allow_singular``, ``cov`` is positive semi-definite; the density is the density on its
+    range, and zero outside.
     """
 
     # Distributions are pickled by name, as members of the public module.

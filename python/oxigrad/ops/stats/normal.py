@@ -64,7 +64,8 @@ halfnorm: Continuous = Continuous(
     low=0.0,
     inner=0.5,
 )
-# In both, an argument of the error function that would overflow is cut off far beyond the place where the result is constant.
+# In both, an argument of the error function that would overflow is cut off far beyond the point where the result is
+# constant.
 levy: Continuous = Continuous(
     "levy",
     "",
@@ -102,7 +103,7 @@ moyal: Continuous = Continuous(
 )
 
 
-# --- of a normal number that is a function of theirs -------------------------------------------------------------------
+# --- by a function with a normal distribution ------------------------------------------------------------------------
 
 
 def _of_normal(
@@ -181,7 +182,7 @@ fatiguelife: Continuous = _of_normal(
 )
 
 
-# --- the normal distribution between two numbers -----------------------------------------------------------------------
+# --- the normal distribution between two numbers ----------------------------------------------------------------------
 
 # A number below is as good as minus infinity.
 _LOWEST = -1e100
@@ -194,7 +195,7 @@ def _is_narrow(a: Any, b: Any) -> Any:
 
 
 def _narrow(a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """The logarithm of the density in the middle, ``b - a``, and the mean of the density between them in units of that one."""
+    """The logarithm of the density at the midpoint, ``b - a``, and the mean density relative to the midpoint's."""
     half = 0.5 * (b - a)
     middle = a + half
     relative = lambda u: ops.exp(-(2.0 * u - 1.0) * half * (middle + (u - 0.5) * half))  # noqa: E731
@@ -239,7 +240,7 @@ def _share(start: Array, end: Array, a: Array, b: Array) -> Array:
 
 
 def _log_share(start: Array, end: Array, rest: Array, a: Array, b: Array) -> Array:
-    """The logarithm of `_share`, of which ``rest`` is the complement."""
+    """The logarithm of `_share`, whose complement is ``rest``."""
     far = lambda _, start, end: _log_between(start, end) - _log_between(a, b)  # noqa: E731
     edges = (start, plain(a), plain(a)), (end, plain(b), plain(b))
     return branch(plain(rest) < 0.5, lambda rest, *_: ops.log1p(-rest), far, (rest, 0.25, 0.75), *edges)

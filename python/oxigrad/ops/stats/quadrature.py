@@ -1,7 +1,8 @@
-"""The continuous distributions whose distribution functions are integrals without a closed form, named as in SciPy.
+"""Continuous distributions by integrals without a closed form, named as in SciPy.
 
-An integral goes from the point into the smaller tail, as far as the integrand falls to exp(-40), by Gauss and Legendre's rule; of positive terms
-that are relative to the density at the point, so that tails keep their digits, and their logarithms too where they underflow.
+An integral goes from the point into the smaller tail, until the integrand falls to exp(-40), by the Gauss-Legendre
+rule. Its terms are positive and relative to the density at the point. Tails therefore keep their digits, and so do
+their logarithms where the tails underflow.
 """
 
 import math
@@ -55,7 +56,7 @@ def _rest(share: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: 1.0 - share(*args)
 
 
-# --- skew normal -------------------------------------------------------------------------------------------------------
+# --- skew normal ------------------------------------------------------------------------------------------------------
 
 
 def _log_least_tail(w: Array, a: Array) -> Array:
@@ -72,7 +73,7 @@ def _log_least_tail(w: Array, a: Array) -> Array:
 
 
 def _skewed(below: Callable[..., Any], above: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a number and of the skewness by its two parts, of the number's size and of the skewness away from it."""
+    """A function of ``z`` and the skewness ``a``: ``below(-z, a)`` for negative ``z``, else ``above(z, -a)``."""
     return lambda z, a: branch(
         z < 0.0, lambda z, a: below(-z, a), lambda z, a: above(z, -a), (z, -1.0, 1.0), (a, 1.0, 1.0)
     )
@@ -87,7 +88,7 @@ def _least_tail(w: Array, a: Array) -> Array:
 
 
 def _log_most_tail(w: Array, a: Array) -> Array:
-    # Both tails are those of the normal distribution.
+    # Both tails together are the tails of the normal distribution.
     both = log_twice(-w)
     return both + ops.log1p(-ops.exp(_log_least_tail(w, a) - both))
 
@@ -130,9 +131,10 @@ skewnorm: Continuous = Continuous(
 )
 
 
-# --- inverse Gaussian --------------------------------------------------------------------------------------------------
+# --- inverse Gaussian -------------------------------------------------------------------------------------------------
 
-# With Mills' ratios of ``(z - mu) / (mu * sqrt(z))``, a normal number, and of ``(z + mu) / (mu * sqrt(z))`` (Chhikara and Folks 1974).
+# Uses Mills' ratios of ``(z - mu) / (mu * sqrt(z))``, a normal number, and of ``(z + mu) / (mu * sqrt(z))`` (Chhikara
+# and Folks 1974).
 
 
 def _normal_of(z: Array, mu: Array) -> Array:
@@ -182,7 +184,7 @@ def _log_gauss_density(z: Array, mu: Array) -> Array:
 
 
 def _sure(log_p: Callable[..., Any]) -> Callable[..., Any]:
-    """The probability by its logarithm; zero, with its derivatives, where that is far below those of floats."""
+    """The probability by its logarithm; zero, with its derivatives, if it is far below the range of floats."""
 
     def of(z: Array, mu: Array) -> Array:
         is_zero = log_p(plain(z), plain(mu)) < -_SURE
@@ -207,7 +209,7 @@ invgauss: Continuous = Continuous(
 )
 
 
-# --- by the modified Bessel function of order zero ---------------------------------------------------------------------
+# --- by the modified Bessel function of order zero --------------------------------------------------------------------
 
 
 def _scaled_i0(x: Array) -> Array:
@@ -220,7 +222,11 @@ _MEDIAN = 1.2
 
 
 def _rice_lower_tail(z: Array, b: Array) -> tuple[Array, Array, Array]:
-    """The logarithm of the probability at ``z`` relative to that at the noncentrality; the reach below ``z``; the mean of the density by ``z``."""
+    """Three factors of the lower tail of the Rice distribution.
+
+    The logarithm of the probability at ``z`` relative to the noncentrality; the reach below ``z``; the mean of the
+    density by ``z``.
+    """
     apart = b - z
     far = _reach(ops.where(plain(apart) > 0.0, plain(apart), 0.0))
     is_whole = plain(z) < far
@@ -281,7 +287,7 @@ _log_rice_upper = _rice_by_side(lambda z, b: ops.log1p(-_share_of_rice(z, b)), _
 
 
 def _with_edge(inverse: Callable[..., Any], edge: float, root: Callable[[Any], Any]) -> Callable[..., Any]:
-    """An inverse that is a root of zero, with its infinite derivative, where ``q`` is at the ``edge`` of which the number is zero."""
+    """An inverse with the infinite derivative of ``root`` at the ``edge``, where the value is zero."""
     return lambda q, b: branch(q == edge, root, lambda q: inverse(q, b), (q, 0.5, 0.5))
 
 
@@ -303,11 +309,15 @@ rice: Continuous = Continuous(
 )
 
 
-# --- von Mises ---------------------------------------------------------------------------------------------------------
+# --- von Mises --------------------------------------------------------------------------------------------------------
 
 
 def _circle_tail(z: Array, kappa: Array) -> tuple[Array, Array]:
-    """The distance from ``z`` of at least zero to pi, or to where nothing is left; and the probability to there by the density at ``z``."""
+    """The reach and the mean of the tail of the von Mises distribution from ``z >= 0``.
+
+    The reach goes to pi, or to where the density is negligible. The mean is the density's, relative to the density at
+    ``z``.
+    """
     height = ops.square(ops.sin(0.5 * plain(z)))
     top = height + 0.5 * _FALL / ops.where(plain(kappa) > 1.0, plain(kappa), 1.0)
     reach = 2.0 * ops.asin(ops.sqrt(ops.where(top < 1.0, top, 1.0))) - z
@@ -347,7 +357,7 @@ def _circle(z: Array, kappa: Array) -> Array:
 
 
 def _log_circle(z: Array, kappa: Array) -> Array:
-    """The logarithm of the distribution function; NaN where that is negative."""
+    """The logarithm of the distribution function, or NaN if that is negative."""
     inside = lambda z: branch(  # noqa: E731
         z < 0.0, lambda z: _log_circle_tail(-z, kappa), lambda z: ops.log1p(-_share_of_circle(z, kappa)), (z, -1.0, 1.0)
     )

@@ -29,7 +29,7 @@ def _complementary(low: Any, high: Any) -> tuple[Any, Any]:
     return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
 
 
-# --- of powers ---------------------------------------------------------------------------------------------------------
+# --- of powers --------------------------------------------------------------------------------------------------------
 
 
 def _after(w: Any, a: Any) -> Any:
@@ -75,7 +75,7 @@ zipf: Discrete = Discrete(
 )
 
 
-# --- of logarithms -----------------------------------------------------------------------------------------------------
+# --- of logarithms ----------------------------------------------------------------------------------------------------
 
 
 def _log_series(k: Any, p: Any, factor: Any) -> Any:
@@ -101,7 +101,7 @@ logser: Discrete = Discrete(
 )
 
 
-# --- without replacement -----------------------------------------------------------------------------------------------
+# --- without replacement ----------------------------------------------------------------------------------------------
 
 
 def _log_hypergeometric(k: Any, size: Any, good: Any, draws: Any) -> Any:
@@ -116,7 +116,7 @@ def _log_hypergeometric(k: Any, size: Any, good: Any, draws: Any) -> Any:
 
 
 def _fraction(k: Any, ratio: Callable[[Any], Any], step: float) -> Any:
-    """The sum of the probabilities from ``k`` on, in units of the first one, by the ratios of those beside each other."""
+    """The sum of the probabilities from ``k`` on, relative to the first one, by ratios of neighbours."""
     total, term = np.ones_like(k), np.ones_like(k)
     while np.any(term > 1e-17 * total):
         term = term * ratio(k)
@@ -125,7 +125,10 @@ def _fraction(k: Any, ratio: Callable[[Any], Any], step: float) -> Any:
 
 
 def _hypergeometric_logs(k: Any, size: Any, good: Any, draws: Any) -> tuple[Any, Any]:
-    """The logarithms of the probabilities of at most and of more than ``k``, of NumPy arrays: sums of the smaller tail."""
+    """The logarithms of the probabilities of at most and of more than ``k``, for NumPy arrays.
+
+    Sums run over the smaller tail.
+    """
     k, size, good, draws = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (k, size, good, draws)))
     bad = size - good - draws
     down = lambda k: k * (bad + k) / ((good - k + 1.0) * (draws - k + 1.0))  # noqa: E731
@@ -176,11 +179,11 @@ hypergeom: Discrete = Discrete(
 )
 
 
-# --- of a chance that is a beta number ---------------------------------------------------------------------------------
+# --- with a beta-distributed probability -----------------------------------------------------------------------------
 
 
 def _log_rise(x: Any, m: Any) -> Any:
-    """``log(gamma(x + m) / gamma(x))``, by the beta function where both are large."""
+    """``log(gamma(x + m) / gamma(x))``, by the beta function if both are large."""
     few = lambda x, m: special.gammaln(x + m) - special.gammaln(x)  # noqa: E731
     many = lambda x, m: special.gammaln(m) - special.betaln(x, m)  # noqa: E731
     return branch(ops.logical_or(x < 1.0, m < 1.0), few, many, (x, 0.5, 2.0), (m, 0.5, 2.0))
@@ -215,7 +218,7 @@ def _beta_binomial_shares(k: Any, *s: Any) -> tuple[Any, Any]:
 
 
 def _log_smaller(log_p: Any, log_rest: Any) -> Any:
-    """``log_p``; where it is the larger one, of its complement."""
+    """``log_p``, computed from its complement if it is the larger one."""
     is_small = plain(log_p) < plain(log_rest)
     return branch(
         is_small, lambda p, _: p, lambda _, rest: ops.log1p(-ops.exp(rest)), (log_p, 0.0, 0.0), (log_rest, 0.0, -1.0)

@@ -1,1 +1,1 @@
-"""Representation of rules: the declarations of a signature, composition, slots, domains, and functions that rules share."""
+"""Representation of rules: the declarations of a signature, composition, slots, domains, and shared functions."""

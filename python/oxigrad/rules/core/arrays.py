@@ -12,29 +12,29 @@ def zeros(xp, p, shape):
 
 
 def mean_over(xp, x, axis=None):
-    """The mean over ``axis``, with dimensions kept; zero where there are no elements."""
+    """The mean over ``axis``, with dimensions kept; zero for an empty array."""
     axes = range(len(x.shape)) if axis is None else (axis,)
     count = math.prod(x.shape[a] for a in axes)
     return xp.sum(x, axis=axis, keepdims=True) / max(count, 1)
 
 
 def wide_product(xp, x, y):
-    """The products of two arrays, as terms of a sum: in float64, as kernels compute them, since those of float32 overflow.
+    """The elementwise product of two arrays in float64, as kernels compute terms of a sum.
 
-    A library that has no float64 on the device computes them in float32.
+    Products of float32 may overflow. A library without float64 on the device computes them in float32.
     """
     wide = _wide(xp, x)
     return wide * (wide if y is x else _wide(xp, y))
 
 
 def _wide(xp, x):
-    """An array in the most precise dtype; a symbol or a number as it is."""
+    """An array in the most precise dtype; symbols and numbers are unchanged."""
     array = _array_beneath(xp, x)
     return x if array is None else xp.astype(x, widest_float(namespace(array), device_of(array)), copy=False)
 
 
 def number_like(xp, number, x):
-    """A number in the dtype of the array ``x``, to which a kernel rounds it where it meets the array."""
+    """A number in the dtype of the array ``x``, to which a kernel rounds it when it meets the array."""
     array = _array_beneath(xp, x)
     if array is None or _array_beneath(xp, number) is None:
         return number
@@ -42,7 +42,7 @@ def number_like(xp, number, x):
 
 
 def _array_beneath(xp, x):
-    """The array beneath variables and whatever ``xp`` reads; None for a number, and for a symbol, which has no dtype."""
+    """The array beneath variables and other wrappers that ``xp`` reads; None for a number or a symbol."""
     array = beneath(x)
     if isinstance(array, Variable) or not is_array(array):
         return None
@@ -65,14 +65,17 @@ def share_of_new(xp, beta):
 
 
 def choose(xp, condition, these, those):
-    """The results of ``these`` where the condition holds, else of ``those``; both are called only in a traced program."""
+    """The results of ``these()`` if the condition holds, else of ``those()``; a traced program calls both."""
     if isinstance(condition, bool):
         return these() if condition else those()
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these(), those(), strict=True)]
 
 
 def finite_only(xp, decomposed, x):
-    """The factors of the matrix ``x``; NaN where it is not finite, for which LAPACK raises: a guard may yet drop the step."""
+    """The factors of the matrix ``x``, or NaN if ``x`` is not finite.
+
+    LAPACK would raise an error, while a guard may still drop the step.
+    """
     is_finite = xp.all(xp.isfinite(x))
     return [xp.where(is_finite, factor, math.nan) for factor in decomposed(xp.where(is_finite, x, xp.zeros_like(x)))]
 

@@ -1,9 +1,10 @@
 """Composition of the rules of a chain into one rule, in which each part has its own hyperparameters and slots.
 
-Each part reads the results of the parts before it. Before the first update rule, a gradient transform changes the gradient.
-After it, the step ``p - new`` takes the role of the gradient: a gradient transform changes the step, and a further update rule
-reads it as its gradient, as ``optax.chain`` passes updates on. A parameter transform changes the new parameter, so that it must
-come after an update rule. A transform that names `GRADIENT` is given the gradient that the first update rule was given.
+Each part reads the results of the parts before it. Before the first update rule, a gradient transform changes the
+gradient. After it, the step ``p - new`` takes the role of the gradient, as ``optax.chain`` passes updates on: a
+gradient transform changes the step, and a further update rule reads it as its gradient. A parameter transform changes
+the new parameter, so it must come after an update rule. A transform that names `GRADIENT` receives the gradient that
+the first update rule received.
 """
 
 import collections
@@ -15,7 +16,7 @@ from oxigrad._typing import Array
 from oxigrad.rules.core.rule import Rule, Stages
 from oxigrad.rules.core.slots import Formula
 
-# The argument of a transform, after ``*``, in whose place it is given the gradient of the loss.
+# The argument of a transform, after ``*``, that receives the gradient of the loss.
 GRADIENT = "gradient"
 
 # Maps the names of slots and hyperparameters in one part to their names in the composed rule.
@@ -23,10 +24,11 @@ Names = dict[str, str]
 
 
 def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
-    """The rule that applies the parts one after the other; with ``until``, only the first ``until`` parts.
+    """The rule that applies the parts in order; with ``until``, only the first ``until`` parts.
 
-    A hyperparameter or slot whose name several parts have is prefixed by the number of its part, as in ``1.average``; the
-    others keep their names. Raises `ValueError` where there is no update rule, or none before a parameter transform.
+    If several parts have a hyperparameter or slot of the same name, it is prefixed by the number of its part, as in
+    ``1.average``. The others keep their names. Raises `ValueError` without an update rule, or with none before a
+    parameter transform.
     """
     _check(parts)
     if len(parts) == 1:
@@ -97,7 +99,7 @@ def _unique(names: Sequence[Sequence[str]]) -> list[Names]:
 
 
 def _shared(parts: Sequence[Rule], number: int, name: str, values: Sequence[Names]) -> str:
-    """The composed name of a hyperparameter that a part shares with the nearest part before it, or after it, that has it."""
+    """The composed name of a shared hyperparameter, from the nearest part before or after this part that has it."""
     order = [*reversed(range(number)), *range(number + 1, len(parts))]
     nearest = next((k for k in order if name in parts[k].defaults), None)
     if nearest is None:
@@ -106,7 +108,7 @@ def _shared(parts: Sequence[Rule], number: int, name: str, values: Sequence[Name
 
 
 def _average(parts: Sequence[Rule], names: Sequence[Names]) -> Formula | None:
-    """The function that computes the average of the last part that has one; None where a slot holds that average."""
+    """The function that computes the average of the last part that has one; None if a slot holds that average."""
     for part, part_names in zip(reversed(parts), reversed(names), strict=True):
         if part.average is not None:
             return part.average.renamed(part_names)

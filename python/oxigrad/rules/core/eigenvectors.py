@@ -1,7 +1,7 @@
 """Derivatives of eigenvectors and of singular vectors, which do not exist for equal values.
 
-Vectors of equal values are no function of the matrix: here they do not turn into each other in derivatives. All vectors are
-constants, with derivatives by iterations in their basis, which divide by no difference of equal values.
+Vectors of equal values are not functions of the matrix: here their derivatives do not mix them. All vectors are
+constants, with derivatives by iterations in their basis, which never divide by a difference of equal values.
 """
 
 from oxigrad._core import Variable
@@ -40,7 +40,8 @@ def rounding(xp, values):
 def with_derivatives(xp, vectors, values, matrix):
     """The constant eigenvectors of a symmetric matrix, as columns, with their derivatives.
 
-    They are refined as by Ogita and Aishima (2018), where each iteration gives the derivatives of one more order, or of several.
+    They are refined as by Ogita and Aishima (2018), where each iteration adds the derivatives of one more order, or of
+    several.
     """
     if (order := order_of(matrix)) == 0:
         return vectors

@@ -14,8 +14,9 @@ def moments(m, v, g, beta1, beta2):
 def root(xp, v, correction, epsilon, mode="outside", epsilon_root=None):
     """The square root of ``v / correction``, with ``epsilon`` added.
 
-    It is added "outside" of the corrected root as in torch and optax, "inside" the root, or to the root of ``v`` before the
-    correction: Kingma and Ba's epsilon "hat", as in Keras. ``epsilon_root`` is added inside the root besides.
+    Epsilon is added "outside" of the corrected root as in torch and optax, or "inside" the root. "hat" adds it to the
+    root of ``v`` before the correction: Kingma and Ba's epsilon hat, as in Keras. ``epsilon_root`` is added inside the
+    root in addition.
     """
     if epsilon_root is not None:
         v, correction = v * (1 / correction) + epsilon_root, 1.0

@@ -27,5 +27,5 @@ def parameter_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["parameter"])):
 
 
 def square_of_gradients(xp, p, g, square=Slot.scalar(0.0), *, total):
-    """The parameter as it is, and the square of the norm of all gradients, as rules that clip by it compute it."""
+    """The unchanged parameter, and the square of the norm of all gradients, as computed by rules that clip by it."""
     return p, total(wide_product(xp, g, g))

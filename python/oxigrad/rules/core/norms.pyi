@@ -13,4 +13,4 @@ def parameter_norm(xp: Any, p: Array, new: Array, norm: Array=...) -> tuple[Arra
     """Records the norm of the parameter after the step, before rounding to half precision."""
 
 def square_of_gradients(xp: Any, p: Array, g: Array, square: Array=..., *, total: Array) -> tuple[Array, ...]:
-    """The parameter as it is, and the square of the norm of all gradients, as rules that clip by it compute it."""
+    """The unchanged parameter, and the square of the norm of all gradients, as computed by rules that clip by it."""

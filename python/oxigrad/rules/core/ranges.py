@@ -1,9 +1,9 @@
 """Domains of hyperparameters: declared as annotations, and checked wherever a value is set.
 
-A rule annotates its hyperparameters with the aliases here, with ``Annotated[float, Interval("[0, 1)")]`` (``int`` for whole
-numbers, ``| None`` where None is allowed), with ``Literal["a", "b"]`` for names, or with ``bool``. Without an annotation, a
-number may be any but NaN, and a flag any of True, False, None and text. A text within ``Annotated`` says in one sentence what the
-hyperparameter does.
+A rule annotates its hyperparameters with the aliases here, or with ``Annotated[float, Interval("[0, 1)")]``, where
+``int`` stands for integers and ``| None`` allows None. Names are annotated with ``Literal["a", "b"]``, and flags with
+``bool``. Without an annotation, a number may have any value except NaN, and a flag may be True, False, None or a
+string. A text within ``Annotated`` describes the hyperparameter in one sentence.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-# The relative error, by rounding in float32, by which a schedule may leave a closed interval.
+# The relative tolerance, for rounding in float32, by which a schedule may leave a closed interval.
 _ROUNDING = 1e-7
 
 
@@ -26,8 +26,8 @@ class Interval:
     Args:
         text: interval as in mathematics, such as ``[0, 1)``.
 
-    NaN is in no interval, and an infinite number only where a square bracket includes it. Raises `ValueError` where the text is
-    not an interval.
+    NaN is in no interval, and an infinite number only if a square bracket includes it. Raises `ValueError` for a text
+    that is not an interval.
 
     >>> 0.0 in Interval("[0, 1)"), 1.0 in Interval("[0, 1)"), math.inf in Interval("(0, inf]")
     (True, False, True)
@@ -100,9 +100,10 @@ class Domain:
         return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
     def check(self, name: str, value: Any) -> Any:
-        """The value as rules take it: a scalar of NumPy as Python's, a whole number as an int.
+        """The value as rules take it: NumPy scalars become Python numbers, and integral values become ints.
 
-        Raises `ValueError`, with ``name``, where it is outside the domain, and `TypeError` where its type is wrong.
+        Raises `ValueError`, with ``name``, for a value outside of the domain, and `TypeError` for a value of the wrong
+        type.
         """
         value = scalar(value)
         if self.choices is not None:

@@ -1,8 +1,8 @@
 """Rules as objects: the declarations of a rule's signature, and the evaluation of a rule on one parameter.
 
-There are three kinds. An *update* takes the gradient ``g`` and returns the new parameter; a *gradient* transform takes ``g``
-and returns a new gradient; an *after* transform takes the parameter after the update, ``new``, and returns a new one. Each may
-have its own slots and hyperparameters. `oxigrad.rules.core.composition` composes them to chains.
+There are three kinds. An *update* takes the gradient ``g`` and returns the new parameter. A *gradient* transform takes
+``g`` and returns a new gradient. An *after* transform takes the parameter after the update, ``new``, and returns a new
+one. Each may have its own slots and hyperparameters. `oxigrad.rules.core.composition` composes them to chains.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from oxigrad._typing import Array
 from oxigrad.rules.core import ranges
 from oxigrad.rules.core.slots import Formula, Slot, declared
 
-# Arguments that every step supplies to rules that name them, besides hyperparameters; those of the second line are numbers.
+# Arguments that every step supplies to rules that name them, besides hyperparameters; the second line lists numbers.
 SUPPLIED_FUNCTIONS = ("noise", "total", "guard")
 SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale", "loss")
 KINDS = ("update", "gradient", "after")
@@ -47,10 +47,11 @@ Stages = Generator[Total, None, list[Any]]
 class Rule:
     """A rule and the declarations of its signature.
 
-    ``call`` is the function itself; where the rule ``is_staged``, a generator function that yields a `Total` for each total
-    that is not supplied. ``shared`` are hyperparameters that another part of the chain declares. ``domains`` are the domains of
-    the hyperparameters, by the annotations of the signature (see `oxigrad.rules.core.ranges`). ``average`` computes the average of
-    the parameters where no slot of that name holds it. ``totals`` are the functions that compute totals over all parameters.
+    ``call`` is the function itself. If the rule ``is_staged``, it is a generator function that yields a `Total` for
+    each total that is not supplied. ``shared`` are hyperparameters that another part of the chain declares. ``domains``
+    are the domains of the hyperparameters, by the annotations of the signature (see `oxigrad.rules.core.ranges`).
+    ``average`` computes the average of the parameters if no slot of that name holds it. ``totals`` are the functions
+    that compute totals over all parameters.
     """
 
     name: str
@@ -112,7 +113,7 @@ class Rule:
         return arguments | {name: values[name] for name in self.supplied if name in values or name != "total"}
 
     def run(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> list[Any]:
-        """The results of the rule, the parameter (or the gradient) and the slots, where ``values`` has every argument."""
+        """The results of the rule: the parameter (or the gradient) and the slots; ``values`` has every argument."""
         evaluation = Evaluation(self.stages(xp, p, g, slots, values))
         if evaluation.resume() is not None:
             raise RuleError(f"the rule {self.name}: total is missing among the values")
@@ -137,9 +138,9 @@ class Rule:
         return listed
 
     def _totalled(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], named: Mapping[str, Any]) -> Stages:
-        """The outputs of a function that calls ``total``; it is called again for each sum that differs from the leaf's term.
+        """The outputs of a function that calls ``total``; runs it again for each sum that differs from its term.
 
-        Until a sum is known, ``total`` returns the term, which is the sum where there is one leaf.
+        Until a sum is known, ``total`` returns the leaf's term, which is the sum of a model with one leaf.
         """
         sums: list[Array] = []
         draws: list[Any] = []
@@ -176,11 +177,11 @@ class Rule:
 
     @property
     def average_slot(self) -> str | None:
-        """The name of the slot with the average of the parameters, the last where there are several; None without one."""
+        """The name of the slot with the average of the parameters, the last of several; None without one."""
         return last_named([slot.name for slot in self.slots], "average")
 
     def averaged(self, xp: Any, p: Array, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-        """The average of the parameter, by `average` or from the slot of that name; None where the rule has none."""
+        """The average of the parameter, by `average` or from the slot of that name, or None."""
         if self.average is None:
             return slots.get(self.average_slot or "")
         return self.average(xp, p, {**values, **slots}.__getitem__)
@@ -211,7 +212,10 @@ def last_named(names: Iterable[str], name: str) -> str | None:
 
 
 def is_flag(default: Any) -> bool:
-    """Whether a hyperparameter with this default is a flag, which the rule may branch on: each value has its own kernel."""
+    """Whether a hyperparameter with this default is a flag, on which the rule may branch.
+
+    Each value of a flag has its own kernel.
+    """
     return default is None or isinstance(default, (bool, str))
 
 
@@ -222,7 +226,7 @@ def read(
     elementwise: bool = True,
     average: Callable[..., Any] | None = None,
 ) -> Rule:
-    """A function as a rule of this ``kind``; raises `TypeError` where its signature is not that of a rule."""
+    """A function as a rule of this ``kind``; raises `TypeError` if its signature is not a rule's."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -11,7 +11,10 @@ from oxigrad._typing import Array, Dtype
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """A function ``(xp, p, ...)`` of slots and hyperparameters of a rule; ``names`` maps its parameters to their names in the rule."""
+    """A function ``(xp, p, ...)`` of slots and hyperparameters of a rule.
+
+    ``names`` maps its parameters to their names in the rule.
+    """
 
     function: Callable[..., Any]
     names: Mapping[str, str]
@@ -41,13 +44,13 @@ class Slot:
     All declarations take these arguments.
 
     Args:
-        name: the name of the slot, by default that of the argument.
-        when: the name of a hyperparameter. Where that is 0, None or False, there is no slot: the rule gets None for it, and
-            returns None.
-        decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a hyperparameter.
-            By default `oxigrad.stepping.parameters.decay` measures it.
-        dtype_by: the name of a hyperparameter that names the dtype of the slot, which otherwise has that of the parameter.
-        begin: initial value: None for zeros, or what ``full``, ``copy``, ``scalar`` and ``computed`` set.
+        name: the name of the slot, by default the name of the argument.
+        when: the name of a hyperparameter. If that is 0, None or False, there is no slot: the rule gets None for it,
+            and returns None.
+        decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a
+            hyperparameter. By default `oxigrad.stepping.parameters.decay` measures it.
+        dtype_by: the name of a hyperparameter that names the dtype of the slot, by default the parameter's dtype.
+        begin: initial value: None for zeros, or a value of ``full``, ``copy``, ``scalar`` or ``computed``.
         is_moment: set when the rule is defined: whether ``slot_dtype`` applies.
         dtype: set when the rule is defined: fixed dtype of the slot.
 
@@ -59,8 +62,8 @@ class Slot:
     >>> optim.define(descent)(momentum=0.5)
     Descent(learning_rate=0.1, momentum=0.5)
 
-    The other fields are set when the rule is defined: ``is_moment`` means that ``slot_dtype`` applies (slots of an update rule
-    that are initialized with zeros), and ``dtype`` is a fixed dtype of the slot.
+    The other fields are set when the rule is defined. ``is_moment`` means that ``slot_dtype`` applies (to slots of an
+    update rule that are initialized with zeros), and ``dtype`` is a fixed dtype of the slot.
     """
 
     name: str = ""
@@ -108,7 +111,7 @@ class Slot:
     ) -> Any:
         """Initializes the slot with ``value``, a number or the name of a hyperparameter, in the shape of the parameter.
 
-        With ``is_moment`` the option ``slot_dtype`` applies to the slot, as to those of zeros.
+        With ``is_moment`` the option ``slot_dtype`` applies to the slot, as to slots of zeros.
         """
         if isinstance(value, str):
             begin = Formula(_filled, {"value": value})
@@ -129,8 +132,8 @@ class Slot:
     ) -> Any:
         """Initializes the slot with ``function(xp, p, ...)``, where further parameters are hyperparameters by name.
 
-        Where the function returns None, the parameter has no slot; only rules that are called on arrays allow this. With ``is_moment``
-        the option ``slot_dtype`` applies to the slot, as to those of zeros.
+        If the function returns None, the parameter has no slot; only rules that are called on arrays allow this. With
+        ``is_moment`` the option ``slot_dtype`` applies to the slot, as to slots of zeros.
         """
         return cls(name, Formula.of(function), when, decay, dtype_by, is_moment)
 
@@ -140,7 +143,7 @@ class Slot:
         return isinstance(self.begin, (int, float))
 
     def first(self, xp: Any, p: Array, dtype: Dtype, value: Callable[[str], Any]) -> Any:
-        """The initial value of the slot of ``p``; None where there is no slot. ``value`` maps names to hyperparameters."""
+        """The initial value of the slot of ``p``, or None without a slot; ``value`` maps names to hyperparameters."""
         if self.begin is None:
             return xp.zeros_like(p, dtype=dtype)
         return self.begin(xp, xp.astype(p, dtype, copy=False), value)

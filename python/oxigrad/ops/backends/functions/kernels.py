@@ -11,12 +11,14 @@ from oxigrad import _core
 from oxigrad._core import DtypeError
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 
-# Ops of which SciPy's function of the same name takes complex numbers.
+# Ops whose SciPy function of the same name supports complex numbers.
 _OF_COMPLEX_NUMBERS = ("digamma", "erf", "erfc", "gamma")
 
 
 def compute(name: str, *args: Any) -> Any:
-    """The op ``name`` of NumPy arrays and numbers, broadcast; computed in float32 or float64, whichever holds the dtype.
+    """Computes the op ``name`` for NumPy arrays and numbers, broadcast, in float32 or float64.
+
+    The precision is the smaller one that holds the dtype.
 
     Raises `DtypeError` for complex arguments of an op of real numbers.
     """

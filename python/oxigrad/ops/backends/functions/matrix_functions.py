@@ -14,7 +14,8 @@ _MAX_ITERATIONS = 24
 def cofactor(library: Any, x: Any, *directions: Any, is_complex: bool) -> Any:
     """The transposed cofactor matrix: the derivative of the determinant; with directions its derivative along them.
 
-    Matrices on the host whose determinant is a normal number, or NaN, use the inverse; others use singular values, of which some may be zero.
+    For matrices on the host whose determinant is a normal number or NaN, the inverse is used. All other matrices use
+    singular values, of which some may be zero.
     """
     if not directions and on_host(x):
         y = library.linalg.det(x)
@@ -38,13 +39,14 @@ def cofactor(library: Any, x: Any, *directions: Any, is_complex: bool) -> Any:
 
 
 def sqrtm(library: Any, x: Any, *, is_complex: bool) -> Any:
-    """The principal square root of each matrix, NaN where there is none among matrices of its dtype."""
+    """The principal square root of each matrix; NaN if it has no root of its dtype."""
     root = _denman_beavers(library, x)
     if not (is_complex and on_host(x) and hasattr(library.linalg, "eigvals")) or not library.any(library.isnan(root)):
         return root
     if not library.all(library.isfinite(x)):
         return root
-    # The iteration does not converge for negative eigenvalues: all are turned, by less than takes another one across the axis.
+    # The iteration does not converge for negative eigenvalues: all are rotated, by too little for another one to cross
+    # the axis.
     apart = math.pi - _phases(library, x)
     others = library.where(apart > _precision(library, x), apart, library.full_like(apart, math.pi))
     turn = cmath.exp(0.25j * float(library.min(others)))

@@ -10,10 +10,11 @@ from oxigrad.ops.backends.arrays import device_of
 
 
 def diagonal_minors(library: Any, s: Any, directions: list[Any]) -> Any:
-    """The derivative of the determinant at ``diag(s)`` along all directions and one more, as the matrix that multiplies the latter.
+    """The derivative of the determinant at ``diag(s)`` along ``directions``, as a linear map of one more direction.
 
-    By Leibniz' formula the derivative along ``E_1, ..., E_m`` is the sum, over different indices ``i`` and permutations ``p``, of
-    ``sign(p) prod_l E_l[i_l, i_p(l)]`` times the product of all other elements of ``s``.
+    The result is the matrix that multiplies this last direction. By Leibniz' formula, the derivative along ``E_1, ...,
+    E_m`` is a sum over distinct indices ``i`` and permutations ``p``. Its terms are ``sign(p) prod_l E_l[i_l, i_p(l)]``
+    times the product of all other elements of ``s``.
     """
     count, last = len(directions) + 1, len(directions)
     total = functools.reduce(operator.add, map(library.zeros_like, directions))  # of the shape that they broadcast to
@@ -53,7 +54,7 @@ def _placed(library: Any, x: Any, axes: tuple[int, ...], count: int) -> Any:
 
 
 def _products_without(library: Any, s: Any, count: int) -> Any:
-    """The products of ``s`` without ``count`` elements, along as many axes; zero where two of these are the same."""
+    """The products of ``s`` without ``count`` elements, along ``count`` axes; zero where two indices are equal."""
     index = library.arange(s.shape[-1], device=device_of(s))
     is_behind = index[None, :] > index[:, None]
     ones = library.ones_like(s)[..., None, :]

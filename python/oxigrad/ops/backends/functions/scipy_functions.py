@@ -6,7 +6,7 @@ from typing import Any
 
 
 def of_scipy(part: str, name: str) -> Callable[..., Any]:
-    """SciPy's function ``scipy.<part>.<name>``. Raises `ModuleNotFoundError` where SciPy is not installed."""
+    """SciPy's function ``scipy.<part>.<name>``. Raises `ModuleNotFoundError` if SciPy is not installed."""
     try:
         return getattr(importlib.import_module(f"scipy.{part}"), name)
     except ModuleNotFoundError as error:

@@ -1,1 +1,1 @@
-"""Arrays in memory: copies to the host, within a library and between libraries, and descriptions of arrays of CUDA devices."""
+"""Memory of arrays: copies to the host, within a library and between libraries, and descriptions of device memory."""

@@ -24,7 +24,7 @@ def copied(array: Any) -> Any:
 
 
 def copied_like(value: Any, like: Any) -> Any:
-    """A copy of an array of any library, as one of the library and on the device of ``like``, with its shape and dtype."""
+    """A copy of any library's array in the library and on the device of ``like``, with its shape and dtype."""
     if type(value) is type(like) is np.ndarray and value.dtype == like.dtype and like.flags.c_contiguous:
         return value.copy()
     adapter = adapter_of(like)
@@ -34,7 +34,7 @@ def copied_like(value: Any, like: Any) -> Any:
 
 
 def laid_out_like(value: Any, like: Any) -> Any:
-    """A copy of an array of the library and the shape of ``like``, whose elements lie in memory in the order of its own."""
+    """A copy of an array in the memory layout of ``like``, which has the same library and shape."""
     copy = namespace(like).empty_like(like, dtype=value.dtype)
     adapter_of(like).assign(copy, value)
     return copy

@@ -11,7 +11,7 @@ from oxigrad.ops.backends.memory.transfers import DONE, BlockingTransfers, Event
 class CuPyTransfers:
     """Copies by an ``adapter`` on two streams of the device ``number``, one in each direction.
 
-    An array whose elements do not lie one after the other is copied at once, by way of memory that CuPy allocates.
+    A non-contiguous array is copied at once, through memory that CuPy allocates.
     """
 
     def __init__(self, adapter: Any, number: int) -> None:
@@ -55,7 +55,7 @@ class CuPyTransfers:
             return Event(lambda: end.done, end.synchronize)
 
     def _is_alike(self, there: Any, here: Any) -> bool:
-        """Whether the elements of both arrays lie one after the other, in one order."""
+        """Whether both arrays are dense with the same order of axes."""
         return self._is_dense(there) and (here.strides == there.strides or here.size <= 1)
 
     def _is_dense(self, array: Any) -> bool:

@@ -13,9 +13,8 @@ LEGACY_STREAM = 1  # another handle of it
 class DeviceMemory(NamedTuple):
     """The memory of an array on a CUDA device: address, number of the device, and layout.
 
-    ``is_plain`` is whether the elements lie one after the other in row-major order and may be written. Where they lie one
-    after the other in another order of axes, as in a channels-last tensor, and may be written, ``strides`` are those of the axes, in
-    elements, and 0 for an axis of one element.
+    ``is_plain`` is whether the array is C-contiguous and writable. For a writable array that is dense in another order
+    of axes, such as a channels-last tensor, ``strides`` are its strides in elements, and 0 for an axis of size 1.
     """
 
     address: int
@@ -28,12 +27,12 @@ class DeviceMemory(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Whether the elements lie one after the other in some order of axes, and may be written."""
+        """Whether the array is dense in some order of axes, and writable."""
         return self.is_plain or self.strides is not None
 
 
 def device_number(array: Any) -> int | None:
-    """The number of the CUDA device of an array, by DLPack; None where it is elsewhere, or the array does not tell."""
+    """The CUDA device number of an array, by DLPack; None if it lies elsewhere or does not say."""
     query = getattr(array, "__dlpack_device__", None)
     try:
         kind, number = query() if query is not None else (None, 0)
@@ -45,7 +44,7 @@ def device_number(array: Any) -> int | None:
 
 
 def interface_memory(array: Any) -> DeviceMemory | None:
-    """The memory of an array by ``__cuda_array_interface__``; None where it has none, or has a mask."""
+    """The memory of an array by ``__cuda_array_interface__``; None without it, or with a mask."""
     number = device_number(array)
     if number is None:
         return None
@@ -67,12 +66,12 @@ def interface_memory(array: Any) -> DeviceMemory | None:
 
 
 def is_row_major(shape: tuple[int, ...], strides: Sequence[int]) -> bool:
-    """Whether strides in elements are those of elements one after the other; an axis of one element has any."""
+    """Whether strides in elements are C-contiguous; axes of size 1 may have any stride."""
     return 0 in shape or _is_adjacent(zip(reversed(shape), reversed(strides), strict=True))
 
 
 def dense_strides(shape: tuple[int, ...], strides: Sequence[int]) -> tuple[int, ...] | None:
-    """Strides in elements, 0 for axes of one element, where elements lie one after the other in some order of axes; else None.
+    """Strides in elements of an array that is dense in some order of axes, else None; 0 for axes of size 1.
 
     >>> dense_strides((2, 3, 1), (1, 2, 7)), dense_strides((2, 3), (1, 4))
     ((1, 2, 0), None)

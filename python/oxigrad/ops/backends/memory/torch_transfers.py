@@ -1,4 +1,4 @@
-"""Copies between the memory of devices of PyTorch and that of the host."""
+"""Copies between device memory of PyTorch and host memory."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class HostDevice(Copies):
     """Copies that are done at once: of parameters in host memory, and on devices without streams."""
 
     def memory(self, count: int) -> Any:
-        """New host memory of so many bytes."""
+        """New host memory of ``count`` bytes."""
         return torch.empty(count, dtype=torch.uint8, device="cpu")
 
     def like(self, array: Any) -> Any:
@@ -36,7 +36,7 @@ class CudaDevice:
         self.mark()
 
     def memory(self, count: int) -> Any:
-        """New page-locked host memory of so many bytes."""
+        """New page-locked host memory of ``count`` bytes."""
         return torch.empty(count, dtype=torch.uint8, device="cpu", pin_memory=True)
 
     def like(self, array: Any) -> Any:

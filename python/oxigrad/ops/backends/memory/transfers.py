@@ -1,4 +1,4 @@
-"""Copies between the memory of a device and that of the host, and the events of their ends."""
+"""Copies between device memory and host memory, and the events that mark their completion."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -35,7 +35,7 @@ class Copies(Protocol):
         ...
 
     def join(self) -> None:
-        """Lets work that the device is given from now on begin after the copies up."""
+        """Makes later work of the device wait for the copies to it."""
 
 
 class Transfers(Copies, Protocol):

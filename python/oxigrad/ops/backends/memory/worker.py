@@ -1,4 +1,7 @@
-"""Work on a thread of its own. Python raises interrupts in the main thread alone: work here runs to its end, or does not begin."""
+"""Work on a separate thread, which either runs to its end or does not begin.
+
+Python raises interrupts in the main thread only.
+"""
 
 import _thread  # `threading.Thread.start` can be interrupted between the begin of the thread and its record of it
 import contextlib
@@ -10,7 +13,10 @@ from typing import Any
 
 
 class Future:
-    """The end of work that a `Worker` was given. Unlike one of `concurrent.futures`, no interrupt of a thread that waits breaks it."""
+    """The completion of work passed to a `Worker`.
+
+    Unlike a future of `concurrent.futures`, it survives an interrupt of a waiting thread.
+    """
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work: Callable[[], Any] | None = work
@@ -63,7 +69,10 @@ class Future:
 
 
 class Worker:
-    """One thread at a time, which has the settings of the one that gives it work: contexts of Python, and threads and streams of PyTorch."""
+    """A single worker thread with the settings of the thread that submits the work.
+
+    The settings are contexts of Python, and threads and streams of PyTorch.
+    """
 
     def __init__(self) -> None:
         self._lock = _thread.allocate_lock()

@@ -21,16 +21,19 @@ __all__ = ["cumulative_simpson", "cumulative_trapezoid", "simpson", "trapezoid"]
 
 @scipy_signature("y, x=None, dx=1.0, axis=-1")
 def trapezoid(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
-    """The integral along ``axis`` by the trapezoidal rule, over the points ``x`` or those ``dx`` apart.
+    """The integral along ``axis`` by the trapezoidal rule, over the points ``x`` or with spacing ``dx``.
 
-    Points have shape ``(n,)`` or that of ``y``; they are differentiable too.
+    Points have shape ``(n,)`` or the shape of ``y``; they are differentiable too.
     """
     return reductions.trapezoid(y, x, dx, axis)
 
 
 @scipy_signature("y, x=None, dx=1.0, axis=-1, initial=None")
 def cumulative_trapezoid(y: Array, /, x: Any, dx: Any, axis: int, initial: float | None) -> Array:
-    """The integrals from the first point to each other one by the trapezoidal rule; ``initial``, None or 0, goes before them."""
+    """The integrals from the first point to each other point by the trapezoidal rule.
+
+    ``initial``, None or 0, is prepended.
+    """
     if initial is not None and (np.ndim(plain(initial)) or plain(initial) != 0):
         raise ValueError(f"cumulative_trapezoid: initial is {initial!r}: expected None or 0")
     y, axis = _samples("cumulative_trapezoid", y, axis)
@@ -40,10 +43,11 @@ def cumulative_trapezoid(y: Array, /, x: Any, dx: Any, axis: int, initial: float
 
 @scipy_signature("y, x=None, *, dx=1.0, axis=-1")
 def simpson(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
-    """The integral along ``axis`` by Simpson's rule, over the points ``x`` or those ``dx`` apart, which are differentiable too.
+    """The integral along ``axis`` by Simpson's rule, over the points ``x`` or with spacing ``dx``.
 
-    A parabola goes through every second point and its neighbours. The last of an odd number of intervals is integrated below
-    the parabola through the last three points (Cartwright, Math. Sci. 42, 2017). Points have shape ``(n,)`` or that of ``y``.
+    A parabola passes through every second point and its neighbours. For an odd number of intervals, the last one is
+    integrated below the parabola through the last three points (Cartwright, Math. Sci. 42, 2017). Points have shape
+    ``(n,)`` or the shape of ``y``; they are differentiable too.
     """
     y, axis = _samples("simpson", y, axis)
     spacing = reductions.spacing("simpson", y, x, dx, axis)
@@ -69,8 +73,8 @@ def simpson(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
 def cumulative_simpson(y: Array, /, x: Any, dx: Any, axis: int, initial: Any) -> Array:
     """The integrals from the first point to each other one by Simpson's rule, with the parabolas of `simpson`.
 
-    ``initial``, a number or an array with one element along ``axis``, is added to them and goes before them. Raises
-    `ValueError` where points ``x`` in host memory do not increase.
+    ``initial``, a number or an array with one element along ``axis``, is added to them and prepended. Raises
+    `ValueError` if points ``x`` in host memory do not increase.
     """
     y, axis = _samples("cumulative_simpson", y, axis)
     spacing = reductions.spacing("cumulative_simpson", y, x, dx, axis)
@@ -105,7 +109,7 @@ def _samples(name: str, y: Any, axis: int) -> tuple[Any, int]:
 
 
 def _neighbours(spacing: Any, one: slice, other: slice, axis: int) -> tuple[Any, Any]:
-    """The distances of two sets of intervals; a distance that all have is that of each."""
+    """The distances of two sets of intervals; a scalar distance holds for both."""
     if len(getattr(spacing, "shape", ())) <= axis or spacing.shape[axis] == 1:
         return spacing, spacing
     return spacing[along(axis, one)], spacing[along(axis, other)]
@@ -118,7 +122,10 @@ def _last_interval(y: Any, spacing: Any, axis: int) -> Any:
 
 
 def _below_parabola(points: Iterable[Any], spacing: tuple[Any, Any]) -> Any:
-    """The integral from the first to the second of three points of the parabola through them; ``spacing`` has their distances."""
+    """The integral of the parabola through three points, from the first point to the second.
+
+    ``spacing`` has the distances of the points.
+    """
     near, middle, far = points
     h, following = spacing
     both = h + following
@@ -131,7 +138,7 @@ def _below_parabola(points: Iterable[Any], spacing: tuple[Any, Any]) -> Any:
 
 
 def _ratio(x: Any, y: Any) -> Any:
-    """A ratio that is zero, with its derivatives, where the denominator is zero."""
+    """A ratio that is zero, with its derivatives, if the denominator is zero."""
     if isinstance(y, (int, float)) and y:
         return x / y
     zero = y == 0.0
