@@ -751,4 +751,4 @@ def get_num_threads() -> int:
 
 def limit_threads(threads: int | None) -> int | None: ...
 def set_num_threads(threads: int) -> None:
-    """Sets the number of threads that a step may use, from 1 to 1024; raises `ValueError` for any other number."""
+    """Sets the number of threads that a step may use; raises `ValueError` for a number that is not from 1 to 1024."""

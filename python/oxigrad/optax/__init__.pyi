@@ -9,7 +9,7 @@ from oxigrad.optax.transformation import Transformation as Transformation
 from oxigrad.optax.transformation import transformation as transformation
 
 def adabelief(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-16, eps_root: Any = 1e-16) -> Transformation:
-    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: the second moment is that of the gradient minus its mean.
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: Adam by the gradient's variance.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -40,7 +40,7 @@ def adadelta(learning_rate: Any = None, rho: Any = 0.9, eps: Any = 1e-06, weight
     """
 
 def adafactor(learning_rate: Any = None, min_dim_size_to_factor: Any = 128, decay_rate: Any = 0.8, *, multiply_by_parameter_scale: bool = True, clipping_threshold: Any = 1.0, momentum: Any = None, dtype_momentum: str = 'float32', eps: Any = 1e-30, factored: bool = True) -> Transformation:
-    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): second moments of matrices as the product of a row and a column.
+    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): factored second moments of matrices.
 
     Hyperparameters:
         learning_rate: Step size; with ``relative_step`` its upper bound is 1 / sqrt(step). A number in
@@ -93,7 +93,7 @@ def adam(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, e
     """
 
 def adam_lrd(learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-08, dropout_rate: Any = 0.0, amsgrad: Any = None, epsilon_mode: str = 'outside') -> Transformation:
-    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random subset of elements is not updated.
+    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -114,7 +114,7 @@ def adam_lrd(learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, e
     """
 
 def adamax(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08) -> Transformation:
-    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
+    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -127,7 +127,7 @@ def adamax(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08)
     """
 
 def adamaxw(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0001, mask: Any = None) -> Transformation:
-    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019); it reads the parameter before the update.
+    """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -144,7 +144,7 @@ def adamaxw(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08
     """
 
 def adamw(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, eps_root: Any = 0.0, mu_dtype: Any = None, weight_decay: Any = 0.0001, mask: Any = None, *, nesterov: bool = False) -> Transformation:
-    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does.
+    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -188,7 +188,7 @@ def adan(learning_rate: Any, b1: Any = 0.98, b2: Any = 0.92, b3: Any = 0.99, eps
     """
 
 def ademamix(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, b3: Any = 0.9999, alpha: Any = 5.0, eps: Any = 1e-08, eps_root: Any = 0.0, mu_dtype: Any = None, weight_decay: Any = 0.0, mask: Any = None) -> Transformation:
-    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``.
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -247,7 +247,7 @@ def amsgrad(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08
     """
 
 def asgd(learning_rate: Any = 0.01, weight_decay: Any = 0.0, t0: Any = 1, lambd: Any = 0.0, alpha: Any = 0.75, lag: bool = False) -> Transformation:
-    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
+    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -344,7 +344,7 @@ def dowg(learning_rate: Any = 1.0, init_estim_sq_dist: Any = None, eps: Any = 0.
     """
 
 def fromage(learning_rate: Any, min_norm: Any = 1e-06) -> Transformation:
-    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): a step of the norm of the parameter times the learning rate, then rescaling.
+    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): steps relative to the parameter's norm, then rescaling.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -392,7 +392,7 @@ def lamb(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-06, e
     """
 
 def lars(learning_rate: Any, weight_decay: Any = 0.0, weight_decay_mask: bool = True, trust_coefficient: Any = 0.001, eps: Any = 0.0, *, momentum: Any = 0.9, nesterov: bool = False) -> Transformation:
-    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
+    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps proportional to the parameter's norm.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -428,7 +428,7 @@ def lion(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None
     """
 
 def madgrad(learning_rate: Any, momentum: Any = 0.9, weight_decay: Any = 0.0, eps: Any = 1e-06) -> Transformation:
-    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots.
+    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), dual averaging with cube roots.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -441,7 +441,7 @@ def madgrad(learning_rate: Any, momentum: Any = 0.9, weight_decay: Any = 0.0, ep
     """
 
 def momo(learning_rate: Any = 1.0, beta: Any = 0.9, lower_bound: Any = 0.0, weight_decay: Any = 0.0, adapt_lower_bound: bool = False) -> Transformation:
-    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax.
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1).
 
     Hyperparameters:
         learning_rate: Upper bound of the step size, which falls as the loss nears its lower bound. A
@@ -496,7 +496,7 @@ def nadam(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, 
     """
 
 def nadamw(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, eps_root: Any = 0.0, mu_dtype: Any = None, weight_decay: Any = 0.0001, mask: Any = None, *, nesterov: bool = True) -> Transformation:
-    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does.
+    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -536,7 +536,7 @@ def novograd(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.25, eps: Any = 1e-06
     """
 
 def optimistic_adam_v2(learning_rate: Any, *, alpha: Any = 1.0, beta: Any = 1.0, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, eps_root: Any = 0.0, mu_dtype: Any = None, nesterov: bool = True) -> Transformation:
-    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141), which extrapolates Adam's direction from the one ``before``.
+    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141): Adam with an extrapolated direction.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -559,7 +559,7 @@ def optimistic_adam_v2(learning_rate: Any, *, alpha: Any = 1.0, beta: Any = 1.0,
     """
 
 def optimistic_gradient_descent(learning_rate: Any, alpha: Any = 1.0, beta: Any = 1.0) -> Transformation:
-    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``.
+    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511): SGD with an extrapolated gradient.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -607,7 +607,7 @@ def prodigy(learning_rate: Any = 1.0, betas: tuple[Any, Any] = (0.9, 0.999), bet
     """
 
 def radam(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, eps_root: Any = 0.0, threshold: Any = 5.0) -> Transformation:
-    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable.
+    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -646,7 +646,7 @@ def rmsprop(learning_rate: Any, decay: Any = 0.9, eps: Any = 1e-08, initial_scal
     """
 
 def rprop(learning_rate: Any, eta_minus: Any = 0.5, eta_plus: Any = 1.2, min_step_size: Any = 1e-06, max_step_size: Any = 50.0) -> Transformation:
-    """Rprop, resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
+    """Rprop, resilient backpropagation (Riedmiller and Braun 1993), as torch.optim.Rprop.
 
     Hyperparameters:
         learning_rate: First step size of every element, clipped to ``[min_step_size, max_step_size]``.
@@ -682,7 +682,7 @@ def schedule_free_adamw(learning_rate: Any = 0.0025, *, b1: Any = 0.9, b2: Any =
     """
 
 def schedule_free_sgd(learning_rate: Any = 1.0, *, b1: Any = 0.9, weight_decay: Any = 0.0, weight_lr_power: Any = 2.0, state_dtype: Any = None) -> Transformation:
-    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients at an interpolation of iterate and average.
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -698,7 +698,7 @@ def schedule_free_sgd(learning_rate: Any = 1.0, *, b1: Any = 0.9, weight_decay: 
     """
 
 def sgd(learning_rate: Any, momentum: Any = None, nesterov: bool = False, accumulator_dtype: Any = None) -> Transformation:
-    """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
+    """Stochastic gradient descent, with momentum if ``momentum`` is not 0, as in torch.optim.SGD.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -735,14 +735,14 @@ def shampoo(learning_rate: Any = 0.1, momentum: Any = 0.0, beta2: Any = 1.0, eps
     """
 
 def sign_sgd(learning_rate: Any) -> Transformation:
-    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot.
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
     """
 
 def signum(learning_rate: Any, beta: Any = 0.9, accumulator_dtype: Any = None) -> Transformation:
-    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot.
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
@@ -783,7 +783,7 @@ def soap(learning_rate: Any = 0.003, beta1: Any = 0.95, beta2: Any = 0.95, epsil
     """
 
 def sophia(learning_rate: Any, b1: Any = 0.965, b2: Any = 0.99, eps: Any = 1e-08, weight_decay: Any = 0.0001, weight_decay_mask: Any = None, gamma: Any = 0.01, clip_threshold: Any = 1.0, update_interval: Any = 10, *, mu_dtype: Any = None, batch_size: Any = 1.0, estimate: str = 'squared') -> Transformation:
-    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient divided by the diagonal of the Hessian ``h``, clipped.
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient, divided by the Hessian's diagonal and clipped.
 
     Hyperparameters:
         learning_rate: Step size, by which update_interval update is multiplied. See
@@ -813,7 +813,7 @@ def sophia(learning_rate: Any, b1: Any = 0.965, b2: Any = 0.99, eps: Any = 1e-08
     """
 
 def yogi(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 0.001) -> Transformation:
-    """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
+    """Yogi (Zaheer et al. 2018): Adam with an additive update of the second moment.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.

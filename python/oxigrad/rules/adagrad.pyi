@@ -21,4 +21,4 @@ def ftrl(xp: Any, p: Array, g: Array, linear: Array=..., v: Array=..., *, learni
     """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl."""
 
 def madgrad(xp: Any, p: Array, g: Array, v: Array=..., s: Array=..., start: Array=..., *, step: Array, learning_rate: NonNegative=0.01, momentum: Annotated[Decay, 'Weight of the old parameter in the interpolation with the dual average.']=0.9, epsilon: NonNegative=1e-06) -> tuple[Array, ...]:
-    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""
+    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), dual averaging with cube roots."""

@@ -22,7 +22,7 @@ def cocob(xp: Any, p: Array, g: Array, start: Array=..., gradients: Array=..., s
     """COCOB, continuous coin betting (Orabona and Tommasi 2017, arXiv:1705.07795, algorithm 2), as in optax."""
 
 def momo(xp: Any, p: Array, g: Array, m: Array=..., average_loss: Array=..., products: Array=..., bound: Array=..., *, step: Array, total: Array, loss: Array, learning_rate: Annotated[NonNegative, 'Upper bound of the step size, which falls as the loss nears its lower bound.']=1.0, beta: Annotated[Decay, 'Decay of the moving means of losses and gradients.']=0.9, weight_decay: NonNegative=0.0, lower_bound: Array=0.0, bias_correction: Array=False, adapt_lower_bound: Array=False) -> tuple[Array, ...]:
-    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax."""
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1)."""
 
 def momo_adam(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., average_loss: Array=..., products: Array=..., bound: Array=..., *, step: Array, total: Array, loss: Array, learning_rate: Annotated[NonNegative, 'Upper bound of the step size, which falls as the loss nears its lower bound.']=0.01, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: Positive=1e-08, weight_decay: NonNegative=0.0, lower_bound: Array=0.0, proximal: Annotated[bool, 'Whether the weight decay divides the new parameter, and not the old one.']=True, adapt_lower_bound: Array=False) -> tuple[Array, ...]:
     """MoMo-Adam (Schaipp et al. 2023, arXiv:2305.07583, algorithm 2), as the authors' MomoAdam and optax."""

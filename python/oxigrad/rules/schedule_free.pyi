@@ -6,16 +6,16 @@ from oxigrad._typing import Array
 
 __all__ = ['prodigy', 'schedule_free_adamw', 'schedule_free_average', 'schedule_free_sgd']
 def schedule_free_average(xp: Any, y: Array, z: Array, *, beta1: Array) -> Array:
-    """The average ``x`` of schedule-free rules, given the parameters ``y`` at which gradients are taken and the slot ``z``."""
+    """The average ``x`` of schedule-free rules, from the gradient point ``y`` and the slot ``z``."""
 
 def moved_average(xp: Any, y: Array, z: Array, moved: Array, weights: Array, largest: Array, learning_rate: Array, beta1: Array, weight_power: Array) -> tuple[Array, ...]:
-    """Moves the average ``x`` towards ``moved``, which follows ``z``; returns ``y``, an interpolation of both, and the slots."""
+    """Moves the average ``x`` towards ``moved``, the new ``z``; returns ``y``, their interpolation, and the slots."""
 
 def schedule_free(xp: Any, y: Array, z: Array, direction: Array, weights: Array, largest: Array, learning_rate: Array, beta1: Array, weight_power: Array) -> Array:
     """Moves ``z`` by a step and the average towards it; see `moved_average`."""
 
 def schedule_free_sgd(xp: Any, p: Array, g: Array, z: Array=..., weights: Array=..., largest: Array=..., *, learning_rate: NonNegative=1.0, beta1: Annotated[float, Interval('(0, 1]'), 'Share of the average in the point at which gradients are taken.']=0.9, weight_decay: NonNegative=0.0, weight_power: NonNegative=2.0) -> Array:
-    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients at an interpolation of iterate and average."""
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program."""
 
 def schedule_free_adamw(xp: Any, p: Array, g: Array, v: Array=..., z: Array=..., weights: Array=..., largest: Array=..., *, step: Array, learning_rate: NonNegative=0.0025, beta1: Annotated[float, Interval('(0, 1]'), 'Share of the average in the point at which gradients are taken.']=0.9, beta2: Decay=0.999, epsilon: NonNegative=1e-08, weight_decay: NonNegative=0.0, weight_power: NonNegative=2.0, decoupled: Array=False) -> tuple[Array, ...]:
     """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as the authors' program; see `schedule_free_sgd`."""

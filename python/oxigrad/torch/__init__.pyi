@@ -51,7 +51,7 @@ class ASGD(_Stepping, torch.optim.ASGD):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, lambd: float | Tensor = 0.0001, alpha: float | Tensor = 0.75, t0: float | Tensor = 1000000.0, weight_decay: float | Tensor = 0, foreach: Any = None, maximize: bool = False, differentiable: bool = False, capturable: bool = False, *, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class AdEMAMix(_Stepping, torch.optim.Optimizer):
-    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``.
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -70,7 +70,7 @@ class AdEMAMix(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor, float | Tensor] = (0.9, 0.999, 0.9999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, alpha: float | Tensor = 5.0, epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class AdaBelief(_Stepping, torch.optim.Optimizer):
-    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: the second moment is that of the gradient minus its mean.
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: Adam by the gradient's variance.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -101,7 +101,7 @@ class Adadelta(_Stepping, torch.optim.Adadelta):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, rho: float | Tensor = 0.9, eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0, foreach: Any = None, *, capturable: bool = False, maximize: bool = False, differentiable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Adafactor(_Stepping, torch.optim.Adafactor):
-    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): second moments of matrices as the product of a row and a column.
+    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): factored second moments of matrices.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -158,7 +158,7 @@ class Adam(_Stepping, torch.optim.Adam):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0, amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False, fused: Any = None, decoupled_weight_decay: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class AdamLRD(_Stepping, torch.optim.Optimizer):
-    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random subset of elements is not updated.
+    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144).
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -178,7 +178,7 @@ class AdamLRD(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, dropout_rate: float | Tensor = 0.0, amsgrad: Any = None, epsilon_mode: str = 'outside', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class AdamW(_Stepping, torch.optim.AdamW):
-    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does.
+    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101).
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -196,7 +196,7 @@ class AdamW(_Stepping, torch.optim.AdamW):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.01, amsgrad: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Adamax(_Stepping, torch.optim.Adamax):
-    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
+    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -349,7 +349,7 @@ class FTRL(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, power: float | Tensor = -0.5, initial_accumulator: float | Tensor = 0.1, l1: float | Tensor = 0.0, l2: float | Tensor = 0.0, shrinkage: float | Tensor = 0.0, beta: float | Tensor = 0.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Fromage(_Stepping, torch.optim.Optimizer):
-    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): a step of the norm of the parameter times the learning rate, then rescaling.
+    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): steps relative to the parameter's norm, then rescaling.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -361,7 +361,7 @@ class Fromage(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, min_norm: float | Tensor = 1e-06, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class GaLore(_Stepping, torch.optim.Optimizer):
-    """GaLore (Zhao et al. 2024, arXiv:2403.03507), as the authors' AdamW: Adam on gradients of matrices, projected to ``rank``.
+    """GaLore (Zhao et al. 2024, arXiv:2403.03507): Adam on gradients of matrices, projected to a low ``rank``.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -408,7 +408,7 @@ class LAMB(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0.0, min_trust: float | Tensor = 0.01, max_trust: float | Tensor = 10.0, clamp: bool = False, decoupled: bool = False, epsilon_mode: str = 'outside', epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class LARS(_Stepping, torch.optim.Optimizer):
-    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
+    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps proportional to the parameter's norm.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -443,7 +443,7 @@ class Lion(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.0001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.99), weight_decay: float | Tensor = 0.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class MADGRAD(_Stepping, torch.optim.Optimizer):
-    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots.
+    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), dual averaging with cube roots.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -457,7 +457,7 @@ class MADGRAD(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, eps: float | Tensor = 1e-06, momentum: float | Tensor = 0.9, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class MoMo(_Stepping, torch.optim.Optimizer):
-    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax.
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1).
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -499,7 +499,7 @@ class MoMoAdam(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, lb: float | Tensor = 0.0, divide: bool = True, use_fstar: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Muon(_Stepping, torch.optim.Muon):
-    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, orthogonalized by a few iterations. For matrices only.
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): orthogonalized momentum, for matrices only.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -559,7 +559,7 @@ class NovoGrad(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.25), eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0.0, epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class OptimisticAdam(_Stepping, torch.optim.Optimizer):
-    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141), which extrapolates Adam's direction from the one ``before``.
+    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141): Adam with an extrapolated direction.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -579,7 +579,7 @@ class OptimisticAdam(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, alpha: float | Tensor = 1.0, beta: float | Tensor = 1.0, nesterov: bool = True, epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class OptimisticSGD(_Stepping, torch.optim.Optimizer):
-    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``.
+    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511): SGD with an extrapolated gradient.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -633,7 +633,7 @@ class Prodigy(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, betas: tuple[float | Tensor, float | Tensor, float | Tensor] = (0.9, 0.999, 0.0), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, d0: float | Tensor = 1e-06, d_coefficient: float | Tensor = 1.0, safeguard_warmup: bool = False, bias_correction: bool = True, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class RAdam(_Stepping, torch.optim.RAdam):
-    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable.
+    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265).
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -684,7 +684,7 @@ class Rprop(_Stepping, torch.optim.Rprop):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, etas: tuple[float | Tensor, float | Tensor] = (0.5, 1.2), step_sizes: tuple[float | Tensor, float | Tensor] = (1e-06, 50), *, capturable: bool = False, foreach: Any = None, maximize: bool = False, differentiable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class SGD(_Stepping, torch.optim.SGD):
-    """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
+    """Stochastic gradient descent, with momentum if ``momentum`` is not 0, as in torch.optim.SGD.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -756,7 +756,7 @@ class ScheduleFreeAdamW(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.0025, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, weight_power: float | Tensor = 2.0, decoupled: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class ScheduleFreeSGD(_Stepping, torch.optim.Optimizer):
-    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients at an interpolation of iterate and average.
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -797,7 +797,7 @@ class Shampoo(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.1, eps: float | Tensor = 0.0001, weight_decay: float | Tensor = 0.0, momentum: float | Tensor = 0.0, beta2: float | Tensor = 1.0, interval: float | Tensor = 1, max_size: float | Tensor = 1200, graft_epsilon: float | Tensor = 1e-10, grafting: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Signum(_Stepping, torch.optim.Optimizer):
-    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot.
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -809,7 +809,7 @@ class Signum(_Stepping, torch.optim.Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, beta: float | Tensor = 0.9, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Sophia(_Stepping, torch.optim.Optimizer):
-    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient divided by the diagonal of the Hessian ``h``, clipped.
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient, divided by the Hessian's diagonal and clipped.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -846,7 +846,7 @@ class SparseAdam(_Stepping, torch.optim.SparseAdam):
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, maximize: bool = False, *, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Yogi(_Stepping, torch.optim.Optimizer):
-    """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
+    """Yogi (Zaheer et al. 2018): Adam with an additive update of the second moment.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that

@@ -43,7 +43,7 @@ class LBFGS(ClosureOptimizer):
     def __init__(self, learning_rate: Number = 1.0, max_iterations: Number = 20, max_evaluations: Number | None = None, tolerance_gradient: Number = 1e-07, tolerance_change: Number = 1e-09, history: Number = 10, line_search: Literal['strong_wolfe'] | None = 'strong_wolfe', *, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class SGD(RuleOptimizer):
-    """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
+    """Stochastic gradient descent, with momentum if ``momentum`` is not 0, as in torch.optim.SGD.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -68,7 +68,7 @@ class SGD(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, momentum: Number = 0.0, nesterov: bool = False, weight_decay: Number = 0.0, dampening: Number = 0.0, rate_before_momentum: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class ASGD(RuleOptimizer):
-    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010): ``average`` is the mean of the parameters from step ``t0`` on.
+    """ASGD, averaged gradient descent (Polyak and Juditsky 1992; Bottou 2010).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -93,7 +93,7 @@ class ASGD(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.01, weight_decay: Number = 0.0, t0: Number = 1, lambd: Number = 0.0, alpha: Number = 0.75, lag: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class OptimisticSGD(RuleOptimizer):
-    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``.
+    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511): SGD with an extrapolated gradient.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -130,7 +130,7 @@ class PolyakSGD(RuleOptimizer):
     def __init__(self, learning_rate: Number = 1.0, max_size: Number = 1.0, lower_bound: Number = 0.0, epsilon: Number = 0.0, variant: Literal['sps', 'sps+'] = 'sps', *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Rprop(RuleOptimizer):
-    """Rprop, resilient backpropagation (Riedmiller and Braun 1993): step sizes that grow while the sign of the gradient stays.
+    """Rprop, resilient backpropagation (Riedmiller and Braun 1993), as torch.optim.Rprop.
 
     Hyperparameters:
         learning_rate: First step size of every element, clipped to ``[min_size, max_size]``. A number
@@ -152,7 +152,7 @@ class Rprop(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.01, eta_minus: Number = 0.5, eta_plus: Number = 1.2, min_size: Number = 1e-06, max_size: Number = 50.0, late: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Signum(RuleOptimizer):
-    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot.
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -184,7 +184,7 @@ class Lion(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.0001, beta1: Number = 0.9, beta2: Number = 0.99, weight_decay: Number = 0.0, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class LARS(RuleOptimizer):
-    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter.
+    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps proportional to the parameter's norm.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -212,7 +212,7 @@ class LARS(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, momentum: Number = 0.9, weight_decay: Number = 0.0, trust_coefficient: Number = 0.001, epsilon: Number = 0.0, nesterov: bool = False, norms: Literal['sum', 'separate'] = 'sum', *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Fromage(RuleOptimizer):
-    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): a step of the norm of the parameter times the learning rate, then rescaling.
+    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): steps relative to the parameter's norm, then rescaling.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -328,7 +328,7 @@ class FTRL(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, power: Number = -0.5, initial_accumulator: Number = 0.1, l1: Number = 0.0, l2: Number = 0.0, shrinkage: Number = 0.0, beta: Number = 0.0, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class MADGRAD(RuleOptimizer):
-    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots.
+    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), dual averaging with cube roots.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a

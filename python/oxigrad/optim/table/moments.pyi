@@ -43,7 +43,7 @@ class Adam(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, amsgrad: Literal['raw', 'corrected'] | bool | None = None, epsilon_mode: Literal['outside', 'inside', 'hat'] = 'outside', epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class AdamW(RuleOptimizer):
-    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does.
+    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -75,7 +75,7 @@ class AdamW(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, weight_decay: Number = 0.01, amsgrad: Literal['raw', 'corrected'] | bool | None = None, epsilon_mode: Literal['outside', 'inside', 'hat'] = 'outside', epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class AdamLRD(RuleOptimizer):
-    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random subset of elements is not updated.
+    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -104,7 +104,7 @@ class AdamLRD(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, dropout_rate: Number = 0.0, amsgrad: Literal['raw', 'corrected'] | bool | None = None, epsilon_mode: Literal['outside', 'inside', 'hat'] = 'outside', *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Adamax(RuleOptimizer):
-    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum.
+    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -126,7 +126,7 @@ class Adamax(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.002, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, epsilon_mode: Literal['inside', 'outside'] = 'inside', *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class NAdam(RuleOptimizer):
-    """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam: the momentum warms up, by ``momentum_decay``.
+    """NAdam, Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -154,7 +154,7 @@ class NAdam(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.002, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, momentum_decay: Number = 0.004, constant_momentum: bool = False, epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class RAdam(RuleOptimizer):
-    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable.
+    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265).
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -182,7 +182,7 @@ class RAdam(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, threshold: Number = 5.0, epsilon_mode: Literal['outside', 'inside', 'hat'] = 'hat', epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class OptimisticAdam(RuleOptimizer):
-    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141), which extrapolates Adam's direction from the one ``before``.
+    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141): Adam with an extrapolated direction.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -213,7 +213,7 @@ class OptimisticAdam(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, alpha: Number = 1.0, beta: Number = 1.0, nesterov: bool = True, epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class AdaBelief(RuleOptimizer):
-    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: the second moment is that of the gradient minus its mean.
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: Adam by the gradient's variance.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -235,7 +235,7 @@ class AdaBelief(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-16, epsilon_root: Number = 1e-16, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class AdEMAMix(RuleOptimizer):
-    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``.
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -322,7 +322,7 @@ class Adan(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.98, beta2: Number = 0.92, beta3: Number = 0.99, epsilon: Number = 1e-08, epsilon_root: Number = 0.0, weight_decay: Number = 0.0, proximal: bool = True, change_weight: Literal['beta2', '1 - beta2'] = 'beta2', *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Yogi(RuleOptimizer):
-    """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference.
+    """Yogi (Zaheer et al. 2018): Adam with an additive update of the second moment.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -411,7 +411,7 @@ class NovoGrad(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.25, epsilon: Number = 1e-06, weight_decay: Number = 0.0, epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Sophia(RuleOptimizer):
-    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient divided by the diagonal of the Hessian ``h``, clipped.
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient, divided by the Hessian's diagonal and clipped.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -601,7 +601,7 @@ class COCOB(RuleOptimizer):
     def __init__(self, learning_rate: Number = 1.0, alpha: Number = 100.0, epsilon: Number = 1e-08, weight_decay: Number = 0.0, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class MoMo(RuleOptimizer):
-    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax.
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1).
 
     Hyperparameters:
         learning_rate: Upper bound of the step size, which falls as the loss nears its lower bound. A
@@ -657,7 +657,7 @@ class MoMoAdam(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.01, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, weight_decay: Number = 0.0, lower_bound: Number = 0.0, proximal: bool = True, adapt_lower_bound: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class ScheduleFreeSGD(RuleOptimizer):
-    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients at an interpolation of iterate and average.
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -704,7 +704,7 @@ class ScheduleFreeAdamW(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.0025, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, weight_decay: Number = 0.0, weight_power: Number = 2.0, decoupled: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Adafactor(RuleOptimizer):
-    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): second moments of matrices as the product of a row and a column.
+    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): factored second moments of matrices.
 
     Hyperparameters:
         learning_rate: Step size; with ``relative_step`` its upper bound is 1 / sqrt(step). A number in
@@ -765,7 +765,7 @@ class SM3(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.1, momentum: Number = 0.9, beta2: Number = 1.0, epsilon: Number = 1e-08, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Muon(RuleOptimizer):
-    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, orthogonalized by a few iterations. For matrices only.
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): orthogonalized momentum, for matrices only.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -871,7 +871,7 @@ class SOAP(RuleOptimizer):
     def __init__(self, learning_rate: Number = 0.003, beta1: Number = 0.95, beta2: Number = 0.95, epsilon: Number = 1e-08, weight_decay: Number = 0.01, interval: Number = 10, max_size: Number = 10000, vectors: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class GaLore(RuleOptimizer):
-    """GaLore (Zhao et al. 2024, arXiv:2403.03507), as the authors' AdamW: Adam on gradients of matrices, projected to ``rank``.
+    """GaLore (Zhao et al. 2024, arXiv:2403.03507): Adam on gradients of matrices, projected to a low ``rank``.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a

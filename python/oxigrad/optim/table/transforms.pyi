@@ -25,7 +25,7 @@ class ClipByValue(Transform):
     def __init__(self, limit: Number = 1.0, *, compat: _Library = None) -> None: ...
 
 class ClipByNorm(Transform):
-    """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm).
+    """Scales the gradient of a leaf down to the norm ``max_norm`` if its norm is larger (Keras' clipnorm).
 
     Hyperparameters:
         max_norm: Largest norm of the gradient of one parameter. A number in [0, inf], or a schedule;
@@ -35,7 +35,7 @@ class ClipByNorm(Transform):
     def __init__(self, max_norm: Number = 1.0, *, compat: _Library = None) -> None: ...
 
 class ClipByGlobalNorm(Transform):
-    """Scales all gradients down to the global norm ``max_global_norm`` where their norm is larger (Pascanu et al. 2013).
+    """Scales all gradients down to the global norm ``max_global_norm`` (Pascanu et al. 2013).
 
     Hyperparameters:
         max_global_norm: Largest norm of all gradients together. A number in [0, inf], or a schedule;
@@ -84,7 +84,7 @@ class Centralize(Transform):
     def __init__(self, kept: Literal['first', 'last'] = 'first', *, compat: _Library = None) -> None: ...
 
 class AdaptiveGradientClip(Transform):
-    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits a unit's gradient norm relative to its weights.
+    """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits gradient norms relative to weights.
 
     Hyperparameters:
         max_ratio: Largest ratio of the norm of a gradient to that of its parameter. A number in [0,
@@ -100,7 +100,7 @@ class AdaptiveGradientClip(Transform):
     def __init__(self, max_ratio: Number = 0.01, min_norm: Number = 0.001, units: Literal['last', 'first'] = 'last', *, compat: _Library = None) -> None: ...
 
 class MARS(Transform):
-    """The variance-reduced gradient of MARS (Yuan et al. 2024, arXiv:2411.10438), as the authors' program without a second gradient.
+    """MARS, the variance-reduced gradient (Yuan et al. 2024, arXiv:2411.10438).
 
     Hyperparameters:
         gamma: Strength of the variance reduction by the last gradient. A number in [0, inf), or a
@@ -116,11 +116,11 @@ class MARS(Transform):
     def __init__(self, gamma: Number = 0.025, momentum: Number = 0.95, max_norm: Number = 1.0, *, compat: _Library = None) -> None: ...
 
 class Cautious(Transform):
-    """Zeroes the elements of a step whose sign is not that of the gradient (Liang et al. 2024, arXiv:2411.16085)."""
+    """Zeroes the elements of a step whose sign differs from the gradient's (Liang et al. 2024, arXiv:2411.16085)."""
     def __init__(self, *, compat: _Library = None) -> None: ...
 
 class LearningRateDropout(Transform):
-    """Learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): after an optimizer, a random subset of elements is not updated.
+    """Learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): skips the update of a random subset of elements.
 
     Hyperparameters:
         dropout_rate: Probability that an element of a parameter is not updated in a step. A number in
@@ -130,7 +130,7 @@ class LearningRateDropout(Transform):
     def __init__(self, dropout_rate: Number = 0.5, *, compat: _Library = None) -> None: ...
 
 class ScheduleFree(Transform):
-    """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682) with the optimizer before it, as optax.contrib.schedule_free.
+    """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682), wrapped around the optimizer before it.
 
     Hyperparameters:
         interpolation: Share of the average in the point at which gradients are taken. A number in (0,
@@ -143,7 +143,7 @@ class ScheduleFree(Transform):
     def __init__(self, interpolation: Number = 0.9, weight_power: Number = 2.0, *, compat: _Library = None) -> None: ...
 
 class WeightDecay(Transform):
-    """Weight decay decoupled from the gradient (Loshchilov and Hutter 2019); it reads the parameter before the update.
+    """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update.
 
     Hyperparameters:
         weight_decay: Strength of the decay: a step subtracts learning_rate * weight_decay * parameter.
@@ -166,7 +166,7 @@ class EMA(Transform):
     def __init__(self, decay: Number = 0.999, average_from: Literal['start', 'first_step', 'zeros'] = 'start', *, compat: _Library = None) -> None: ...
 
 class SWA(Transform):
-    """The mean of the parameters after every ``every`` steps from step ``start + every`` on (SWA, Izmailov et al. 2018).
+    """SWA, the mean of the parameters over every ``every``-th step (Izmailov et al. 2018).
 
     Hyperparameters:
         start: Number of steps before the average begins. A whole number in [0, inf), or a schedule;
@@ -192,7 +192,7 @@ class Lookahead(Transform):
     def __init__(self, sync_period: Number = 6, slow_step_size: Number = 0.5, *, compat: _Library = None) -> None: ...
 
 class Copy(Transform):
-    """A copy of the parameters in another dtype, "bfloat16", "float16" or "float32", for a forward pass in mixed precision.
+    """A copy of the parameters in a lower precision, for a forward pass in mixed precision.
 
     Hyperparameters:
         copy_dtype: Dtype of the copy that `copied_parameters` returns. 'bfloat16', 'float16' or
