@@ -400,4 +400,4 @@ class LocalOptimizer(Optimizer):
         self._stepper = HostStepper(self) if self.state_device else Stepper(self)
 
 
-Optimizer.__doc__ = with_options(Optimizer.__doc__, OPTIONS)
+Optimizer.__doc__ = with_options(Optimizer.__doc__, OPTIONS)  # pyright: ignore[reportAttributeAccessIssue]

@@ -365,9 +365,8 @@ def is_of_vmap(value: Any) -> TypeGuard[Examples]:
 
 def for_each_example(function: Callable[..., Any], values: Sequence[Any], level: int) -> list[Any]:
     """The result of a function for each example of the batched values of a level."""
-    flags = [is_of_vmap(value) and value.level == level for value in values]
-    pairs = list(zip(values, flags, strict=True))
-    first = values[flags.index(True)].value
+    pairs = [(value, is_of_vmap(value) and value.level == level) for value in values]
+    first = next(value.value for value, flag in pairs if flag)
     return [function(*(value.value[at, ...] if flag else value for value, flag in pairs)) for at in examples_of(first)]
 
 
@@ -431,7 +430,7 @@ def _of_precision(value: Any, like: Any) -> Any:
     library, device = namespace(like), device_of(like)
     array = library.asarray(value, device=device)
     wider = _WIDER.get(dtype_name(array.dtype)) if dtype_name(like.dtype) in _WIDER.values() else None
-    return array if wider is None else library.asarray(value, dtype=getattr(library, wider), device=device)
+    return library.asarray(value, dtype=getattr(library, wider), device=device) if wider else array
 
 
 _WIDER = {"float32": "float64", "complex64": "complex128"}

@@ -22,21 +22,12 @@ use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
 use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, Mask, NumpyArrays, known, masked};
+use crate::autodiff::replay::masks::PulledZeros;
 use crate::autodiff::replay::{leaf_calls, scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
-
-/// The zeros of the cotangent that a rule gives, before it is unbroadcast.
-pub enum PulledZeros {
-    /// No zeros.
-    None,
-    /// Zeros everywhere.
-    All,
-    /// Zeros where the mask has them.
-    Some(Mask),
-}
 
 pub struct PythonHost<'py> {
     pub py: Python<'py>,
