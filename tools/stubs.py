@@ -74,10 +74,21 @@ from oxigrad.optax.pytrees import State as State
 from oxigrad.optax.transformation import Transformation as Transformation
 from oxigrad.optax.transformation import transformation as transformation
 """,
+    "keras": """from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+class _Optimizer(keras.optimizers.Optimizer):
+    def __init__(
+        self, learning_rate: Any = None, *, no_weight_decay: str | Iterable[str] = (), **settings: Any
+    ) -> None: ...
+""",
     "optim.table.descent": _OPTIMIZERS,
     "optim.table.moments": _OPTIMIZERS,
     "optim.table.transforms": _OPTIMIZERS,
     "xp": f"""from typing import Protocol
+from numpy import random as random
 {_TYPES}
 class _Ufunc(Protocol):
     def accumulate(self, array: Array, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
@@ -145,6 +156,8 @@ def stub(name: str) -> str:
     if name in ("torch", "optax"):
         made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
         parts = _classes(module, made) if name == "torch" else _functions(module, made)
+    elif name == "keras":
+        parts = (f"class {each}(_Optimizer):\n{described(getattr(module, each))}\n" for each in module.__all__)
     elif name.startswith("optim."):
         parts = _optimizers(module)
     else:

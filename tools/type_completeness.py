@@ -1,7 +1,7 @@
 """Prints each public symbol whose type type checkers do not know: ``python tools/type_completeness.py``; its status is 1 where there is one.
 
-These are the symbols that ``basedpyright --verifytypes oxigrad --ignoreexternal`` counts. That of optax's base class is declared here, since optax
-declares no types. Modules for PyTorch are left out where it is not installed.
+These are the symbols that ``basedpyright --verifytypes oxigrad --ignoreexternal`` counts. The base classes of optax and Keras are declared here,
+since these declare no types. Modules for PyTorch are left out where it is not installed.
 """
 
 import importlib.util
@@ -16,19 +16,24 @@ from typing import Any
 SOURCES = Path(__file__).parent.parent / "python"
 # Packages whose base classes are those of a library, by the library.
 _OF_LIBRARIES = {"torch": "oxigrad.torch"}
-_OPTAX = """from typing import Any, NamedTuple
+_STUBS = {
+    "optax-stubs/__init__.pyi": """from typing import Any, NamedTuple
 class GradientTransformation(NamedTuple):
     init: Any
     update: Any
 class GradientTransformationExtraArgs(GradientTransformation): ...
-"""
+""",
+    "keras-stubs/__init__.pyi": "from keras import optimizers as optimizers",
+    "keras-stubs/optimizers.pyi": "class Optimizer: ...",
+}
 
 
 def verified(package: str, sources: Path) -> dict[str, Any]:
     """The report of basedpyright on the types of a package in the folder ``sources``."""
     with tempfile.TemporaryDirectory() as stubs:
-        (Path(stubs) / "optax-stubs").mkdir()
-        (Path(stubs) / "optax-stubs" / "__init__.pyi").write_text(_OPTAX)
+        for name, text in _STUBS.items():
+            (Path(stubs) / name).parent.mkdir(exist_ok=True)
+            (Path(stubs) / name).write_text(text)
         # It looks for libraries in the first Python on the path.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(sources), stubs]), "PATH": path}

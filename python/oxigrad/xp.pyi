@@ -1,5 +1,6 @@
 # Printed by tools/stubs.py, of NumPy 2.4.
 from typing import Protocol
+from numpy import random as random
 from builtins import bool as _bool
 from typing import Any
 

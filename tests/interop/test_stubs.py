@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", [*stubs.HEADS, *stubs.RULES])
 def test_the_stub_is_printed_from_the_table(name: str) -> None:
-    if name in ("torch", "optax", "torch.formulas"):
+    if name in ("torch", "optax", "keras", "torch.formulas"):
         pytest.importorskip(name.partition(".")[0])
     text = stubs.path(name).read_text()
     if name == "xp" and f"of NumPy {stubs.NUMPY}." not in text:

@@ -279,7 +279,7 @@ CONSTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", CONSTANTS & CHANGES.keys())
+@pytest.mark.parametrize("name", sorted(CONSTANTS & CHANGES.keys()))
 def test_a_change_of_a_constant_is_found_at_the_next_audited_call(name):
     function, change = CHANGES[name]
     world = World()

@@ -145,12 +145,16 @@ def _of_line(line: str, values: Mapping[str, str]) -> list[Example]:
     ]
 
 
+# What defines an optimizer in the stub of a module.
+_DEFINITIONS = {"torch": r"^class (\w+)\(_Stepping", "keras": r"^class (\w+)\(_Optimizer", "optax": r"^def (\w+)\("}
+
+
 def _optimizers(module: str) -> list[str]:
     """The names of the optimizers in a module."""
     if module == "optim":
         return [*TABLE]
     stub = (Path(ox.__file__).parent / module / "__init__.pyi").read_text()
-    return re.findall(r"^class (\w+)\(_Stepping" if module == "torch" else r"^def (\w+)\(", stub, re.MULTILINE)
+    return re.findall(_DEFINITIONS[module], stub, re.MULTILINE)
 
 
 def table() -> dict[str, Example]:

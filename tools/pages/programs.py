@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("MPLBACKEND", "agg")  # pictures are saved, and shown on no screen
+os.environ.setdefault("KERAS_BACKEND", "jax")  # whose default may not be installed
 
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 # Modules of the package that need another library, and libraries that come with NumPy or with this tool.

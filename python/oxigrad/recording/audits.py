@@ -19,6 +19,10 @@ class StaleRecordingError(RuntimeError):
     returned; the next call records anew.
     """
 
+    path: str
+    last_good: int
+    call: int
+
     def __init__(self, name: str, path: str, last_good: int, call: int) -> None:
         super().__init__(
             f"{name}: the recording is stale: results since call {last_good} may be wrong, call {call} differs from the function at "

@@ -8,7 +8,7 @@ import numpy as np
 from oxigrad import tree
 from oxigrad._core import EntryId, Replay
 from oxigrad.recording import files
-from oxigrad.recording.inputs import Inputs
+from oxigrad.recording.inputs import Inputs, Key
 from oxigrad.recording.program import Entries, replay_of
 from oxigrad.recording.trace import Entry
 
@@ -17,18 +17,21 @@ class Case:
     """A recorded call: its program, and the structure of its result."""
 
     def __init__(self, inputs: Inputs, entries: list[Entry], outputs: list[EntryId], result: tree.Structure) -> None:
-        self.inputs = inputs.described()
-        self.key = inputs.key
+        self.inputs: Inputs = inputs.described()
+        self.key: Key = inputs.key
         self.entries: list[Entry] | Entries = entries
-        self.outputs, self.structure = outputs, result
-        self.checks = sum(entry.kind == "check" for entry in entries)
+        self.outputs: list[EntryId] = outputs
+        self.structure: tree.Structure = result
+        self.checks: int = sum(entry.kind == "check" for entry in entries)
         # The inputs and results of the first call, until another one is audited.
         self.first: tuple[list[Any], list[Any]] | None = None
         self.last_audit = 1
         # Whether the core replays it.
         self.is_added = False
         # Results that are constants: a call gives a copy of each.
-        self.copied = [at for at, output in enumerate(outputs) if isinstance(entries[output.id].value, np.ndarray)]
+        self.copied: list[int] = [
+            at for at, output in enumerate(outputs) if isinstance(entries[output.id].value, np.ndarray)
+        ]
 
     @functools.cached_property
     def replay(self) -> Replay:

@@ -220,7 +220,7 @@ class _TypeOf(type):
 
 
 # What the name `type` is in a function that is recorded: of a traced value it gives the class of the plain one.
-type_of = _TypeOf("type", (type,), {"__module__": "builtins"})
+type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
 
 # The target of a function that no recording has.
 _UNKNOWN = Target("", "")

@@ -38,6 +38,9 @@ def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
 class Centre:
     """The parameters of the centre in flat buffers, as a coordinator has a replica."""
 
+    layout: Layout
+    buffers: list[Buffer]
+
     def __init__(self, layout: Layout, buffers: list[Buffer]) -> None:
         self.layout, self.buffers = layout, buffers
 

@@ -28,6 +28,7 @@ class Elastic(Decisions):
     """
 
     ordered: bool
+    step: int
 
     def __init__(self, *, ordered: bool = False, lease: float | None = None, step: int = 0, expected: int = 0) -> None:
         if lease is not None and not lease > 0:
@@ -42,7 +43,7 @@ class Elastic(Decisions):
 
     def _leave(self, worker: Hashable) -> None:
         super()._leave(worker)
-        self.waiting = [push for push in self.waiting if push.worker != worker]
+        self.waiting: list[Push] = [push for push in self.waiting if push.worker != worker]
 
     def _pull(self, worker: Hashable) -> None:
         if worker in self._departed:  # its lease has ended

@@ -48,8 +48,10 @@ class Sealed:
         super().__init_subclass__(**keywords)
         if "__init__" in vars(cls):
             _, *parameters = inspect.signature(cls.__init__).parameters.values()
-            cls.__signature__ = vars(cls).get("__signature__") or inspect.Signature(parameters)
-            cls.__init__ = _sealing(cls.__init__)
+            signature = vars(cls).get("__signature__") or inspect.Signature(parameters)
+            # Not by assignments, from which type checkers would take the types.
+            for name, value in {"__signature__": signature, "__init__": _sealing(cls.__init__)}.items():
+                setattr(cls, name, value)
 
     if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
 

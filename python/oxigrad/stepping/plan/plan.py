@@ -31,7 +31,7 @@ from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.assignment import Assignment, picker
 from oxigrad.stepping.plan.gradients import PlannedGradients
-from oxigrad.stepping.plan.slices import Slices
+from oxigrad.stepping.plan.slices import Gather, Slices
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.version import Version
 
@@ -74,7 +74,7 @@ class Plan(Assignment):
         self._owner = owner
         self.frozen: set[str] = set()
         self.idle: bool = False
-        self.gather = slices.gather if slices else None
+        self.gather: Gather | None = slices.gather if slices else None
         self._holds_gradients = structure.holds_gradients()
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
         self.inactive: set[str] = set(untrained)

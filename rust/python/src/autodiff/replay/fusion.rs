@@ -31,6 +31,16 @@ pub fn known(object: &Object<'_>) -> Cotangent {
 /// The zeros of a cotangent, by structure.
 pub type Mask = Rc<Zeros<Value>>;
 
+/// The zeros of the cotangent that a rule gives, before it is unbroadcast.
+pub enum PulledZeros {
+    /// No zeros.
+    None,
+    /// Zeros everywhere.
+    All,
+    /// Zeros where the mask has them.
+    Some(Mask),
+}
+
 /// A cotangent with its mask; `is_pending` says that the zeros are still to be written.
 pub fn masked(cotangent: Cotangent, zeros: Mask, is_pending: bool) -> Cotangent {
     Cotangent::Masked(Box::new(Masked { cotangent, zeros, is_pending }))

@@ -17,21 +17,11 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::{Entry, cotangent_type, named};
 use crate::autodiff::graph::tape::CotangentType;
 use crate::autodiff::operations::record::record;
-use crate::autodiff::replay::fusion::{Cotangent, Mask, NumpyArrays, known, masked};
+use crate::autodiff::replay::fusion::{Cotangent, Mask, NumpyArrays, PulledZeros, known, masked};
 use crate::autodiff::replay::reverse::PythonHost;
 use crate::autodiff::vjp_rules::{Derivative, Source};
 use crate::callbacks;
 use crate::prelude::*;
-
-/// The zeros of the cotangent that a rule gives, before it is unbroadcast.
-pub enum PulledZeros {
-    /// No zeros.
-    None,
-    /// Zeros everywhere.
-    All,
-    /// Zeros where the mask has them.
-    Some(Mask),
-}
 
 impl<'py> PythonHost<'py> {
     /// The zeros that the rule of an elementwise op gives: by the op, which selects another argument, and by the mask of the

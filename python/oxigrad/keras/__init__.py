@@ -26,6 +26,17 @@ __dir__: Callable[[], list[str]] = __all__.copy
 _OF_KERAS = "name clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_overwrite_frequency loss_scale_factor gradient_accumulation_steps"
 
 
+_DOC = """`oxigrad.optim.{name}` as an optimizer of Keras.
+
+    ``no_weight_decay`` has regular expressions of the paths of variables that have no weight decay. Other arguments are the
+    hyperparameters of `oxigrad.optim.{name}`, and the arguments of `keras.optimizers.Optimizer`.
+
+    >>> import keras
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile(optimizer={name}(1e-3), loss="mse")
+    """
+
+
 def __getattr__(name: str) -> Any:
     """The optimizer of a name, a class."""
     if name not in __all__:
@@ -111,7 +122,7 @@ def _optimizer(name: str) -> Any:
 
     body = {
         "__init__": __init__,
-        "__doc__": f"`oxigrad.optim.{name}` as an optimizer of Keras. ``no_weight_decay`` has patterns of paths of variables without weight decay.",
+        "__doc__": _DOC.format(name=name),
         "__module__": __name__,
         "build": build,
         "_slot": _slot,
