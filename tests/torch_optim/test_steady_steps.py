@@ -82,3 +82,20 @@ def test_each_change_of_a_group_is_seen_by_the_next_step(change: str) -> None:
             opt.step()
         results.append([p.detach() for p in params])
     torch.testing.assert_close(results[0], results[1], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("options", [{}, {"in_backward": True}, {"state_device": "host"}], ids=str)
+@pytest.mark.parametrize("name", ["AdamW", "SGD", "Lion"])
+def test_a_step_without_groups_updates_nothing(name: str, options: dict[str, Any]) -> None:
+    p = torch.nn.Parameter(torch.ones(3))
+    opt = getattr(ours, name)([p], lr=0.1, **options)
+    (p * p).sum().backward()
+    opt.step()
+    groups, opt.param_groups = opt.param_groups, []
+    before = p.detach().clone()
+    assert opt.step(lambda: torch.tensor(2.0)) == 2.0
+    assert bool((p == before).all())
+    opt.param_groups = groups
+    (p * p).sum().backward()
+    opt.step()
+    assert bool((p != before).all())

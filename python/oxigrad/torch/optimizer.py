@@ -158,6 +158,8 @@ class TensorOptimizer(KeepingDtypes):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if not self.param_groups:  # as in PyTorch: there is nothing to update
+            return loss
         found_inf = getattr(self, "found_inf", None)
         if self._backward is not None:
             self._backward.finish(self)
