@@ -105,6 +105,7 @@ class _Of2(_Ufunc, Protocol):
 """,
     "ops.fft": _TYPES,
     "ops.calculus.integrate": _TYPES,
+    "ops.calculus.interpolate": _TYPES,
     "ops.linalg": _TYPES,
     "ops.ndimage": _TYPES,
     "ops.signal": _TYPES,

@@ -55,6 +55,8 @@ class Recorded:
     stochastic: bool
     program: int
     scalar_set: int
+    first: int
+    whole: int
 
     def arrays(self, p: np.ndarray, g: np.ndarray) -> list[np.ndarray]:
         return [g, p, *(slot[0] if isinstance(slot, tuple) else slot for _, slot in self.slots)]

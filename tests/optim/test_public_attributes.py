@@ -34,14 +34,18 @@ MADE: dict[str, tuple[Callable[[], Any], set[str]]] = {
         lambda: distributed.LargeBatch(optim.SGD()),
         OF_ONE_RULE
         | {
+            "bucket_bytes",
             "communicator",
             "leave",
             "local_batches",
+            "no_sync",
             "optimizer",
+            "overlap",
             "pending",
             "record_timeline",
             "reform",
             "report",
+            "shard_state",
             "start",
         }
         | {"timeline", "timeout"},

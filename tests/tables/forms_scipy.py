@@ -82,10 +82,14 @@ scipy.fft.dct(x) | scipy.fft.dct(x, 1, norm="forward") | scipy.fft.dct(x, type=3
 scipy.fft.dctn(x) | scipy.fft.dctn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.dctn(x, s=(2, 5))
 scipy.fft.dst(x) | scipy.fft.dst(x, 1, norm="forward") | scipy.fft.dst(x, type=3, axis=0, norm="ortho") | scipy.fft.dst(v, type=4, n=6) | scipy.fft.dst(z, 2, n=3, orthogonalize=False)
 scipy.fft.dstn(x) | scipy.fft.dstn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.dstn(x, s=(2, 5))
+scipy.fft.hfft2(z) | scipy.fft.hfft2(z, s=(3, 6), norm="ortho")
+scipy.fft.hfftn(z) | scipy.fft.hfftn(z, axes=(1, 0), norm="forward")
 scipy.fft.idct(x) | scipy.fft.idct(x, 1, norm="ortho") | scipy.fft.idct(x, type=3, axis=0, norm="forward") | scipy.fft.idct(v, type=4, n=6)
 scipy.fft.idctn(x) | scipy.fft.idctn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.idctn(x, s=(2, 5))
 scipy.fft.idst(x) | scipy.fft.idst(x, 1, norm="ortho") | scipy.fft.idst(x, type=3, axis=0, norm="forward") | scipy.fft.idst(v, type=4, n=6)
 scipy.fft.idstn(x) | scipy.fft.idstn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.idstn(x, s=(2, 5))
+scipy.fft.ihfft2(x) | scipy.fft.ihfft2(x, s=(2, 4), norm="ortho")
+scipy.fft.ihfftn(x) | scipy.fft.ihfftn(t, axes=(0, 2), norm="forward")
 """
 _INTEGRATE = """
 scipy.integrate.cumulative_simpson(x) | scipy.integrate.cumulative_simpson(t, axis=1) | scipy.integrate.cumulative_simpson(x, x=np.cumsum(p, axis=1), initial=c) | scipy.integrate.cumulative_simpson(r, dx=c, axis=0, initial=0.0)

@@ -99,7 +99,8 @@ def call_step(
     """Calls the rules of a step, also for ``others`` on devices; adds their results to ``writes``. False if a guard stops the step."""
     plan = step.plan
     ruled = sorted([*plan.ruled, *others], key=lambda p: p.position) if others else plan.ruled
-    if not ruled and plan.gather_terms is None:
+    gather = plan.gather_terms() if plan.gather else None
+    if not ruled and gather is None:
         return True
     for p in ruled:
         slots[p.text].check()
@@ -108,7 +109,7 @@ def call_step(
     rules, values = [group.rule for group in step.groups], [group.values() for group in step.groups]
     old_slots = {p.text: slots[p.text].of_rule() for p in ruled}
     called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), old_slots, rules, values)
-    results, keep = call_rules(called, step.seed, plan.gather_terms)
+    results, keep = call_rules(called, step.seed, gather)
     for p, leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:
             pass

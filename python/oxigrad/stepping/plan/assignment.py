@@ -58,11 +58,12 @@ class Assignment:
                 p.executor = self.on_arrays(arrays[p.index])
         self.host: list[Any] = [p for p in self.parameters if p.executor.is_core]
         self.on_devices: list[Any] = [p for p in self.parameters if p.executor is DEVICE]
-        called = [p for p in self.parameters if p.executor.calls_rule]
-        self.ruled: list[Any] = [p for p in called if not p.is_elsewhere]
-        #: Gathers the terms of values over all parameters whose rules workers call.
-        self.gather_terms: Gather | None = self.gather if called and self.needs_all else None
+        self.ruled: list[Any] = [p for p in self.parameters if p.executor.calls_rule and not p.is_elsewhere]
         self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], len(arrays))
+
+    def gather_terms(self) -> Gather | None:
+        """The function that gathers the terms of values over all parameters whose rules workers call."""
+        return self.gather if self.needs_all and any(p.executor.calls_rule for p in self.parameters) else None
 
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a parameter whose rule is called on arrays."""
