@@ -299,7 +299,9 @@ def test_a_hyperparameter_that_all_workers_change_is_theirs(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "of", [optim.SGD, lambda rate: optim.chain(optim.ClipByValue(1.0), optim.SGD(rate)), optim.AdamW], ids=str
+    "of",
+    [optim.SGD, lambda rate: optim.chain(optim.ClipByValue(1.0), optim.SGD(rate)), optim.AdamW],
+    ids=["SGD", "chain", "AdamW"],
 )
 def test_functions_of_one_name_are_told_apart_by_their_values(of: Any) -> None:
     rates = [lambda step: 0.1 / (1 + step), lambda step: 0.2 / (1 + step)]

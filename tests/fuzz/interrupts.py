@@ -128,9 +128,14 @@ class Way:
 def on_a_thread(call: Callable[[], Any]) -> None:
     """Calls a function on another thread; raises its error, and `TimeoutError` where it waits for ever."""
     errors: list[BaseException] = []
+    torch: Any = sys.modules.get("torch")
+    # PyTorch's products have other bits with other numbers of threads, and a new thread has the default.
+    threads = torch and torch.get_num_threads()
 
     def run() -> None:
         try:
+            if threads:
+                torch.set_num_threads(threads)
             call()
         except BaseException as error:  # noqa: BLE001  raised below
             errors.append(error)

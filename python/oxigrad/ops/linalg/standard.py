@@ -297,8 +297,11 @@ def svdvals(x: Array, /) -> Array:
 
 
 @accepts_array_likes
-def eigh(x: Array, /, b: Array | None = None) -> EighResult:
-    """Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix: ``x @ v = v * w``; ``x @ v = b @ v * w`` with a positive definite ``b``, as SciPy has it."""
+def eigh(x: Array, /, *, b: Array | None = None) -> EighResult:
+    """Eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix: ``x @ v = v * w``.
+
+    With a positive definite matrix ``b``, the generalized problem ``x @ v = b @ v * w``, as in `scipy.linalg.eigh`.
+    """
     if b is not None:
         # By the Cholesky factor of b, as LAPACK solves it.
         factor = cholesky(b)
