@@ -134,10 +134,10 @@ def test_eigenvalues_of_two_matrices(unit: complex) -> None:
     rng = np.random.default_rng(3)
     a, b = (rng.standard_normal((4, 4)) + unit * rng.standard_normal((4, 4)) for _ in range(2))
     a, b = a + a.conj().T, b @ b.conj().T + 4.0 * np.eye(4)
-    values, vectors = xp.linalg.eigh(a, b)
+    values, vectors = xp.linalg.eigh(a, b=b)
     np.testing.assert_allclose(values, scipy.linalg.eigh(a, b)[0], rtol=1e-10)
     np.testing.assert_allclose(a @ vectors, b @ vectors * values, atol=1e-10)
     np.testing.assert_allclose(vectors.conj().T @ b @ vectors, np.eye(4), atol=1e-12)
     hermitian = lambda m: 0.5 * (m + xp.matrix_transpose(xp.conj(m)))  # noqa: E731
-    both = lambda a, b: xp.linalg.eigh(hermitian(a), hermitian(b))  # noqa: E731
+    both = lambda a, b: xp.linalg.eigh(hermitian(a), b=hermitian(b))  # noqa: E731
     check_grads(lambda a, b: (both(a, b)[0], xp.abs(both(a, b)[1]) ** 2), (a, b), order=2)
