@@ -301,18 +301,17 @@ def test_a_step_that_timed_out_leaves_nothing_to_the_next(shard_state: bool, is_
     """Its gradients counted as final in the next backward, which was refused as a second one, with all that followed."""
 
     def worker(comm: Any) -> Any:
-        opt, is_late, collect = (
-            DataParallel(optim.Adam(0.1), bucket_bytes=60, shard_state=shard_state),
-            False,
-            comm._collect,
-        )
+        opt, is_late = DataParallel(optim.Adam(0.1), bucket_bytes=60, shard_state=shard_state), False
 
-        def timed_out(*args: Any) -> Any:
-            if is_late:
-                raise TimedOut("another worker is late")
-            return collect(*args)
+        def timed_out(operation: Any) -> Any:
+            def called(*args: Any, **named: Any) -> Any:
+                if is_late:
+                    raise TimedOut("another worker is late")
+                return operation(*args, **named)
 
-        comm._collect = timed_out
+            return called
+
+        comm._collect, comm._all_reduce = timed_out(comm._collect), timed_out(comm._all_reduce)
         module, arrays = (
             new_module(),
             {f"p{at}": p.detach().numpy().copy() for at, p in enumerate(new_module().parameters())},

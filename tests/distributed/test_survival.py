@@ -212,7 +212,6 @@ def test_a_worker_joins_while_the_coordinator_lives() -> None:
 MISSING = {
     "SyncReplicas": lambda: SyncReplicas(optim.SGD(0.1), 1),
     "Softsync": lambda: distributed.Softsync(optim.SGD(0.1)),
-    "LargeBatch": lambda: distributed.LargeBatch(optim.SGD(0.1)),
     "KFAC": lambda: distributed.KFAC(optim.SGD(0.1)),
     "DeepGradientCompression": lambda: distributed.DeepGradientCompression(optim.SGD(0.1), 0.5),
     "plain": lambda: distributed.DeepGradientCompression(optim.SGD(0.1), 1.0),

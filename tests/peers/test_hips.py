@@ -32,13 +32,14 @@ LEFT_OUT = {
     **dict.fromkeys(["truncate_pad", "make_diagonal", "array_from_args", "_array_from_scalar_or_array"], ITS_OWN),
     **dict.fromkeys(["_make_dict", "make_sequence", "container_take", "container_untake"], TREES),
     **dict.fromkeys(["sequence_extend_left", "sequence_extend_right"], TREES),
+    "fixed_point": "a function of autograd.misc, which the tests of `oxigrad.autograd` compare",
     "gammasgn": "a step: its derivative is zero; the sign of gamma(x)",
     "ive": "iv(v, x) * exp(-abs(x)), as far as iv does not overflow",
 }
 
 
 def _primitives(library: Any) -> Iterator[str]:
-    for part in "numpy scipy.special scipy.linalg scipy.stats scipy.signal scipy.integrate".split():
+    for part in "numpy scipy.special scipy.linalg scipy.stats scipy.signal scipy.integrate misc.fixed_points".split():
         library(f"autograd.{part}")
     for primitive in library("autograd.core").primitive_vjps:
         # Without those of our bridge and of other tests, in the same process.
