@@ -97,12 +97,13 @@ class ByteCollectives(EngineCommunicator):
                 if wait.is_over():
                     raise self._late(what, seconds)
                 wait.pause()
-        except (WorkerLost, *self._errors) as error:
+        except (CommunicationError, *self._errors) as error:
+            # An error of the library may be a base class of ours, which says what has happened unless a worker is lost.
+            if isinstance(error, CommunicationError) and not isinstance(error, WorkerLost):
+                self._failure = error
+                raise
             self._failure = self._lost(what)
             raise self._failure from error
-        except CommunicationError as error:
-            self._failure = error
-            raise
         self._under_way.clear()
 
     def _are_done(self) -> bool:
