@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
+from oxigrad._core import NonFiniteError, RuleError, StateError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.alignment import AlignedGradients
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError
+from oxigrad.stepping.device.launches import DeviceSteps, Launches
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.rule_executors import first_of_each_rule
@@ -129,17 +129,19 @@ class Stepper(Planner):
         """Takes a step that is resolved, and whose numbers are filled in."""
         plan, touched, writes, launches = step.plan, (), None, None
         if not step.is_in_place or plan.gradients.sparse:
-            try:
-                prepared = self._prepare_writes(step, leaves, gradients, grads)
-            except LayoutError:
+            prepared = self._prepare_writes(step, leaves, gradients, grads)
+            if prepared is None:
                 self._forget()
                 return self.update(model, grads, loss=step.loss, keep_root=keep_root)
-            if prepared is None:
-                return self.skip(plan, model, gradients)
             touched, writes, launches = prepared
+            if touched is None:
+                return self.skip(plan, model, gradients)
+        written, read = plan.pick(leaves), plan.pick(gradients)
+        if not self._core.fits(written, None if plan.gradients.sparse else read) and self._adapt(plan, leaves, read):
+            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
+            return again(model, grads, loss=step.loss, keep_root=keep_root)
         observes = step.observes and not (launches and launches.scale)
         counts = self._core.count, self._core.micro
-        written, read = plan.pick(leaves), plan.pick(gradients)
         try:
             done = self._core.step(
                 model,
@@ -153,11 +155,6 @@ class Stepper(Planner):
                 writes=writes,
                 gather=plan.gather,
             )
-        except ArrayMemoryError:
-            if not self._adapt(plan, leaves, read):
-                raise
-            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
-            return again(model, grads, loss=step.loss, keep_root=keep_root)
         except RuleError as error:
             rules = [(p.text, plan.groups[p.group].rule().name) for p in plan.parameters]
             raise RuleError(f"{first_of_each_rule(rules)}: {error}") from None
@@ -194,8 +191,11 @@ class Stepper(Planner):
 
     def _prepare_writes(
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], grads: Any
-    ) -> tuple[list[Touched], _core.Writes, Launches] | None:
-        """The rows that a step touches and its writes besides the update by the core; None where a guard stops it."""
+    ) -> tuple[list[Touched] | None, _core.Writes, Launches] | None:
+        """The rows that a step touches, or None where a guard stops it, and its writes besides the update by the core.
+
+        None for parameters on devices whose layout the plan does not fit.
+        """
         plan, writes = step.plan, StepWrites()
         zeros = plan.gradients.zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
@@ -206,9 +206,12 @@ class Stepper(Planner):
                 self._devices = DeviceSteps(plan, self.counts.counters)
             scale = self.counts.scale_for(step, leaves)
             exposed = self._core.is_exposed
-            writes.launches, others = self._devices.prepare(
+            prepared = self._devices.prepare(
                 step, leaves, gradients, self._table.by_path, count=self._core.count, exposed=exposed, scale=scale
             )
+            if prepared is None:
+                return None
+            writes.launches, others = prepared
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
                 step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale, step.loss)
@@ -223,10 +226,10 @@ class Stepper(Planner):
             others=others,
         )
         writes.copies += zeros
-        return None if touched is None else (touched, writes.frozen(), writes.launches)
+        return touched, writes.frozen(), writes.launches
 
     def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...]) -> bool:
-        """Changes the plan after the core refused an array of the step; False where there is nothing to change."""
+        """Changes a plan that the arrays of a step do not fit; False for arrays that no plan fits."""
         if not plan.gradients.sparse and any(isinstance(g, SparseRows) for g in gradients):
             plan.gradients.sparse = True
         elif (

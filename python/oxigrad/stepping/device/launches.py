@@ -24,6 +24,7 @@ from oxigrad.stepping.arrays.places import check_device
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.address_cache import AddressCache
 from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.assignment import Assignment
@@ -39,10 +40,6 @@ class Copies(NamedTuple):
 
     parameters: dict[int, Any]
     gradients: dict[int, Any]
-
-
-class LayoutError(Exception):
-    """The elements of a parameter lie in another order of axes than that for which the plan was made."""
 
 
 class Launches:
@@ -116,8 +113,10 @@ class DeviceSteps:
         count: int,
         exposed: bool,
         scale: DeviceScale | None = None,
-    ) -> tuple[Launches, list[Parameter]]:
+    ) -> tuple[Launches, list[Parameter]] | None:
         """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead.
+
+        None for parameters whose elements lie in another order of axes than the plan has them in.
 
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
@@ -129,6 +128,8 @@ class DeviceSteps:
         if moves and any(self._steps[device, holds].is_captured for device in moves):
             moves = None
         if cache is None or moves is None:
+            if any(is_permuted(array) is not p.is_permuted for array, p in zip(params, there, strict=True)):
+                return None
             device_leaves, others = self._device_leaves(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not device_leaves):
                 return Launches(), [*there]
@@ -313,8 +314,6 @@ class DeviceSteps:
         rule = resolved.groups[p.group].rule
         rule_slots = [(slot, slots[slot.name]) for slot in rule.slots]
         own_memory, memory = memory_of(array), memory_of(g)
-        if own_memory is not None and (own_memory.strides is not None) != p.is_permuted:
-            raise LayoutError
         if p.is_copied:
             array = copies.parameters[p.position] = row_major(detached(array))
             own_memory = memory_of(array)

@@ -196,11 +196,13 @@ class TensorStep:
                 plan.refuse_shared(leaves, gradients, plan.slots)
         if self._devices is not None:
             with conversion.checking_overlap(tensors):
-                writes.launches, others = self._devices.prepare(
+                prepared = self._devices.prepare(
                     program, leaves, gradients, plan.slots, count=self.core.count, exposed=True
                 )
-            if others:
-                raise StructureError(f"{others[0].text}: the memory of the parameter or of its state has changed")
+            if prepared is None or prepared[1]:
+                path = plan.on_devices[0].text if prepared is None else prepared[1][0].text
+                raise StructureError(f"{path}: the memory of the parameter or of its state has changed")
+            writes.launches = prepared[0]
         call_step(program, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)
         writes.assignments += marks
