@@ -16,24 +16,19 @@ from oxigrad.stepping.plan.resolved import ResolvedStep
 
 
 def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
-    """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""
+    """Raises `ValueError` for an optimizer with other gradients, and for ``record``."""
     if not is_own:
         raise ValueError(f"{opt.name} does not support in_backward=True: it has gradients or steps of its own")
-    why = ""
     if record:
-        why = "record=True, whose replays compute all gradients in one call"
-    elif opt.accumulate > 1:
-        why = f"accumulate={opt.accumulate}, whose gradients are kept from step to step"
-    elif opt.loss_scale is not None:
-        why = "loss_scale, for which all gradients must be finite before a step"
-    elif opt.nonfinite != "propagate":
-        why = f"nonfinite={opt.nonfinite!r}, for which all gradients must be finite before a step"
-    elif opt.state_device is not None:
-        why = f"state_device={opt.state_device!r}, for which gradients are copied once all are there"
-    elif opt.zero_gradients:
-        why = "zero_gradients=True, since the gradients are given back"
-    if why:
-        raise ValueError(f"{opt.name}: in_backward=True excludes {why}")
+        raise ValueError(
+            f"{opt.name}: in_backward=True excludes record=True, whose replays compute all gradients in one call"
+        )
+
+
+def keeps_gradients(opt: Any) -> bool:
+    """Whether the options of an optimizer need all gradients at once, so that its step follows the backward."""
+    is_whole = opt.nonfinite != "propagate" or opt.loss_scale is not None or opt.state_device is not None
+    return is_whole or opt.accumulate > 1 or opt.zero_gradients
 
 
 def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:

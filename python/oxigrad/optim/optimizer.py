@@ -226,10 +226,11 @@ class Optimizer(StatefulOptimizer):
         ``loss_scale`` it runs as it is.
 
         With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is final, and the gradient is
-        dropped: memory holds a few gradients at a time. The bits are those of a step after it. Where a rule sums over all
-        parameters, as `ClipByGlobalNorm`, or a parameter is on a device, the step follows the backward. Raises `ValueError` together with
-        ``record``, ``accumulate``, ``loss_scale``, ``nonfinite`` or ``zero_gradients``, and for optimizers with another `minimize` or other
-        gradients. After an error in the middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
+        dropped: memory holds a few gradients at a time. The bits are those of a step after it. The step follows the backward, and
+        memory holds all gradients, where it needs them at once: for a rule that sums over all parameters, as `ClipByGlobalNorm`, for a
+        parameter on a device, and with ``accumulate``, ``loss_scale``, ``nonfinite``, ``zero_gradients`` or ``state_device``. Raises
+        `ValueError` together with ``record``, and for optimizers with another `minimize` or other gradients. After an error in the
+        middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
 
         >>> import numpy as np
         >>> from oxigrad import xp
@@ -245,7 +246,8 @@ class Optimizer(StatefulOptimizer):
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
             self._refuse_in_backward(record=record)
-            return in_backward_steps.minimize(self, loss, model)
+            if not in_backward_steps.keeps_gradients(self):
+                return in_backward_steps.minimize(self, loss, model)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
             self._stepper.update(model, grads, loss=value, keep_root=True)

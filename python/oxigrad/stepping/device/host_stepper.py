@@ -50,16 +50,18 @@ class HostStepper(Stepper):
     @contextlib.contextmanager
     def _finishing(self) -> Iterator[None]:
         """A block with a step, whose parameters are copied to their devices once it is counted, even if an interrupt follows."""
-        count = self._core.count
+        count, micro = self._core.count, self._core.micro
         try:
             yield
         finally:
             if self._core.count != count and self._plan is not None:
-                self._finish(self._plan)
+                self._finish(self._plan.parameters)
+            elif self._core.micro != micro:
+                self._finish([])
 
-    def _finish(self, plan: Plan) -> None:
-        """Copies the parameters of a plan to their devices."""
-        self._unfinished = self._host.up([p.text for p in plan.parameters])
+    def _finish(self, parameters: Sequence[Parameter]) -> None:
+        """Copies parameters, and gradients that are zeros now, to their devices."""
+        self._unfinished = self._host.up([p.text for p in parameters])
         self._complete()
 
     def _reads(self, path: str) -> bool:
@@ -72,7 +74,7 @@ class HostStepper(Stepper):
         if self._is_entered(model):
             return super().update(model, grads, loss=loss, keep_root=keep_root)
         with self._entered(model) as in_memory:
-            landing = self._host.down(grads, self._reads)
+            landing = self._host.down(grads, self._reads, zeroes=self._owner.zero_gradients)
             if (gradients := self._gradients_of_pieces(in_memory, landing)) is not None:
                 self._take_pieces(in_memory, landing, gradients, loss)
                 return model
@@ -98,6 +100,7 @@ class HostStepper(Stepper):
             or not step.is_in_place
             or step.observes
             or step.raises
+            or step.zeroes
             or self._parts.updated
             or self.presence.without
         ):
@@ -163,7 +166,7 @@ class HostStepper(Stepper):
         """See `Stepper.write_parameters`."""
         with self._read(model) as in_memory:
             super().write_parameters(plan, leaves, in_memory, values, swapped)
-            self._finish(plan)
+            self._finish(plan.parameters)
         return model
 
     def check_whole(self) -> None:

@@ -16,6 +16,7 @@ from oxigrad.stepping.plan.announcements import UNFINISHED, Assignments, Pending
 from oxigrad.torch.library import torch, untraced, without_grad
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
+from oxigrad.torch.step.offload.steps import reads_all
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
 
@@ -136,6 +137,10 @@ class InBackward:
         """A block with a backward that measures gradients, and drops them."""
         if any(group.get("max_norm") is None for group in opt.param_groups):
             raise ValueError(f"{type(opt).__name__}: norm_pass() is for max_norm, which is None")
+        if reads_all(opt):
+            raise ValueError(
+                f"{type(opt).__name__}: norm_pass() is for rules that need one gradient at a time, and this one sums over all parameters"
+            )
         if opt._host is not None:
             raise ValueError(
                 f"{type(opt).__name__}: norm_pass() excludes state_device='host', which clips exactly without it: gradients wait in "
@@ -165,7 +170,7 @@ class InBackward:
     def attach(self, opt: Any, params: Iterable[Any]) -> None:
         """Puts hooks on the parameters that have none, and are trainable, after all other hooks.
 
-        Raises `ValueError` for an optimizer whose steps need all gradients, or are recorded.
+        Raises `ValueError` for an optimizer whose steps are recorded.
         """
         _check(opt)
         for p in params:
@@ -225,7 +230,7 @@ class InBackward:
         """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
         is_streamed = self._is_streamed(opt, place)
-        if self._clips and not (self._measures or self._norm or is_streamed):
+        if reads_all(opt) or (self._clips and not (self._measures or self._norm or is_streamed)):
             return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
         if self._clips and (self._measures or self._norm) and self._is_measured(place.path, p):
@@ -335,8 +340,11 @@ class InBackward:
 
     # --- the end of a step ----------------------------------------------------------------------------------------------
 
-    def finish(self, opt: Any) -> None:
-        """Finishes a step: takes it for the parameters that have gradients; then none has a gradient, and none is ahead."""
+    def finish(self, opt: Any, loss: Any = None) -> None:
+        """Finishes a step: updates the parameters that have gradients, drops these, and begins the next step.
+
+        A rule that reads totals over all parameters, or the ``loss``, updates all of them here.
+        """
         if getattr(opt, "grad_scale", None) is not None:
             raise RuntimeError(
                 "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss were used in the "
@@ -353,7 +361,7 @@ class InBackward:
         if self._norm:
             self._check_norm(params)
         if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
-            untraced(opt._take, None)
+            untraced(opt._take, None, None, loss)
             for p in params:
                 p.grad = None
         if self._has_drawn:
@@ -400,12 +408,9 @@ def _accumulate(opt: Any, places: Sequence[TensorPlace]) -> None:
 
 
 def _check(opt: Any) -> None:
-    """Raises `ValueError` for an optimizer that cannot update one parameter at a time."""
-    name = type(opt).__name__
-    if opt.entry.rule.supplied & {"total", "guard"}:
-        raise ValueError(f"{name} does not support in_backward=True, since its rule sums over all parameters")
+    """Raises `ValueError` for an optimizer whose steps are recorded."""
     if is_recorded(opt.param_groups):
-        raise ValueError(f"{name}: in_backward=True excludes differentiable=True and capturable=True")
+        raise ValueError(f"{type(opt).__name__}: in_backward=True excludes differentiable=True and capturable=True")
 
 
 def _remove(handles: dict[int, tuple[Any, Any]]) -> None:
