@@ -317,6 +317,8 @@ class Optimizer(StatefulOptimizer):
         With a `LossScale`, gradients are divided by its value, which the step leaves as it is: it does not observe pure steps, and a traced
         function has it as a constant.
 
+        With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise it, and skips the step.
+
         Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole number;
         `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and `StateError` for a
         hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of ``SGD(momentum=0)``.

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad._core import NonFiniteError, RuleError, StateError
-from oxigrad._names import path_name
-from oxigrad.ops.backends import REFUSALS, fetched, resolved
+from oxigrad._core import RuleError, StateError
+from oxigrad.ops.backends import REFUSALS, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.alignment import AlignedGradients
+from oxigrad.stepping.arrays.gradient_check import nonfinite_error
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches
 from oxigrad.stepping.parameters.executor import HOST, executor_of
@@ -259,15 +259,7 @@ class Stepper(Planner):
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """Counts a step whose gradients are not finite as skipped and returns the model, or raises `NonFiniteError`."""
         if self._owner.nonfinite == "raise":
-            by_path = {p.text: gradients[p.index] for p in plan.parameters}
-            by_path |= {path: g.values for path, g in by_path.items() if isinstance(g, SparseRows)}
-            bad = [path for path, g in by_path.items() if not fetched(xp.all(xp.isfinite(g)))]
-            if plan.gather is not None:
-                names = plan.gather("".join(f"{path}\n" for path in bad).encode()).decode().splitlines()
-                bad = [path for path in by_path if path in names]
-            raise NonFiniteError(
-                f"{', '.join(map(path_name, bad))}: the gradient has infinities or NaN; nothing was changed"
-            )
+            raise nonfinite_error({p.text: gradients[p.index] for p in plan.parameters}, plan.gather)
         self.counts.add_skipped()
         return model
 

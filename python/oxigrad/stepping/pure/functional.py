@@ -11,6 +11,7 @@ from oxigrad._core import StateError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array, on_host
 from oxigrad.stepping.arrays.alignment import align
+from oxigrad.stepping.arrays.gradient_check import nonfinite_error
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -97,6 +98,8 @@ def apply(
 
     called = called_on(holds=False)
     results, keep = results_of(called)
+    if keep is False and owner.nonfinite == "raise":
+        raise nonfinite_error({p.text: gradients[p.index] for p in plan.parameters})
     if owner.accumulate > 1:
         held, _ = results_of(called_on(holds=True))
         results = [select(last, new, old) for new, old in zip(results, held, strict=True)]
