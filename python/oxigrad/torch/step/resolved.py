@@ -43,20 +43,6 @@ def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
     return any(group.get("differentiable") or group.get("capturable") for group in groups)
 
 
-class SeenGroups:
-    """Parameter groups as a step has seen them, where they have numbers and texts alone, which nothing changes in place."""
-
-    def __init__(self, groups: Iterable[Mapping[str, Any]]) -> None:
-        self._seen = [dict(group) if _is_constant(group) else None for group in groups]
-
-    def are_unchanged(self, groups: list[dict[str, Any]]) -> bool:
-        """Whether the groups have the same values."""
-        try:
-            return len(groups) == len(self._seen) and all(map(operator.eq, groups, self._seen))
-        except (RuntimeError, ValueError):  # of an array in place of a number
-            return False
-
-
 def _is_constant(group: Mapping[str, Any]) -> bool:
     values = [value for key, value in group.items() if key not in ("params", "param_names")]
     parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
@@ -100,7 +86,7 @@ class TensorStep:
         groups, lists, states = self._read(opt)
         #: The groups, the parameters of each, and their states with all slots.
         self.held: list[Any] = _core.held(lists, states)
-        self._seen = SeenGroups(groups)
+        self._values = self._values_of(groups)
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         self._watched = conversion.Watched([*self._seated, *viewed])
@@ -132,7 +118,10 @@ class TensorStep:
             return False
         if self.plan.draws and self.core.count != noise_step(opt):
             return False
-        return self._seen.are_unchanged(groups) or self._has_rules_of(groups)
+        if self._values is None:
+            return self._has_rules_of(groups)
+        items = [*map(tuple, groups), *map(tuple, map(dict.values, groups))]
+        return _core.are_held(self._values, items, {}) or self._has_rules_of(groups)
 
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any], dict[Any, dict[str, Any]]]:
         """The groups that the step is of, these and their lists of parameters, and the states of the parameters."""
@@ -147,8 +136,15 @@ class TensorStep:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
         if is_recorded(groups) or not all(group.is_current() for group in self.plan.groups):
             return False
-        self._seen = SeenGroups(groups)
+        self._values = self._values_of(groups)
         return self._program.refresh()
+
+    @staticmethod
+    def _values_of(groups: list[dict[str, Any]]) -> list[Any] | None:
+        """The keys and values of groups that have numbers and texts alone, which nothing changes in place; else None."""
+        if not all(map(_is_constant, groups)):
+            return None
+        return _core.held([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
 
     def take(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> None:
         """Takes the step, with gradients of the ``loss`` times ``scale``, and makes ``marks`` with it."""
