@@ -33,7 +33,7 @@ from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, collect
 class Stepper(Planner):
     """The steps of one optimizer, by the plan of the last one where it holds."""
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def __init__(self, owner: SteppingOptimizer) -> None:
         super().__init__(owner)
@@ -250,7 +250,7 @@ class Stepper(Planner):
         self._core.observe(attributes, values)
 
     def check_whole(self) -> None:
-        """Raises `StateError` where slots and counts are not those of a whole number of steps, as a signal handler may see them."""
+        """Raises `StateError` for slots and counts of no whole number of steps, as a signal handler may see them."""
         self._core.check_whole()
         self._parts.check_none()
         self.counts.sync()
@@ -277,10 +277,10 @@ class Stepper(Planner):
                 means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, AlignedGradients(means, [], is_complete=False), keep_root=keep_root)
 
-    # --- steps in parts ------------------------------------------------------------------------------------------------
+    # --- steps in parts -----------------------------------------------------------------------------------------------
 
     def resolve_whole(self, model: Any, loss: Any) -> tuple[ResolvedStep, list[Any]]:
-        """The step of all parameters of a model that is to be changed in place, with its numbers filled in, and the leaves."""
+        """The step of all parameters of a model that changes in place, with its numbers, and the leaves."""
         self.averages.refuse_swapped()
         self._parts.check_none()
         self._counted = self._core.count + 1
@@ -321,7 +321,7 @@ class Stepper(Planner):
         self._parts.end()
 
     def undo_begun(self, slots: Mapping[str, ParameterSlots], fitting: Any) -> None:
-        """Drops the slots that a step has begun which an error ended before the first update: they may be copies of parameters."""
+        """Drops the slots of a step that an error ended before its first update: they may copy parameters."""
         is_begun = bool(self._parts.updated) or self._core.count == self._counted
         if self.fitting is fitting and self._table.by_path is not slots and not is_begun:
             self._forget()
@@ -329,10 +329,10 @@ class Stepper(Planner):
             self._table.by_path = slots
 
     def check_no_part(self) -> None:
-        """Raises `StateError` where an error has ended a step in the backward, and parameters are ahead of the others."""
+        """Raises `StateError` while parameters are ahead of the others, after an error in the backward."""
         self._parts.check_none()
 
-    # --- steps that are computed elsewhere -----------------------------------------------------------------------------
+    # --- steps that are computed elsewhere ----------------------------------------------------------------------------
 
     def begin(self, model: Any) -> tuple[Plan, list[Any]]:
         """The plan for a model that is to be changed in place, and its leaves; makes the slots."""
@@ -344,7 +344,7 @@ class Stepper(Planner):
         return plan, leaves
 
     def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
-        """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
+        """Takes a step that was computed elsewhere: new values and slots of each parameter, in the plan's order."""
         by_path = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
         replacements, copies = plan.written_with(leaves, by_path)
         of_leaves = [self._table.by_path[p.text] for p in plan.parameters]
@@ -358,12 +358,12 @@ class Stepper(Planner):
         self._core.step(model, (), (), programs=[], seed=owner.seed, observes=observes, writes=writes)
         self._settle()
 
-    # --- other values of parameters ------------------------------------------------------------------------------------
+    # --- other values of parameters -----------------------------------------------------------------------------------
 
     def write_parameters(
         self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: dict[str, Any] | None
     ) -> Any:
-        """The model with other values for its parameters, in place where they can be written; notes what is ``swapped``."""
+        """The model with other values for its parameters, in place if they can be written; notes ``swapped``."""
         replacements, copies = plan.written_with(leaves, values)
         self._resolved.clear()  # so that the next step checks for swapped averages
         # As a part of the write, so that no interrupt comes between.

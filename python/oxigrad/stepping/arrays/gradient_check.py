@@ -1,6 +1,7 @@
 """The check that the gradient of a parameter is one, by whichever executor the parameter is updated.
 
-The core checks those that it reads itself, with the same messages (``rust/python/src/stepper/parameters/parameter.rs``).
+The core checks those that it reads itself, with the same messages
+(``rust/python/src/stepper/parameters/parameter.rs``).
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,8 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 def check_gradient(path: str, g: Any, shape: tuple[int, ...], dtype: Any) -> None:
     """Raises `ShapeError` or `DtypeError` for a gradient whose shape or dtype is not the parameter's.
 
-    A gradient of float32 is taken for a parameter of half precision. Dtypes are compared by the standard's names, since those of two libraries are never equal.
+    A gradient of float32 is taken for a parameter of half precision. Dtypes are compared by the standard's names, since
+    those of two libraries are never equal.
     """
     if tuple(g.shape) != shape:
         raise ShapeError(f"{path_name(path)}: gradient has shape {tuple(g.shape)}, the parameter {shape}")
@@ -27,7 +29,7 @@ def check_gradient(path: str, g: Any, shape: tuple[int, ...], dtype: Any) -> Non
 
 
 def nonfinite_error(gradients: Mapping[str, Any], gather: Callable[[bytes], bytes] | None = None) -> NonFiniteError:
-    """The error with the key paths of the gradients that have infinities or NaN; ``gather`` collects bytes of all workers."""
+    """The error with the key paths of gradients that have infinities or NaN; ``gather`` is of all workers."""
     values = {path: g.values if isinstance(g, SparseRows) else g for path, g in gradients.items()}
     bad = [path for path, g in values.items() if not fetched(xp.all(xp.isfinite(g)))]
     if gather is not None:

@@ -16,7 +16,7 @@ from oxigrad.stepping.parameters.executor import executor_of
 
 @dataclasses.dataclass
 class HostArray:
-    """An array on a device, ``there``, with the array in host memory, ``here``, that takes its place; ``transfers`` copies between them."""
+    """An array on a device, ``there``, and one in host memory, ``here``; ``transfers`` copies between them."""
 
     there: Any
     here: Any
@@ -55,8 +55,9 @@ class HostModel:
     def enter(self, model: Any, is_updated: Callable[[str, Any], bool]) -> Any:
         """The model with arrays in host memory in place of parameters on devices, whose values are not copied yet.
 
-        Those at a path that ``is_updated`` is false for, with their arrays, remain where they are.
-        Raises `ArrayMemoryError` for a parameter that cannot be written, and `AliasError` for those that share memory on a device.
+        Those at a path that ``is_updated`` is false for, with their arrays, remain where they are. Raises
+        `ArrayMemoryError` for a parameter that cannot be written, and `AliasError` for those that share memory on a
+        device.
         """
         leaves, structure = tree.flatten(model)
         self.arrays, before, self._parameters = {}, self._parameters, {}
@@ -113,13 +114,13 @@ class HostModel:
             self._transfers[key] = adapter_of(array).transfers(array)
         return self._transfers[key]
 
-    # --- copies --------------------------------------------------------------------------------------------------------
+    # --- copies -------------------------------------------------------------------------------------------------------
 
     def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True, *, zeroes: bool = False) -> "Landing":
         """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory.
 
-        Where ``grads`` is None, the parameters hold their gradients. With ``zeroes``, gradients on devices are copied up with the
-        parameters, and `ArrayMemoryError` is raised for one that cannot be written.
+        Where ``grads`` is None, the parameters hold their gradients. With ``zeroes``, gradients on devices are copied
+        up with the parameters, and `ArrayMemoryError` is raised for one that cannot be written.
         """
         for transfers in self._transfers.values():
             transfers.mark()
@@ -164,13 +165,14 @@ def _check_writable_gradient(path: str, g: Any) -> None:
     )
     if is_immutable(g) or is_broadcast:
         raise ArrayMemoryError(
-            f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, cannot be written: expected a mutable array"
+            f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, cannot be written: expected a "
+            "mutable array"
         )
 
 
 @dataclasses.dataclass
 class Landing:
-    """Copies to host memory that have begun: ``gradients`` there, None for those that parameters hold, and the ``events`` of their ends.
+    """Copies to host memory: ``gradients``, None if parameters hold them, and the ``events`` of their ends.
 
     It ``is_steady`` where gradients lie in the memory of those of the step before, with their shapes and dtypes.
     """

@@ -17,10 +17,10 @@ from oxigrad.stepping.stepper import Stepper
 
 
 class HostStepper(Stepper):
-    """A `Stepper` of a model in host memory: gradients are copied there, parameters are updated there, and copied to their devices.
+    """A `Stepper` of a model in host memory, whose gradients are copied there and parameters back.
 
-    All of the optimizer's state is in host memory. So a step is that of a model in host memory, with its bits, for every rule and
-    option. After an error of a copy to a device, the next use of the optimizer completes the step.
+    All of the optimizer's state is in host memory. So a step is that of a model in host memory, with its bits, for
+    every rule and option. After an error of a copy to a device, the next use of the optimizer completes the step.
     """
 
     def __init__(self, owner: SteppingOptimizer) -> None:
@@ -49,7 +49,7 @@ class HostStepper(Stepper):
 
     @contextlib.contextmanager
     def _finishing(self) -> Iterator[None]:
-        """A block with a step, whose parameters are copied to their devices once it is counted, even if an interrupt follows."""
+        """A block with a step. Once it is counted, its parameters are copied to their devices, even on interrupts."""
         count, micro = self._core.count, self._core.micro
         try:
             yield
@@ -83,10 +83,10 @@ class HostStepper(Stepper):
                 super().update(in_memory, grads, loss=loss, keep_root=True)
         return model
 
-    # --- pieces --------------------------------------------------------------------------------------------------------
+    # --- pieces -------------------------------------------------------------------------------------------------------
 
     def _gradients_of_pieces(self, model: Any, landing: Landing) -> list[Any] | None:
-        """The gradients of a step that can be taken by pieces: it is as the one before, and all that can fail has been checked there.
+        """The gradients of a step that can be taken by pieces, as the checked one before; else None.
 
         Rules that sum over all parameters, and guards, need them all at once.
         """
