@@ -16,9 +16,9 @@ from oxigrad.stepping.plan.resolved import ResolvedStep
 
 
 def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
-    """Raises `ValueError` for an optimizer with other gradients, and for ``record``."""
+    """Raises `ValueError` for an optimizer with steps of its own, and for ``record``."""
     if not is_own:
-        raise ValueError(f"{opt.name} does not support in_backward=True: it has gradients or steps of its own")
+        raise ValueError(f"{opt.name} does not support in_backward=True: it has steps of its own")
     if record:
         raise ValueError(
             f"{opt.name}: in_backward=True excludes record=True, whose replays compute all gradients in one call"
@@ -26,8 +26,13 @@ def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
 
 
 def keeps_gradients(opt: Any) -> bool:
-    """Whether the options of an optimizer need all gradients at once, so that its step follows the backward."""
-    is_whole = opt.nonfinite != "propagate" or opt.loss_scale is not None or opt.state_device is not None
+    """Whether an optimizer needs all gradients at once, so that its step follows the backward."""
+    is_whole = (
+        opt._has_own_gradients()
+        or opt.nonfinite != "propagate"
+        or opt.loss_scale is not None
+        or opt.state_device is not None
+    )
     return is_whole or opt.accumulate > 1 or opt.zero_gradients
 
 

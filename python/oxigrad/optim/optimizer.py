@@ -228,9 +228,9 @@ class Optimizer(StatefulOptimizer):
         With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is final, and the gradient is
         dropped: memory holds a few gradients at a time. The bits are those of a step after it. The step follows the backward, and
         memory holds all gradients, where it needs them at once: for a rule that sums over all parameters, as `ClipByGlobalNorm`, for a
-        parameter on a device, and with ``accumulate``, ``loss_scale``, ``nonfinite``, ``zero_gradients`` or ``state_device``. Raises
-        `ValueError` together with ``record``, and for optimizers with another `minimize` or other gradients. After an error in the
-        middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
+        parameter on a device, for other gradients, as of `SAM`, and with ``accumulate``, ``loss_scale``, ``nonfinite``,
+        ``zero_gradients`` or ``state_device``. Raises `ValueError` together with ``record``, and for optimizers with another `minimize`.
+        After an error in the middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
 
         >>> import numpy as np
         >>> from oxigrad import xp
@@ -259,9 +259,8 @@ class Optimizer(StatefulOptimizer):
         return cls.compute_gradients is not base.compute_gradients or cls._gradients is not base._gradients
 
     def _refuse_in_backward(self, *, record: bool = False) -> None:
-        """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""
-        is_own = not self._has_own_gradients() and type(self).minimize is Optimizer.minimize
-        in_backward_steps.refuse(self, record=record, is_own=is_own)
+        """Raises `ValueError` for an optimizer with another `minimize`, and for ``record``."""
+        in_backward_steps.refuse(self, record=record, is_own=type(self).minimize is Optimizer.minimize)
 
     @property
     def ahead(self) -> list[str]:
