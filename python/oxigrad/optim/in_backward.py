@@ -15,25 +15,19 @@ from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 
 
-def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
-    """Raises `ValueError` for an optimizer with steps of its own, and for ``record``."""
+def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
+    """Whether a step is taken in parts, while the backward goes on; otherwise it follows the backward, with all gradients.
+
+    Raises `ValueError` for an optimizer with steps of its own, and for ``record``.
+    """
     if not is_own:
         raise ValueError(f"{opt.name} does not support in_backward=True: it has steps of its own")
     if record:
         raise ValueError(
             f"{opt.name}: in_backward=True excludes record=True, whose replays compute all gradients in one call"
         )
-
-
-def keeps_gradients(opt: Any) -> bool:
-    """Whether an optimizer needs all gradients at once, so that its step follows the backward."""
-    is_whole = (
-        opt._has_own_gradients()
-        or opt.nonfinite != "propagate"
-        or opt.loss_scale is not None
-        or opt.state_device is not None
-    )
-    return is_whole or opt.accumulate > 1 or opt.zero_gradients
+    is_whole = opt._has_own_gradients() or opt.nonfinite != "propagate" or opt.loss_scale is not None
+    return not (is_whole or opt.state_device is not None or opt.accumulate > 1 or opt.zero_gradients)
 
 
 def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:

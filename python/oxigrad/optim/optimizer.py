@@ -245,8 +245,8 @@ class Optimizer(StatefulOptimizer):
         if has_aux:
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
-            self._refuse_in_backward(record=record)
-            if not in_backward_steps.keeps_gradients(self):
+            is_own = type(self).minimize is Optimizer.minimize
+            if in_backward_steps.is_in_parts(self, record=record, is_own=is_own):
                 return in_backward_steps.minimize(self, loss, model)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
@@ -260,7 +260,7 @@ class Optimizer(StatefulOptimizer):
 
     def _refuse_in_backward(self, *, record: bool = False) -> None:
         """Raises `ValueError` for an optimizer with another `minimize`, and for ``record``."""
-        in_backward_steps.refuse(self, record=record, is_own=type(self).minimize is Optimizer.minimize)
+        in_backward_steps.is_in_parts(self, record=record, is_own=type(self).minimize is Optimizer.minimize)
 
     @property
     def ahead(self) -> list[str]:

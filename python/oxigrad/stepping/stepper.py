@@ -287,7 +287,7 @@ class Stepper(Planner):
         if self._plan is not None and self._plan.idle:
             self._forget()
         plan, leaves = self.planned(model)
-        if any(p.executor is HOST and executor_of(leaves[p.index]) is not HOST for p in plan.parameters):
+        if plan is self._plan and (plan.copied or not self._core.fits(plan.pick(leaves))):
             self._forget()  # An array has become read-only: it is replaced from now on.
             plan, leaves = self.planned(model)
         plan.check_replaceable(model)

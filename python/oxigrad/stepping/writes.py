@@ -203,6 +203,7 @@ class PartialStep:
         self._step = step = copy.copy(whole)
         step.plan = whole.plan.part(parameters, owner)
         step.programs = step.programs_of_all if step.plan.host else []
+        self._catches_up = any(step.plan.groups[p.group].catches_up for p in step.plan.host)
         self.core: _core.Stepper = _core.Stepper()
         self._prepared: list[Any] | None = None
 
@@ -210,19 +211,22 @@ class PartialStep:
         """Takes it, with ``gradients`` at the positions of leaves, and makes ``marks``; all or nothing is written."""
         step, writes = self._step, StepWrites()
         plan = step.plan
-        gradients = plan.gradients.checked(gradients, optional=True)
+        planned, read = plan.gradients, plan.gradients.checked([*gradients], optional=True)
         if self._prepared is None:
             self.core.prepare(step.host_parameters(leaves, self._slots))
             self._prepared = [leaves[p.index] for p in plan.host]
+        if not (planned.sparse and planned.lazy) and not self.core.fits(plan.pick(leaves), plan.pick(read)):
+            planned.sparse = planned.lazy = True
+            read = planned.checked([*gradients], optional=True)
         if plan.ruled or plan.copied:
-            plan.check_memory(leaves, gradients, self._slots, [])
-        touches = any(isinstance(gradients[p.index], SparseRows) or plan.groups[p.group].catches_up for p in plan.host)
-        touched = collect(step, leaves, gradients, self._slots, writes, count=self.core.count, touches=touches)
+            plan.check_memory(leaves, read, self._slots, [])
+        touches = self._catches_up or (planned.sparse and any(isinstance(read[p.index], SparseRows) for p in plan.host))
+        touched = collect(step, leaves, read, self._slots, writes, count=self.core.count, touches=touches)
         writes.assignments += marks
         self.core.step(
             model,
             plan.pick(leaves),
-            plan.pick(gradients),
+            plan.pick(read),
             programs=step.programs,
             seed=step.seed,
             touched=touched or (),

@@ -122,6 +122,9 @@ class CompleteGradients:
 
     def add(self, p: Parameter, leaf: int, g: Any) -> bool:
         """Holds the gradient of a leaf of a parameter; whether the parameter is complete."""
+        if not p.tied:
+            self.held[leaf] = g
+            return True
         self.held[leaf] = self._apart(p, g)
         return all(i in self.held for i in p.indices)
 
@@ -155,7 +158,8 @@ class Announcements(CompleteGradients):
             return p is None and self._arrays[leaf], []  # that of a frozen parameter is dropped
         if not self.add(p, leaf, g):
             return True, []
-        return True, self._pending.due(p.position, p, sum(getattr(self.held[i], "nbytes", 0) for i in p.indices))
+        held = [self.held[i] for i in p.indices] if p.tied else [g]
+        return True, self._pending.due(p.position, p, sum([getattr(each, "nbytes", 0) for each in held]))
 
     def taken(self, parameters: Sequence[Parameter], count: int) -> list[Any]:
         """The gradients of these parameters among ``count`` leaves; they are no longer held."""

@@ -4,6 +4,8 @@ import copy
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 from oxigrad._names import path_name
@@ -185,7 +187,6 @@ class Plan(Assignment):
         part.is_tied = bool(part.tied)
         part.pick = picker([p.index for p in part.host], len(self.structure))
         part.gradients = PlannedGradients(part, owner)
-        part.gradients.lazy = True
         return part
 
     def is_current(self) -> bool:
@@ -269,7 +270,8 @@ class Plan(Assignment):
         Raises `DtypeError` for a masked array, an array with units, or the like.
         """
         for p in self.parameters:
-            refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
+            if type(leaves[p.index]) is not np.ndarray:
+                refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
         refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(
