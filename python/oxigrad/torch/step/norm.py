@@ -46,14 +46,16 @@ class MeasuredNorm:
         """Measures a gradient, as `measure`. Raises `RuntimeError` where a step would not run a kernel in host memory."""
         if not self.measure(opt, place, gradient, like):
             raise RuntimeError(
-                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
+                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise "
+                "rule, and a tensor "
                 "in host memory that is no DTensor"
             )
 
     def measure(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> bool:
         """Measures the gradient of a parameter; False where its step is no kernel in host memory, whose sum of squares this repeats.
 
-        ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.
+        ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the
+        parameter is elsewhere.
         """
         p = place.tensor
         measure = self._measures.get(id(p))

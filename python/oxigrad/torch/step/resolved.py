@@ -1,8 +1,8 @@
 """A step resolved for the tensors of an optimizer: their plan, the kernels, and the step count of each parameter.
 
-It is reused while the same groups have the same tensors, which have the same state, the same parameters have gradients, and the
-groups select the same rules. Anything else that changes (hyperparameters, numbers of steps in place, memory of tensors) is
-read in each step, or checked by the core.
+It is reused while the same groups have the same tensors, which have the same state, the same parameters have gradients,
+and the groups select the same rules. Anything else that changes (hyperparameters, numbers of steps in place, memory of
+tensors) is read in each step, or checked by the core.
 """
 
 import itertools
@@ -52,9 +52,9 @@ def _is_constant(group: Mapping[str, Any]) -> bool:
 class TensorStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
-    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, it is
-    a step of these parameters alone; ``square`` is that of `TensorPlan`. Unless it is a ``part`` of a step, it is counted among those
-    with random numbers.
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With
+    ``places``, it is a step of these parameters alone; ``square`` is that of `TensorPlan`. Unless it is a ``part`` of a
+    step, it is counted among those with random numbers.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class TensorStep:
         self._elsewhere = [p for p in counted if p.state["step"].device.type != "cpu"]
         self._seated = [p.state["step"] for p in counted if p.state["step"].device.type == "cpu"]
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""

@@ -82,7 +82,8 @@ class PieceSteps:
         taken = self._taken or {}
         if any(p.grad is not None and taken.get(id(p)) is not p.grad for p in all_parameters(opt)):
             raise RuntimeError(
-                f"the step before was ended by an error, with {named(self.ahead) or 'no parameter'} updated, and there are other "
+                f"the step before was ended by an error, with {named(self.ahead) or 'no parameter'} updated, and there "
+                "are other "
                 "gradients: expected synchronize() first, which completes it"
             )
 
