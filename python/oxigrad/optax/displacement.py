@@ -20,8 +20,8 @@ def _of_value(operation: Callable[..., Any]) -> Callable[..., Any]:
 class Displaced:
     """A displaced parameter: its ``value``, as the rule computes it, and its ``offset`` from the parameter.
 
-    Sums and products with arrays keep track of the ``offset``, which is computed when it is read. Any other operation uses the
-    value.
+    Sums and products with arrays keep track of the ``offset``, which is computed when it is read. Any other operation
+    uses the value.
     """
 
     value: Any
@@ -132,8 +132,8 @@ _XP = _Namespace(xp)
 def displacement(rule: Rule) -> Rule:
     """The rule that returns the change ``new - p`` in place of the new parameter, and is called on arrays.
 
-    A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate * p - move``, which keeps the
-    bits that rounding the new parameter loses. Elsewhere it is the difference.
+    A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate *
+    p - move``, which keeps the bits that rounding the new parameter loses. Elsewhere it is the difference.
     """
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:

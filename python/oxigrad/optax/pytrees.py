@@ -18,8 +18,8 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 class State(NamedTuple):
     """The state of a transformation: the steps taken, and the slots by name, each a tree like the parameters.
 
-    A slot of one number has an array without axes for each parameter. A parameter without the slot has None there. ``micro`` is the
-    number of gradients accumulated since the last step, for optimizers with ``accumulate``.
+    A slot of one number has an array without axes for each parameter. A parameter without the slot has None there.
+    ``micro`` is the number of gradients accumulated since the last step, for optimizers with ``accumulate``.
     """
 
     count: Any
@@ -127,7 +127,8 @@ def _check_slots(path: str, p: Any, slots: Mapping[str, Any], rule: Rule) -> Non
             if not rule.elementwise:  # vectors lack slots of matrices
                 continue
             raise StateError(
-                f"{path_name(path)}: the state has no slot {name}: expected the State that init or the last step returned"
+                f"{path_name(path)}: the state has no slot {name}: expected the State that init or the last step "
+                "returned"
             )
         if not is_array(array) or not is_inexact(array):
             kind = dtype_name(array.dtype) if is_array(array) else type(array).__name__

@@ -33,8 +33,9 @@ class Transformation(library.GradientTransformationExtraArgs):
         update: function of updates, state and parameters that returns new updates and state.
 
     ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``
-    followed by ``optax.apply_updates``, and returns the new parameters and the new state. ``averaged_parameters(state, params)``
-    is the average that optimizers such as the schedule-free ones keep; it raises `StateError` where there is none.
+    followed by ``optax.apply_updates``, and returns the new parameters and the new state. ``averaged_parameters(state,
+    params)`` is the average that optimizers such as the schedule-free ones keep; it raises `StateError` where there is
+    none.
     """
 
     apply: Callable[[Any, State, Any], tuple[Any, State]]
@@ -48,20 +49,22 @@ def transformation(
     """Any optimizer of `oxigrad.optim` as a gradient transformation of optax.
 
     Args:
-        opt: the optimizer, whose own state is neither read nor changed; or a function of the parameters that returns it.
+        opt: the optimizer, whose own state is neither read nor changed; or a function of the parameters that returns
+            it.
         dtypes: the dtypes of slots, by the name of the slot; None for the optimizer's own choice.
         flags: traced numbers for hyperparameters that are flags of the rule, such as ``epsilon_root``.
 
-    Parameters are any pytree of JAX. Their key paths, which patterns of ``groups`` match, are the keys, fields and indices joined
-    by dots. One array at two key paths is two parameters, as it is under ``jax.jit``. The updates of leaves that are frozen, or not of a floating-point dtype,
-    are zeros. Parameters of half precision are updated in float32, and have slots of float32.
+    Parameters are any pytree of JAX. Their key paths, which patterns of ``groups`` match, are the keys, fields and
+    indices joined by dots. One array at two key paths is two parameters, as it is under ``jax.jit``. The updates of
+    leaves that are frozen, or not of a floating-point dtype, are zeros. Parameters of half precision are updated in
+    float32, and have slots of float32.
 
-    Options have the effect that they have in `oxigrad.optim.Optimizer.apply`. With ``accumulate``, the updates are zeros until the last
-    gradient of each mean. With ``nonfinite`` or ``loss_scale``, they are zeros for gradients with infinities or NaN. Outside of compiled
-    functions, gradients may be `SparseRows`.
+    Options have the effect that they have in `oxigrad.optim.Optimizer.apply`. With ``accumulate``, the updates are
+    zeros until the last gradient of each mean. With ``nonfinite`` or ``loss_scale``, they are zeros for gradients with
+    infinities or NaN. Outside of compiled functions, gradients may be `SparseRows`.
 
-    Raises `TypeError` for an optimizer that evaluates the loss (`LBFGS`, `SAM`), and `ValueError` for ``zero_gradients``, since arrays
-    of JAX cannot be written. ``update`` raises `ValueError` without ``params``.
+    Raises `TypeError` for an optimizer that evaluates the loss (`LBFGS`, `SAM`), and `ValueError` for
+    ``zero_gradients``, since arrays of JAX cannot be written. ``update`` raises `ValueError` without ``params``.
 
     >>> import jax.numpy as jnp
     >>> from oxigrad import optim

@@ -52,7 +52,8 @@ def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
 class LateLock:
     """The lock of an optimizer for a step, which is taken in the middle of a block, if at all: ``hold``, once it is ``entered``.
 
-    The block ends by ``finally``, where no function of Python is called before the end of the hold: an interrupt may come at its begin.
+    The block ends by ``finally``, where no function of Python is called before the end of the hold: an interrupt may
+    come at its begin.
     """
 
     def __init__(self, lock: "_core.Lock") -> None:
@@ -130,7 +131,8 @@ def _refuse_variables(model: Any) -> None:
     variables = [str(structure.path(i)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)]
     if variables:
         raise DerivativeError(
-            f"{variables[0]}: in_backward=True changes parameters, and this one is a variable of an outer derivative: expected an array"
+            f"{variables[0]}: in_backward=True changes parameters, and this one is a variable of an outer derivative: "
+            "expected an array"
         )
 
 
