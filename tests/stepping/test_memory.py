@@ -382,7 +382,7 @@ def test_a_slot_of_an_empty_parameter_that_has_another_shape() -> None:
     opt.update(model, {"w": np.ones((2, 0))})
     resized(opt.slots["w"]["v"], 2**15)
     model["w"].setflags(write=False)
-    with pytest.raises(ox.ShapeError, match="^w: the slot v has shape"):
+    with pytest.raises(ox.ShapeError, match="^w: the .*slot v"):
         opt.update(model, {"w": np.ones((2, 0))})
     assert opt.step == 1
 

@@ -22,11 +22,11 @@ from oxigrad.stepping.plan import announcements  # noqa: E402
 from torch_problems import (  # noqa: E402
     OTHER_STEPS,
     OURS,
-    TOGETHER,
     AliveGradients,
     equal,
     gradients,
     layers,
+    loss_for,
     parameters,
     shapes_for,
     states,
@@ -37,9 +37,7 @@ from torch_requirements import device_mesh  # noqa: E402
 pytestmark = pytest.mark.usefixtures("default_device")
 
 Make = Callable[..., Any]
-# Their rules sum over all parameters, or they have other steps.
-REFUSED = TOGETHER | OTHER_STEPS
-NAMES = sorted({*OURS.names} - REFUSED)
+NAMES = sorted({*OURS.names} - OTHER_STEPS)
 LARGE = ((64, 64), (3,))  # the first has as many numbers as a state of 8 bits asks for
 HALF, FULL = torch.bfloat16, torch.float32
 OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
@@ -78,7 +76,7 @@ def trained(make: Make, shapes: Any, dtype: Any = FULL, *, steps: int = 4, witho
     for step in range(steps):
         opt.zero_grad()
         backward(params, step, without if step == 1 else ())
-        opt.step()
+        opt.step(**loss_for(opt))
     return params, opt
 
 
@@ -107,8 +105,8 @@ def test_complex_parameters_have_the_same_bits() -> None:
     check_same("AdamW", {"weight_decay": 0.1}, ((4, 3), (2,)), torch.complex64)
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_classes_that_need_all_gradients_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(OTHER_STEPS))
+def test_classes_with_other_steps_are_refused(name: str) -> None:
     with pytest.raises((TypeError, ValueError), match="in_backward"):
         OURS.make(name, parameters(shapes_for(name)), in_backward=True)
 

@@ -28,8 +28,7 @@ from torch_problems import (  # noqa: E402
     values,
 )
 
-REFUSED = TOGETHER | OTHER_STEPS
-NAMES = sorted({*OURS.names} - REFUSED)
+NAMES = sorted({*OURS.names} - TOGETHER - OTHER_STEPS)
 WHOLE = {name for name in NAMES if not OURS.type(name).entry.rule.elementwise}  # pyright: ignore[reportAttributeAccessIssue]
 LARGE = ((70, 64), (3,), (2, 0), (5000,))
 HALF, FULL = torch.bfloat16, torch.float32
@@ -163,6 +162,13 @@ def test_rules_on_arrays_are_refused(name: str) -> None:
     with pytest.raises(RuntimeError, match=r"norm_pass\(\) measures"), opt.norm_pass():
         loss_of(params, 0).backward()
     assert equal(params, before)
+
+
+@pytest.mark.parametrize("name", sorted(TOGETHER))
+def test_rules_that_sum_over_all_parameters_are_refused(name: str) -> None:
+    opt = OURS.make(name, parameters(shapes_for(name)), in_backward=True, max_norm=1.0)
+    with pytest.raises(ValueError, match=r"norm_pass\(\) is for rules"), opt.norm_pass():
+        pass
 
 
 @pytest.mark.parametrize("options", [{"max_norm": 1.0}, {"in_backward": True}, {}], ids=str)

@@ -20,8 +20,8 @@ def _of_value(operation: Callable[..., Any]) -> Callable[..., Any]:
 class Displaced:
     """A displaced parameter: its ``value``, as the rule computes it, and its ``offset`` from the parameter.
 
-    Sums and products with arrays keep track of the ``offset``, which is computed when it is read. Any other operation uses the
-    value.
+    Sums and products with arrays keep track of the ``offset``, which is computed when it is read. Any other operation
+    uses the value.
     """
 
     value: Any
@@ -132,15 +132,15 @@ _XP = _Namespace(xp)
 def displacement(rule: Rule) -> Rule:
     """The rule that returns the change ``new - p`` in place of the new parameter, and is called on arrays.
 
-    A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate * p - move``, which keeps the
-    bits that rounding the new parameter loses. Elsewhere it is the difference. Raises `RuleError` for a rule with a guard.
+    A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate *
+    p - move``, which keeps the bits that rounding the new parameter loses. Elsewhere it is the difference.
     """
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
         change, *after = yield from _change(rule, p, g, slots, named)
         return [xp.zeros_like(p) + change, *after]
 
-    return dataclasses.replace(_unguarded(rule), call=call, is_staged=True, elementwise=False)
+    return dataclasses.replace(rule, call=call, is_staged=True, elementwise=False)
 
 
 def displacement_of_kernel(rule: Rule) -> Rule:
@@ -151,15 +151,7 @@ def displacement_of_kernel(rule: Rule) -> Rule:
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
         return (yield from _change(rule, p, g, slots, named))
 
-    return dataclasses.replace(_unguarded(rule), call=call, is_staged=True)
-
-
-def _unguarded(rule: Rule) -> Rule:
-    if "guard" in rule.supplied:
-        raise RuleError(
-            f"the rule {rule.name} has a guard that may skip the step, which a transformation of optax cannot do"
-        )
-    return rule
+    return dataclasses.replace(rule, call=call, is_staged=True)
 
 
 def _change(rule: Rule, p: Any, g: Any, slots: Sequence[Any], named: Mapping[str, Any]) -> Stages:

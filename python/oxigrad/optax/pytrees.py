@@ -12,16 +12,19 @@ from oxigrad.optax.library import jax
 from oxigrad.optim import Optimizer
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import half
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 
 class State(NamedTuple):
     """The state of a transformation: the steps taken, and the slots by name, each a tree like the parameters.
 
     A slot of one number has an array without axes for each parameter. A parameter without the slot has None there.
+    ``micro`` is the number of gradients accumulated since the last step, for optimizers with ``accumulate``.
     """
 
     count: Any
     slots: dict[str, Any]
+    micro: Any = None
 
 
 class Named:
@@ -107,6 +110,8 @@ def _of_dtype(g: Any, leaf: Any) -> Any:
     """A gradient in the dtype of its parameter, or in float32 for one of half precision; the leaf itself if it is not a parameter."""
     if not is_inexact(leaf):
         return leaf
+    if isinstance(g, SparseRows):
+        return g
     g = jax.numpy.asarray(g) if isinstance(g, float) else g
     if not is_inexact(g) or is_complex(g) or is_complex(leaf):
         return g
@@ -122,7 +127,8 @@ def _check_slots(path: str, p: Any, slots: Mapping[str, Any], rule: Rule) -> Non
             if not rule.elementwise:  # vectors lack slots of matrices
                 continue
             raise StateError(
-                f"{path_name(path)}: the state has no slot {name}: expected the State that init or the last step returned"
+                f"{path_name(path)}: the state has no slot {name}: expected the State that init or the last step "
+                "returned"
             )
         if not is_array(array) or not is_inexact(array):
             kind = dtype_name(array.dtype) if is_array(array) else type(array).__name__

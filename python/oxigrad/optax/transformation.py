@@ -24,9 +24,6 @@ Make = Callable[[Any], Optimizer]
 # A function that makes the group of a step from that of the optimizer.
 Adapt = Callable[[ParameterGroup], ParameterGroup]
 
-# Options that optax provides by other means, with the values that disable them.
-_OPTIONS = {"accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "sparse": "dense", "zero_gradients": False}
-
 
 class Transformation(library.GradientTransformationExtraArgs):
     """An ``optax.GradientTransformationExtraArgs``, whose third function takes the whole step.
@@ -36,8 +33,9 @@ class Transformation(library.GradientTransformationExtraArgs):
         update: function of updates, state and parameters that returns new updates and state.
 
     ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``
-    followed by ``optax.apply_updates``, and returns the new parameters and the new state. ``averaged_parameters(state, params)``
-    is the average that optimizers such as the schedule-free ones keep; it raises `StateError` where there is none.
+    followed by ``optax.apply_updates``, and returns the new parameters and the new state. ``averaged_parameters(state,
+    params)`` is the average that optimizers such as the schedule-free ones keep; it raises `StateError` where there is
+    none.
     """
 
     apply: Callable[[Any, State, Any], tuple[Any, State]]
@@ -51,17 +49,22 @@ def transformation(
     """Any optimizer of `oxigrad.optim` as a gradient transformation of optax.
 
     Args:
-        opt: the optimizer, whose own state is neither read nor changed; or a function of the parameters that returns it.
+        opt: the optimizer, whose own state is neither read nor changed; or a function of the parameters that returns
+            it.
         dtypes: the dtypes of slots, by the name of the slot; None for the optimizer's own choice.
         flags: traced numbers for hyperparameters that are flags of the rule, such as ``epsilon_root``.
 
-    Parameters are any pytree of JAX. Their key paths, which patterns of ``groups`` match, are the keys, fields and indices joined
-    by dots. One array at two key paths is two parameters, as it is under ``jax.jit``. The updates of leaves that are frozen, or not of a floating-point dtype,
-    are zeros. Parameters of half precision are updated in float32, and have slots of float32.
+    Parameters are any pytree of JAX. Their key paths, which patterns of ``groups`` match, are the keys, fields and
+    indices joined by dots. One array at two key paths is two parameters, as it is under ``jax.jit``. The updates of
+    leaves that are frozen, or not of a floating-point dtype, are zeros. Parameters of half precision are updated in
+    float32, and have slots of float32.
 
-    Raises `TypeError` for an optimizer that evaluates the loss (`LBFGS`, `SAM`), and `ValueError` where one of the options
-    ``accumulate``, ``nonfinite``, ``loss_scale``, ``sparse`` and ``zero_gradients`` is set: `optax.MultiSteps` and
-    `optax.apply_if_finite` do that here. ``update`` raises `ValueError` without ``params``.
+    Options have the effect that they have in `oxigrad.optim.Optimizer.apply`. With ``accumulate``, the updates are
+    zeros until the last gradient of each mean. With ``nonfinite`` or ``loss_scale``, they are zeros for gradients with
+    infinities or NaN. Outside of compiled functions, gradients may be `SparseRows`.
+
+    Raises `TypeError` for an optimizer that evaluates the loss (`LBFGS`, `SAM`), and `ValueError` for
+    ``zero_gradients``, since arrays of JAX cannot be written. ``update`` raises `ValueError` without ``params``.
 
     >>> import jax.numpy as jnp
     >>> from oxigrad import optim
@@ -90,9 +93,20 @@ def made_of(steps: "Steps") -> Transformation:
 def _check(opt: Optimizer) -> None:
     if isinstance(opt, (LBFGS, SAM)):
         raise TypeError(f"{opt.name} evaluates the loss: expected an optimizer that takes a step from a gradient")
-    for name, default in _OPTIONS.items():
-        if getattr(opt, name) != default:
-            raise ValueError(f"{name} is {getattr(opt, name)!r}: expected {default!r} for a transformation of optax")
+    if opt.zero_gradients:
+        raise ValueError(
+            "zero_gradients is True: expected False for a transformation of optax, whose gradients cannot be written"
+        )
+
+
+def _changes_some(opt: Optimizer) -> bool:
+    """Whether a step may leave parameters, or rows of them, as they are, so that it computes new parameters rather than changes."""
+    return opt.sparse != "dense" or _may_skip(opt)
+
+
+def _may_skip(opt: Optimizer) -> bool:
+    """Whether a step may be skipped, or accumulate its gradient."""
+    return opt.accumulate > 1 or any("guard" in rule.supplied for rule in _rules(opt))
 
 
 def _adapted(flags: Mapping[str, Any], around: Callable[[Rule], Rule] | None) -> Adapt | None:
@@ -125,7 +139,9 @@ class Steps:
         slots_by_path = opt.init(named.tree)["slots"] if named.has_parameters else {}
         slots = named.by_slot(slots_by_path, _slot_names(opt))
         return State(
-            jax.numpy.zeros((), jax.numpy.int32), {name: self._cast(name, column) for name, column in slots.items()}
+            jax.numpy.zeros((), jax.numpy.int32),
+            {name: self._cast(name, column) for name, column in slots.items()},
+            jax.numpy.zeros((), jax.numpy.int32) if opt.accumulate > 1 else None,
         )
 
     def take(
@@ -138,15 +154,17 @@ class Steps:
         if (taken := self._taken_again(updates, state, params, value, displaced=displaced)) is not None:
             return taken
         named = given_parameters(params)
+        opt = self.optimizer(named)
         # Under jit, noise is drawn by the kernels of whole steps.
-        is_random = displaced and _draws(self.optimizer(named)) and not isinstance(count_of(state), int)
-        results, after = self._step(named, updates, state, value, displaced=displaced and not is_random)
+        is_random = _draws(opt) and not isinstance(count_of(state), int)
+        is_new = displaced and (is_random or _changes_some(opt))
+        results, after = self._step(named, opt, updates, state, value, displaced=displaced and not is_new)
         if displaced:
             results = [
-                xp.zeros_like(leaf) if path not in after else new - leaf if is_random else new
+                xp.zeros_like(leaf) if path not in after["slots"] else new - leaf if is_new else new
                 for path, leaf, new in zip(named.paths, named.leaves, results, strict=True)
             ]
-        return named.structure.unflatten(results), _next(named, state, after)
+        return named.structure.unflatten(results), _next(named, opt, state, after)
 
     def averaged_parameters(self, state: State, params: Any) -> Any:
         """The averages of the parameters; see `Transformation`."""
@@ -160,21 +178,23 @@ class Steps:
         ]
         return named.structure.unflatten(averages)
 
-    def _step(self, named: Named, updates: Any, state: State, value: Any, *, displaced: bool) -> tuple[list[Any], Any]:
-        """The results for the leaves, and the slots of the parameters by key path; ``value`` is the loss."""
-        gradients = named.gradients(updates)
+    def _step(
+        self, named: Named, opt: Optimizer, updates: Any, state: State, value: Any, *, displaced: bool
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The results for the leaves, and the state after the step as `Optimizer.apply` has it; ``value`` is the loss."""
+        gradients, count = named.gradients(updates), count_of(state)
         if not named.has_parameters:
-            return named.leaves, {}
-        opt = self.optimizer(named)
-        count = count_of(state)
+            return named.leaves, {"slots": {}, "step": count}
         before = {"step": count, "slots": named.by_path(state.slots, opt)}
+        if opt.accumulate > 1:
+            before["micro"] = state.micro
         is_constant = isinstance(count, int) and not self.flags
         displace = displacement_of_kernel if is_constant else displacement
         adapt = _adapted(self.flags, displace if displaced else None)
         results, after = functional.apply(opt, named.tree, gradients, before, adapt=adapt, loss=value)
         if opt is self._make and not self.flags:
             self._resolve(named, opt, state, after["slots"], displaced=displaced)
-        return tree.leaves(results), after["slots"]
+        return tree.leaves(results), after
 
     def _resolve(self, named: Named, opt: Optimizer, state: State, slots: Any, *, displaced: bool) -> None:
         """Resolves the next steps, where kernels of the core take them on arrays that are not traced."""
@@ -230,9 +250,13 @@ def count_of(state: Any) -> Any:
     return int(array) if not isinstance(array, jax.core.Tracer) and on_host(array) else array
 
 
-def _next(named: Named, state: State, slots: Mapping[str, Mapping[str, Any]]) -> State:
-    """The state after one more step."""
-    return State(optax.safe_increment(state.count), named.by_slot(slots, state.slots))
+def _next(named: Named, opt: Optimizer, state: State, after: Mapping[str, Any]) -> State:
+    """The state after a step, from that of `Optimizer.apply`."""
+    slots = named.by_slot(after["slots"], state.slots)
+    if not _may_skip(opt):
+        return State(optax.safe_increment(state.count), slots)
+    count, micro = (jax.numpy.asarray(after.get(name, 0), jax.numpy.int32) for name in ("step", "micro"))
+    return State(count, slots, micro if opt.accumulate > 1 else None)
 
 
 def _rules(opt: Optimizer) -> list[Rule]:

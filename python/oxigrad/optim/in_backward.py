@@ -15,25 +15,19 @@ from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 
 
-def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
-    """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""
+def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
+    """Whether a step is taken in parts, while the backward goes on; otherwise it follows the backward, with all gradients.
+
+    Raises `ValueError` for an optimizer with steps of its own, and for ``record``.
+    """
     if not is_own:
-        raise ValueError(f"{opt.name} does not support in_backward=True: it has gradients or steps of its own")
-    why = ""
+        raise ValueError(f"{opt.name} does not support in_backward=True: it has steps of its own")
     if record:
-        why = "record=True, whose replays compute all gradients in one call"
-    elif opt.accumulate > 1:
-        why = f"accumulate={opt.accumulate}, whose gradients are kept from step to step"
-    elif opt.loss_scale is not None:
-        why = "loss_scale, for which all gradients must be finite before a step"
-    elif opt.nonfinite != "propagate":
-        why = f"nonfinite={opt.nonfinite!r}, for which all gradients must be finite before a step"
-    elif opt.state_device is not None:
-        why = f"state_device={opt.state_device!r}, for which gradients are copied once all are there"
-    elif opt.zero_gradients:
-        why = "zero_gradients=True, since the gradients are given back"
-    if why:
-        raise ValueError(f"{opt.name}: in_backward=True excludes {why}")
+        raise ValueError(
+            f"{opt.name}: in_backward=True excludes record=True, whose replays compute all gradients in one call"
+        )
+    is_whole = opt._has_own_gradients() or opt.nonfinite != "propagate" or opt.loss_scale is not None
+    return not (is_whole or opt.state_device is not None or opt.accumulate > 1 or opt.zero_gradients)
 
 
 def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
@@ -58,7 +52,8 @@ def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
 class LateLock:
     """The lock of an optimizer for a step, which is taken in the middle of a block, if at all: ``hold``, once it is ``entered``.
 
-    The block ends by ``finally``, where no function of Python is called before the end of the hold: an interrupt may come at its begin.
+    The block ends by ``finally``, where no function of Python is called before the end of the hold: an interrupt may
+    come at its begin.
     """
 
     def __init__(self, lock: "_core.Lock") -> None:
@@ -136,7 +131,8 @@ def _refuse_variables(model: Any) -> None:
     variables = [str(structure.path(i)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)]
     if variables:
         raise DerivativeError(
-            f"{variables[0]}: in_backward=True changes parameters, and this one is a variable of an outer derivative: expected an array"
+            f"{variables[0]}: in_backward=True changes parameters, and this one is a variable of an outer derivative: "
+            "expected an array"
         )
 
 

@@ -226,10 +226,11 @@ class Optimizer(StatefulOptimizer):
         ``loss_scale`` it runs as it is.
 
         With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is final, and the gradient is
-        dropped: memory holds a few gradients at a time. The bits are those of a step after it. Where a rule sums over all
-        parameters, as `ClipByGlobalNorm`, or a parameter is on a device, the step follows the backward. Raises `ValueError` together with
-        ``record``, ``accumulate``, ``loss_scale``, ``nonfinite`` or ``zero_gradients``, and for optimizers with another `minimize` or other
-        gradients. After an error in the middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
+        dropped: memory holds a few gradients at a time. The bits are those of a step after it. The step follows the backward, and
+        memory holds all gradients, where it needs them at once: for a rule that sums over all parameters, as `ClipByGlobalNorm`, for a
+        parameter on a device, for other gradients, as of `SAM`, and with ``accumulate``, ``loss_scale``, ``nonfinite``,
+        ``zero_gradients`` or ``state_device``. Raises `ValueError` together with ``record``, and for optimizers with another `minimize`.
+        After an error in the middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
 
         >>> import numpy as np
         >>> from oxigrad import xp
@@ -244,8 +245,9 @@ class Optimizer(StatefulOptimizer):
         if has_aux:
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
-            self._refuse_in_backward(record=record)
-            return in_backward_steps.minimize(self, loss, model)
+            is_own = type(self).minimize is Optimizer.minimize
+            if in_backward_steps.is_in_parts(self, record=record, is_own=is_own):
+                return in_backward_steps.minimize(self, loss, model)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
             self._stepper.update(model, grads, loss=value, keep_root=True)
@@ -257,9 +259,8 @@ class Optimizer(StatefulOptimizer):
         return cls.compute_gradients is not base.compute_gradients or cls._gradients is not base._gradients
 
     def _refuse_in_backward(self, *, record: bool = False) -> None:
-        """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""
-        is_own = not self._has_own_gradients() and type(self).minimize is Optimizer.minimize
-        in_backward_steps.refuse(self, record=record, is_own=is_own)
+        """Raises `ValueError` for an optimizer with another `minimize`, and for ``record``."""
+        in_backward_steps.is_in_parts(self, record=record, is_own=type(self).minimize is Optimizer.minimize)
 
     @property
     def ahead(self) -> list[str]:
@@ -314,6 +315,8 @@ class Optimizer(StatefulOptimizer):
 
         With a `LossScale`, gradients are divided by its value, which the step leaves as it is: it does not observe pure steps, and a traced
         function has it as a constant.
+
+        With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise it, and skips the step.
 
         Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole number;
         `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and `StateError` for a

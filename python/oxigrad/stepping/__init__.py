@@ -1,8 +1,9 @@
 """One step of an optimizer: planning, execution and state, for `oxigrad.optim`, `oxigrad.torch` and `oxigrad.optax`.
 
-Each of these gives parameters with their groups and executors (an `Assignment`), gradients, and slots; the rest of a step is the
-same code: the kernels and their scalars (`StepProgram`), rules on arrays (`call_step`), launches (`DeviceSteps`), and writes.
-`oxigrad.torch` assigns tensors of parameter groups, whose state are the slots (`oxigrad.torch.step`); transformations of optax take pure steps.
+Each of these gives parameters with their groups and executors (an `Assignment`), gradients, and slots; the rest of a
+step is the same code: the kernels and their scalars (`StepProgram`), rules on arrays (`call_step`), launches
+(`DeviceSteps`), and writes. `oxigrad.torch` assigns tensors of parameter groups, whose state are the slots
+(`oxigrad.torch.step`); transformations of optax take pure steps.
 
 The flow of a step over a tree, `Stepper.update` in `stepper`:
 
@@ -25,12 +26,14 @@ kernel writes; and `Stepper._update_anew` drops slots that were made for the fai
 
 Files:
 
-* `stepper`: the steps of one optimizer; `planner`: its slots and counts, and the plan for its model; `writes`: the writes of a step besides the update by the core.
-* `plan`: the group and the executor of each parameter (`assignment`), for a tree with its gradients (`plan`); the kernels and
-  scalars of the groups (`step_program`), for a tree reused until a version changes (`resolved`).
-* `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule called on
-  arrays; `presence`: the steps that a parameter took part in.
-* `arrays`: gradients at the leaves of a model, rows of a table (`sparse_rows`), `precision` of slots and parameters, codes of eight and four bits (`quantized`).
+* `stepper`: the steps of one optimizer; `planner`: its slots and counts, and the plan for its model; `writes`: the
+  writes of a step besides the update by the core.
+* `plan`: the group and the executor of each parameter (`assignment`), for a tree with its gradients (`plan`); the
+  kernels and scalars of the groups (`step_program`), for a tree reused until a version changes (`resolved`).
+* `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule
+  called on arrays; `presence`: the steps that a parameter took part in.
+* `arrays`: gradients at the leaves of a model, rows of a table (`sparse_rows`), `precision` of slots and parameters,
+  codes of eight and four bits (`quantized`).
 * `slots`: slots before the first step, in the core's memory and by name; averages of parameters.
 * `state`: the state by key path, saved to files that are replaced atomically, and loaded.
 * `device`: launches of kernels, the loss scale and the counts of steps there.

@@ -1,7 +1,7 @@
 """Detection of deadlocks: a thread waits for an optimizer whose holder waits for this thread.
 
-A step may call functions of the user: schedules, rules, signal handlers. One that waits for a thread which itself waits for the
-optimizer would never return. Which thread a thread waits for is read from its stack.
+A step may call functions of the user: schedules, rules, signal handlers. One that waits for a thread which itself waits
+for the optimizer would never return. Which thread a thread waits for is read from its stack.
 """
 
 import concurrent.futures
@@ -37,7 +37,8 @@ def refuse_deadlock(holder: int) -> None:
         thread = waiting.pop()
         if thread == this_thread and seen:
             raise StateError(
-                "the optimizer is in use by a thread that waits for this one, so that neither would go on: a function that a step "
+                "the optimizer is in use by a thread that waits for this one, so that neither would go on: a function "
+                "that a step "
                 "calls, such as a schedule, cannot wait for a thread that uses the optimizer"
             )
         if thread not in seen and thread in frames:
@@ -58,7 +59,7 @@ def _run_by(frame: FrameType) -> list[Any]:
 
 
 def _waited_for(frame: FrameType, running: dict[int, int]) -> list[int]:
-    """The identifiers of the threads that a thread waits for; ``running`` are those that run a future, by its identity."""
+    """The identifiers of the threads that a thread waits for; ``running`` are those that run futures."""
     threads: list[int | None] = []
     for each in _stack(frame):
         if each.f_code not in _WAITING or each.f_locals.get("timeout") is not None:

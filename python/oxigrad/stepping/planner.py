@@ -1,4 +1,4 @@
-"""Plans of an optimizer for its models, with the slots, the counts and the presence of parameters that they depend on."""
+"""Plans of an optimizer for its models, with slots, counts and the presence of parameters."""
 
 import copy
 import functools
@@ -78,7 +78,7 @@ class Planner:
 
     @property
     def progress(self) -> tuple[int, int, int]:
-        """The numbers of steps, of accumulated gradients and of skipped steps, as the host knows them: each step changes them."""
+        """The numbers of steps, accumulated gradients and skipped steps, as the host knows them."""
         return self._core.count, self._core.micro, self.counts._skipped
 
     def resumed(
@@ -88,7 +88,7 @@ class Planner:
         fitting: PendingState | None,
         presence: Mapping[str, Any],
     ) -> Self:
-        """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters in earlier steps."""
+        """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters."""
         stepper = type(self)(self._owner)
         stepper._core.count, stepper._core.micro, stepper.counts.skipped = (
             counts["step"],
@@ -100,7 +100,7 @@ class Planner:
         return stepper
 
     def copied(self, owner: SteppingOptimizer, kind: Any = None) -> Any:
-        """The stepper of a copy of its optimizer, with the same counts and copies of the slots; of another class with ``kind``."""
+        """The stepper of a copy of its optimizer, with its counts and copies of its slots; ``kind`` is its class."""
         stepper = (kind or type(self))(owner)
         stepper._core.count, stepper._core.micro = self.counts.taken, self.micro
         stepper.counts.skipped = self.counts.skipped
@@ -120,7 +120,8 @@ class Planner:
         group = next((plan.groups[p.group] for p in plan.parameters if p.text == path), None) if plan else None
         if group is None:
             raise KeyError(
-                f"{path}: no parameter that is updated: expected one of {', '.join(self._table.by_path) or 'a built model'}"
+                f"{path}: no parameter that is updated: expected one of "
+                f"{', '.join(self._table.by_path) or 'a built model'}"
             )
         return group
 
@@ -139,7 +140,7 @@ class Planner:
         return self._new_plan(leaves, structure, None)
 
     def _planned_step(self, model: Any, grads: Any) -> tuple[Plan, list[Any], list[Any]]:
-        """The plan for a step of a model, its leaves, and their gradients, which it holds itself where ``grads`` is None."""
+        """The plan for a step of a model, its leaves, and their gradients, which it holds if ``grads`` is None."""
         self._check_plan()
         if (
             self._plan is not None
@@ -175,7 +176,7 @@ class Planner:
     def _new_plan(
         self, leaves: list[Any], structure: _core.Structure, present: bytes | None, *, holds_own: bool = False
     ) -> tuple[Plan, list[Any]]:
-        """The plan for a model that none was made for, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
+        """The plan for a new model, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
         if self.presence.is_counting:
             self.presence.settle(self.counts.taken)
         # Known counts wait for no device where every parameter has slots.
@@ -221,7 +222,7 @@ class Planner:
         count = self.counts.taken if len(missed) < len(self._table.by_path) else self._core.count
         self.presence.enter(missed, plan.inactive, self._table.by_path, count, waiting=plan.waiting)
 
-    # --- other parameters ----------------------------------------------------------------------------------------------
+    # --- other parameters ---------------------------------------------------------------------------------------------
 
     def rebuild(self, model: Any, *, remove: bool) -> Changes:
         """See `Optimizer.rebuild`."""

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
-from oxigrad._names import path_name
-from oxigrad.ops.backends import REFUSALS, fetched, resolved
+from oxigrad._core import RuleError, StateError
+from oxigrad.ops.backends import REFUSALS, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.alignment import AlignedGradients
+from oxigrad.stepping.arrays.gradient_check import nonfinite_error
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError
+from oxigrad.stepping.device.launches import DeviceSteps, Launches
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.rule_executors import first_of_each_rule
@@ -33,7 +33,7 @@ from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, collect
 class Stepper(Planner):
     """The steps of one optimizer, by the plan of the last one where it holds."""
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def __init__(self, owner: SteppingOptimizer) -> None:
         super().__init__(owner)
@@ -129,17 +129,19 @@ class Stepper(Planner):
         """Takes a step that is resolved, and whose numbers are filled in."""
         plan, touched, writes, launches = step.plan, (), None, None
         if not step.is_in_place or plan.gradients.sparse:
-            try:
-                prepared = self._prepare_writes(step, leaves, gradients, grads)
-            except LayoutError:
+            prepared = self._prepare_writes(step, leaves, gradients, grads)
+            if prepared is None:
                 self._forget()
                 return self.update(model, grads, loss=step.loss, keep_root=keep_root)
-            if prepared is None:
-                return self.skip(plan, model, gradients)
             touched, writes, launches = prepared
+            if touched is None:
+                return self.skip(plan, model, gradients)
+        written, read = plan.pick(leaves), plan.pick(gradients)
+        if not self._core.fits(written, None if plan.gradients.sparse else read) and self._adapt(plan, leaves, read):
+            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
+            return again(model, grads, loss=step.loss, keep_root=keep_root)
         observes = step.observes and not (launches and launches.scale)
         counts = self._core.count, self._core.micro
-        written, read = plan.pick(leaves), plan.pick(gradients)
         try:
             done = self._core.step(
                 model,
@@ -153,11 +155,6 @@ class Stepper(Planner):
                 writes=writes,
                 gather=plan.gather,
             )
-        except ArrayMemoryError:
-            if not self._adapt(plan, leaves, read):
-                raise
-            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
-            return again(model, grads, loss=step.loss, keep_root=keep_root)
         except RuleError as error:
             rules = [(p.text, plan.groups[p.group].rule().name) for p in plan.parameters]
             raise RuleError(f"{first_of_each_rule(rules)}: {error}") from None
@@ -194,8 +191,11 @@ class Stepper(Planner):
 
     def _prepare_writes(
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], grads: Any
-    ) -> tuple[list[Touched], _core.Writes, Launches] | None:
-        """The rows that a step touches and its writes besides the update by the core; None where a guard stops it."""
+    ) -> tuple[list[Touched] | None, _core.Writes, Launches] | None:
+        """The rows that a step touches, or None where a guard stops it, and its writes besides the update by the core.
+
+        None for parameters on devices whose layout the plan does not fit.
+        """
         plan, writes = step.plan, StepWrites()
         zeros = plan.gradients.zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
@@ -206,9 +206,12 @@ class Stepper(Planner):
                 self._devices = DeviceSteps(plan, self.counts.counters)
             scale = self.counts.scale_for(step, leaves)
             exposed = self._core.is_exposed
-            writes.launches, others = self._devices.prepare(
+            prepared = self._devices.prepare(
                 step, leaves, gradients, self._table.by_path, count=self._core.count, exposed=exposed, scale=scale
             )
+            if prepared is None:
+                return None
+            writes.launches, others = prepared
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
                 step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale, step.loss)
@@ -223,10 +226,10 @@ class Stepper(Planner):
             others=others,
         )
         writes.copies += zeros
-        return None if touched is None else (touched, writes.frozen(), writes.launches)
+        return touched, writes.frozen(), writes.launches
 
     def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...]) -> bool:
-        """Changes the plan after the core refused an array of the step; False where there is nothing to change."""
+        """Changes a plan that the arrays of a step do not fit; False for arrays that no plan fits."""
         if not plan.gradients.sparse and any(isinstance(g, SparseRows) for g in gradients):
             plan.gradients.sparse = True
         elif (
@@ -247,7 +250,7 @@ class Stepper(Planner):
         self._core.observe(attributes, values)
 
     def check_whole(self) -> None:
-        """Raises `StateError` where slots and counts are not those of a whole number of steps, as a signal handler may see them."""
+        """Raises `StateError` for slots and counts of no whole number of steps, as a signal handler may see them."""
         self._core.check_whole()
         self._parts.check_none()
         self.counts.sync()
@@ -256,15 +259,7 @@ class Stepper(Planner):
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """Counts a step whose gradients are not finite as skipped and returns the model, or raises `NonFiniteError`."""
         if self._owner.nonfinite == "raise":
-            by_path = {p.text: gradients[p.index] for p in plan.parameters}
-            by_path |= {path: g.values for path, g in by_path.items() if isinstance(g, SparseRows)}
-            bad = [path for path, g in by_path.items() if not fetched(xp.all(xp.isfinite(g)))]
-            if plan.gather is not None:
-                names = plan.gather("".join(f"{path}\n" for path in bad).encode()).decode().splitlines()
-                bad = [path for path in by_path if path in names]
-            raise NonFiniteError(
-                f"{', '.join(map(path_name, bad))}: the gradient has infinities or NaN; nothing was changed"
-            )
+            raise nonfinite_error({p.text: gradients[p.index] for p in plan.parameters}, plan.gather)
         self.counts.add_skipped()
         return model
 
@@ -282,17 +277,17 @@ class Stepper(Planner):
                 means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, AlignedGradients(means, [], is_complete=False), keep_root=keep_root)
 
-    # --- steps in parts ------------------------------------------------------------------------------------------------
+    # --- steps in parts -----------------------------------------------------------------------------------------------
 
     def resolve_whole(self, model: Any, loss: Any) -> tuple[ResolvedStep, list[Any]]:
-        """The step of all parameters of a model that is to be changed in place, with its numbers filled in, and the leaves."""
+        """The step of all parameters of a model that changes in place, with its numbers, and the leaves."""
         self.averages.refuse_swapped()
         self._parts.check_none()
         self._counted = self._core.count + 1
         if self._plan is not None and self._plan.idle:
             self._forget()
         plan, leaves = self.planned(model)
-        if any(p.executor is HOST and executor_of(leaves[p.index]) is not HOST for p in plan.parameters):
+        if plan is self._plan and (plan.copied or not self._core.fits(plan.pick(leaves))):
             self._forget()  # An array has become read-only: it is replaced from now on.
             plan, leaves = self.planned(model)
         plan.check_replaceable(model)
@@ -326,7 +321,7 @@ class Stepper(Planner):
         self._parts.end()
 
     def undo_begun(self, slots: Mapping[str, ParameterSlots], fitting: Any) -> None:
-        """Drops the slots that a step has begun which an error ended before the first update: they may be copies of parameters."""
+        """Drops the slots of a step that an error ended before its first update: they may copy parameters."""
         is_begun = bool(self._parts.updated) or self._core.count == self._counted
         if self.fitting is fitting and self._table.by_path is not slots and not is_begun:
             self._forget()
@@ -334,10 +329,10 @@ class Stepper(Planner):
             self._table.by_path = slots
 
     def check_no_part(self) -> None:
-        """Raises `StateError` where an error has ended a step in the backward, and parameters are ahead of the others."""
+        """Raises `StateError` while parameters are ahead of the others, after an error in the backward."""
         self._parts.check_none()
 
-    # --- steps that are computed elsewhere -----------------------------------------------------------------------------
+    # --- steps that are computed elsewhere ----------------------------------------------------------------------------
 
     def begin(self, model: Any) -> tuple[Plan, list[Any]]:
         """The plan for a model that is to be changed in place, and its leaves; makes the slots."""
@@ -349,7 +344,7 @@ class Stepper(Planner):
         return plan, leaves
 
     def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
-        """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
+        """Takes a step that was computed elsewhere: new values and slots of each parameter, in the plan's order."""
         by_path = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
         replacements, copies = plan.written_with(leaves, by_path)
         of_leaves = [self._table.by_path[p.text] for p in plan.parameters]
@@ -363,12 +358,12 @@ class Stepper(Planner):
         self._core.step(model, (), (), programs=[], seed=owner.seed, observes=observes, writes=writes)
         self._settle()
 
-    # --- other values of parameters ------------------------------------------------------------------------------------
+    # --- other values of parameters -----------------------------------------------------------------------------------
 
     def write_parameters(
         self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: dict[str, Any] | None
     ) -> Any:
-        """The model with other values for its parameters, in place where they can be written; notes what is ``swapped``."""
+        """The model with other values for its parameters, in place if they can be written; notes ``swapped``."""
         replacements, copies = plan.written_with(leaves, values)
         self._resolved.clear()  # so that the next step checks for swapped averages
         # As a part of the write, so that no interrupt comes between.

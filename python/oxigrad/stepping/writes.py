@@ -40,7 +40,7 @@ class StepWrites:
     launches: Launches = dataclasses.field(default_factory=Launches)
 
     def copy_into(self, array: Any, value: Any) -> None:
-        """Adds a copy of ``value`` into the memory of an array: by the core in host memory, elsewhere by the array's library."""
+        """Adds a copy of ``value`` into an array: by the core in host memory, elsewhere by the array's library."""
         if _core.is_writable(array):
             self.copies.append(copying(value, array))
         else:
@@ -96,7 +96,7 @@ def call_step(
     writes: StepWrites,
     others: Sequence[Parameter] = (),
 ) -> bool:
-    """Calls the rules of a step, also for ``others`` on devices; adds their results to ``writes``. False if a guard stops the step."""
+    """Calls the rules of a step, also for ``others`` on devices, and collects ``writes``. False if a guard stops it."""
     plan = step.plan
     ruled = sorted([*plan.ruled, *others], key=lambda p: p.position) if others else plan.ruled
     gather = plan.gather_terms() if plan.gather else None
@@ -133,8 +133,8 @@ def touch(
 ) -> tuple[list[Touched], list[tuple[Any, Any, Any]]]:
     """The rows that are touched, and the items of slots to assign, after ``count`` steps.
 
-    Replaces sparse gradients by their values. Raises `ShapeError` or `ArrayMemoryError` for a slot `LAST_STEP` of another shape or
-    dtype, or one that cannot be written.
+    Replaces sparse gradients by their values. Raises `ShapeError` or `ArrayMemoryError` for a slot `LAST_STEP` of
+    another shape or dtype, or one that cannot be written.
     """
     plan = resolved.plan
     touched: list[Touched] = []
@@ -171,10 +171,10 @@ def collect(
     touches: bool,
     others: Sequence[Parameter] = (),
 ) -> list[Touched] | None:
-    """The rows that the core's update touches, where it ``touches`` some alone; adds all other writes of a step to ``writes``.
+    """The rows that the core's update ``touches``; adds all other writes of a step to ``writes``.
 
-    Rules are called for ``others`` on devices too. Arrays that cannot be written are replaced by copies, in ``leaves`` already. None where a
-    guard stops the step.
+    Rules are called for ``others`` on devices too. Arrays that cannot be written are replaced by copies, in ``leaves``
+    already. None where a guard stops the step.
     """
     if not call_step(step, leaves, gradients, slots, writes, others):
         return None
@@ -187,7 +187,7 @@ def collect(
 
 
 class PartialStep:
-    """The part of the step ``whole`` that updates some of its ``parameters``, with the kernels, numbers and noise of the whole.
+    """The part of the step ``whole`` for some of its ``parameters``, with the whole's kernels, numbers and noise.
 
     None of them is on a device. It counts nothing.
     """
@@ -203,6 +203,7 @@ class PartialStep:
         self._step = step = copy.copy(whole)
         step.plan = whole.plan.part(parameters, owner)
         step.programs = step.programs_of_all if step.plan.host else []
+        self._catches_up = any(step.plan.groups[p.group].catches_up for p in step.plan.host)
         self.core: _core.Stepper = _core.Stepper()
         self._prepared: list[Any] | None = None
 
@@ -210,19 +211,22 @@ class PartialStep:
         """Takes it, with ``gradients`` at the positions of leaves, and makes ``marks``; all or nothing is written."""
         step, writes = self._step, StepWrites()
         plan = step.plan
-        gradients = plan.gradients.checked(gradients, optional=True)
+        planned, read = plan.gradients, plan.gradients.checked([*gradients], optional=True)
         if self._prepared is None:
             self.core.prepare(step.host_parameters(leaves, self._slots))
             self._prepared = [leaves[p.index] for p in plan.host]
+        if not (planned.sparse and planned.lazy) and not self.core.fits(plan.pick(leaves), plan.pick(read)):
+            planned.sparse = planned.lazy = True
+            read = planned.checked([*gradients], optional=True)
         if plan.ruled or plan.copied:
-            plan.check_memory(leaves, gradients, self._slots, [])
-        touches = any(isinstance(gradients[p.index], SparseRows) or plan.groups[p.group].catches_up for p in plan.host)
-        touched = collect(step, leaves, gradients, self._slots, writes, count=self.core.count, touches=touches)
+            plan.check_memory(leaves, read, self._slots, [])
+        touches = self._catches_up or (planned.sparse and any(isinstance(read[p.index], SparseRows) for p in plan.host))
+        touched = collect(step, leaves, read, self._slots, writes, count=self.core.count, touches=touches)
         writes.assignments += marks
         self.core.step(
             model,
             plan.pick(leaves),
-            plan.pick(gradients),
+            plan.pick(read),
             programs=step.programs,
             seed=step.seed,
             touched=touched or (),

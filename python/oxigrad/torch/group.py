@@ -15,8 +15,9 @@ from oxigrad.torch.table import Entry
 class TensorGroup:
     """An `oxigrad.stepping.parameters.rule_group.RuleGroup` that reads the values of a parameter group of PyTorch.
 
-    ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are divided by
-    the scale of the loss. ``square`` gives the square of the norm of all gradients where they are not there together, for ``max_norm``.
+    ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are
+    divided by the scale of the loss. ``square`` gives the square of the norm of all gradients where they are not there
+    together, for ``max_norm``.
     """
 
     entry: Entry

@@ -14,7 +14,6 @@ from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.arrays.precision import check_slot_dtype
-from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
 from oxigrad.torch.state.checking import check_state
@@ -162,7 +161,7 @@ class TensorOptimizer(KeepingDtypes):
             return loss
         found_inf = getattr(self, "found_inf", None)
         if self._backward is not None:
-            self._backward.finish(self)
+            self._backward.finish(self, loss)
         elif found_inf is None or not float(found_inf):
             untraced(self._take, getattr(self, "grad_scale", None), None, loss)
         return loss
@@ -187,7 +186,7 @@ class TensorOptimizer(KeepingDtypes):
                 if resolved is not None and resolved.is_current(self, scaled=scale is not None):
                     try:
                         without_grad(resolved.take, self, factor, loss, marks)
-                    except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
+                    except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
                         pass  # A tensor was replaced or changed; nothing has been written.
                     else:
                         return

@@ -70,13 +70,6 @@ def _accumulate(opt: Any, value: Any) -> int:
     return count
 
 
-def _zero_gradients(opt: "Options", value: Any) -> bool:
-    checked = _DOMAINS["zero_gradients"].check("zero_gradients", value)
-    if checked and opt.state_device:
-        raise ValueError("zero_gradients=True excludes state_device='host', whose steps read copies of the gradients")
-    return checked
-
-
 def _record_norms(opt: "Options", value: Any) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value or ())
     if unknown := [name for name in names if name not in norms.SLOTS]:
@@ -109,7 +102,7 @@ class Options(Sealed):
         "accumulate": _accumulate,
         "nonfinite": _nonfinite,
         "loss_scale": _loss_scale,
-        "zero_gradients": _zero_gradients,
+        "zero_gradients": lambda opt, value: _DOMAINS["zero_gradients"].check("zero_gradients", value),
         "state_device": lambda opt, value: _DOMAINS["state_device"].check("state_device", value),
         "sparse": lambda opt, value: _DOMAINS["sparse"].check("sparse", value),
         "record_norms": _record_norms,

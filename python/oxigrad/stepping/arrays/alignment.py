@@ -1,7 +1,7 @@
 """Gradients at the positions of a model's leaves: which are given, which are None, and which are missing.
 
-A gradient of None, or a None in place of a subtree, says that the parameters there are not updated. A gradient that is absent, such as
-a missing key of a dict, is an error.
+A gradient of None, or a None in place of a subtree, says that the parameters there are not updated. A gradient that is
+absent, such as a missing key of a dict, is an error.
 """
 
 import dataclasses
@@ -27,8 +27,9 @@ MISSING: Final = _Missing()
 class AlignedGradients:
     """The gradients for the leaves of a model: an array, None, or `MISSING` for each.
 
-    ``unknown`` are the key paths of gradients that belong to no leaf. ``is_complete`` tells that the tree has the structure of the
-    model, so that none is None. ``unmatched`` are the key paths of leaves of any type that belong to no leaf of the model.
+    ``unknown`` are the key paths of gradients that belong to no leaf. ``is_complete`` tells that the tree has the
+    structure of the model, so that none is None. ``unmatched`` are the key paths of leaves of any type that belong to
+    no leaf of the model.
     """
 
     leaves: list[Any]

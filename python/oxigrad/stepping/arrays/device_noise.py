@@ -1,4 +1,4 @@
-"""Random numbers of rules on arrays of a device, drawn there: those that the core draws (see ``rust/core/src/noise.rs``), to the bit."""
+"""Random numbers of rules, drawn on a device: those of the core (``rust/core/src/noise.rs``), to the bit."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ class DeviceNoise:
 
 
 def draws_on_device(like: Any, count: int) -> bool:
-    """Whether numbers are drawn on the device of an array, which belongs to a leaf of ``count`` elements: fewer than 2^32."""
+    """Whether numbers are drawn on the device of an array, of a leaf of ``count`` elements: fewer than 2^32."""
     return device_number(like) is not None and count <= _WORD
 
 

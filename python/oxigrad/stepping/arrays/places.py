@@ -16,8 +16,8 @@ from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows
 def check_device(path: str, p: Any, g: Any, slots: Iterable[tuple[str, Any]]) -> None:
     """Raises where the arrays of one parameter, its slots with their names, cannot be arguments of one rule.
 
-    `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a
-    slot of another array library.
+    `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a
+    gradient or a slot of another array library.
     """
     library, place = namespace(beneath(p)), check_readable(path, "parameter", p)
     for what, array in _others(g, slots):
@@ -42,7 +42,7 @@ def _others(g: Any, slots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any
 
 
 def check_readable(path: str, what: str, array: Any) -> str | None:
-    """The place of an array; None if it combines with arrays of any place. Raises `ArrayMemoryError` if it cannot be read."""
+    """The place of an array; None if it combines with any place. Raises `ArrayMemoryError` for unreadable ones."""
     if isinstance(array, (np.ndarray, _core.Variable)):
         return None
     adapter = adapter_of(array)
@@ -73,7 +73,8 @@ def refuse_traced(path: str, what: str, array: Any) -> None:
     if adapter.is_traced(array):
         check_readable(path, what, array)
         raise StateError(
-            f"{path_name(path)}: the {what} is a {type(array).__name__} inside of a transformation, which the slots would outlive: "
+            f"{path_name(path)}: the {what} is a {type(array).__name__} inside of a transformation, which the slots "
+            "would outlive: "
             "expected opt.init and opt.apply, which return the state"
         )
 

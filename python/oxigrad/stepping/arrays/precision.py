@@ -1,4 +1,4 @@
-"""Precision: the dtypes of slots, and master weights, compensated and stochastic rounding for parameters of half precision."""
+"""Precision: dtypes of slots; master weights, compensation and stochastic rounding for half precision."""
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +36,8 @@ def half(array: Any) -> str | None:
 class Precision:
     """The options of an optimizer about precision; see `oxigrad.optim.Optimizer`.
 
-    With ``keeps_halves``, slots of a parameter of half precision have its dtype, as PyTorch's, where they would have float32.
+    With ``keeps_halves``, slots of a parameter of half precision have its dtype, as PyTorch's, where they would have
+    float32.
     """
 
     slot_dtype: str | None = None
@@ -49,7 +50,10 @@ class Precision:
             raise ValueError("master=True and rounding='kahan' are mutually exclusive")
 
     def around(self, rule: Rule, storage: str | None) -> Rule:
-        """The rule for parameters of half precision (``storage``), which it is given in float32, with master weights or compensation."""
+        """The rule for parameters of half precision (``storage``), given in float32.
+
+        It has master weights or a compensation.
+        """
         if storage is None:
             return rule
         if self.master:
@@ -78,7 +82,10 @@ class Precision:
 def check_slot_dtype(
     name: str, option: str, slot_dtype: str | None, rules: Sequence[tuple[Rule, Collection[str]]]
 ) -> None:
-    """Raises `ValueError` where the ``option`` would change nothing for the optimizer ``name``, of these rules, each with its absent slots."""
+    """Raises `ValueError` for an ``option`` without effect on the optimizer ``name``.
+
+    The rules each have their absent slots.
+    """
     if slot_dtype is None:
         return
     present = [(rule, slot) for rule, absent in rules for slot in rule.slots if slot.name not in absent]
@@ -143,8 +150,8 @@ def _compensated(rule: Rule, storage: str) -> Rule:
 def rounded(value: Any, dtype: Any, random: Any) -> Any:
     """A float32 array in a dtype of half precision, rounded stochastically, as kernels do it.
 
-    ``random`` are whole numbers from 0 to 65535. A value between two numbers of the dtype is rounded away from zero with a
-    probability proportional to its distance from the one nearer to zero, so that rounding is unbiased.
+    ``random`` are whole numbers from 0 to 65535. A value between two numbers of the dtype is rounded away from zero
+    with a probability proportional to its distance from the one nearer to zero, so that rounding is unbiased.
     """
     near = xp.astype(value, dtype)
     zero = xp.zeros_like(near)

@@ -13,8 +13,8 @@ from oxigrad.ops.backends import adapter_of, copied_like, device_of, dtype_name,
 class Codec:
     """A kind of codes, by the name that it has as a dtype.
 
-    ``bits`` are those of a code, ``block`` the numbers that share a scale, ``zeros`` a byte of codes of zeros, and ``stored`` the
-    name of the dtype in the programs of devices.
+    ``bits`` are those of a code, ``block`` the numbers that share a scale, ``zeros`` a byte of codes of zeros, and
+    ``stored`` the name of the dtype in the programs of devices.
     """
 
     name: str
@@ -42,18 +42,19 @@ class Quantized:
         scales: array of float32 with one scale for each block.
         shape: shape of the array, for codes of four bits.
 
-    Its only data are ``codes`` (uint8) and ``scales`` (float32), arrays of the library and on the device of the parameter. Without
-    a ``shape``, codes have eight bits and the shape of the array; with one, they have four bits, two a byte, the first in its upper half.
+    Its only data are ``codes`` (uint8) and ``scales`` (float32), arrays of the library and on the device of the
+    parameter. Without a ``shape``, codes have eight bits and the shape of the array; with one, they have four bits, two
+    a byte, the first in its upper half.
 
-    **Eight bits**, blocks of 256: a block's largest magnitude is exact; the error of another number is at most 3.2 % of itself
-    (1.6 % in a block without negative numbers) down to a sixteenth of the largest, at most twice that down to a 256th, and so on for
-    twenty powers of two. The formula is in ``quantized/eight.rs`` of the core.
+    **Eight bits**, blocks of 256: a block's largest magnitude is exact; the error of another number is at most 3.2 % of
+    itself (1.6 % in a block without negative numbers) down to a sixteenth of the largest, at most twice that down to a
+    256th, and so on for twenty powers of two. The formula is in ``quantized/eight.rs`` of the core.
 
-    **Four bits**, blocks of 128 (Li, Chen and Zhu 2023, arXiv:2309.01507), coded as in torchao: a block of positive numbers by sixteenths
-    of the largest, from one to sixteen, another block by 0, 0.0055, 0.0325, 0.0775, 0.2125, 0.4375, 0.6625 and 0.8875 of the largest magnitude,
-    of either sign, and 1. The error is at most 1/16 of the largest, or 0.1125. In torchao, first moments always have the latter map
-    and second moments the former, which makes zeros 1/16; here a block of second moments with zeros has the latter. The maps are in
-    ``quantized/four.rs``.
+    **Four bits**, blocks of 128 (Li, Chen and Zhu 2023, arXiv:2309.01507), coded as in torchao: a block of positive
+    numbers by sixteenths of the largest, from one to sixteen, another block by 0, 0.0055, 0.0325, 0.0775, 0.2125,
+    0.4375, 0.6625 and 0.8875 of the largest magnitude, of either sign, and 1. The error is at most 1/16 of the largest,
+    or 0.1125. In torchao, first moments always have the latter map and second moments the former, which makes zeros
+    1/16; here a block of second moments with zeros has the latter. The maps are in ``quantized/four.rs``.
 
     In both, zero stays zero, and in a block without negative numbers positive numbers stay positive.
 
@@ -83,13 +84,15 @@ class Quantized:
         blocks = -(-size_of(shape) // codec.block)
         if kinds != ("uint8", "float32") or scales_shape != (blocks,):
             raise ValueError(
-                f"found codes of {kinds[0]} and scales of {kinds[1]} and shape {scales_shape}: expected uint8, and float32 of shape "
+                f"found codes of {kinds[0]} and scales of {kinds[1]} and shape {scales_shape}: expected uint8, and "
+                "float32 of shape "
                 f"({blocks},)"
             )
         if tuple(self.codes.shape) != codec.shape_of_codes(shape):
             expected = codec.shape_of_codes(shape)
             raise ValueError(
-                f"found codes of shape {tuple(self.codes.shape)}: expected {expected}, for {size_of(shape)} numbers of {codec.bits} bits"
+                f"found codes of shape {tuple(self.codes.shape)}: expected {expected}, for {size_of(shape)} numbers of "
+                f"{codec.bits} bits"
             )
 
     @classmethod
@@ -143,7 +146,7 @@ class Quantized:
         return self.with_arrays(copied_like(self.codes, like.codes), copied_like(self.scales, like.scales))
 
     def decoded(self, like: Any) -> Any:
-        """The numbers as a float32 array of the library and on the device of ``like``. Waits for the device of the codes."""
+        """The numbers as a float32 array like ``like``, in library and device. Waits for the device of the codes."""
         library = namespace(like)
         return library.asarray(np.asarray(self), dtype=library.float32, device=device_of(like))
 

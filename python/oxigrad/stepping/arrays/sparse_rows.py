@@ -3,14 +3,17 @@
 An optimizer's option ``sparse`` selects one of three treatments:
 
 * "dense": the step of the dense gradient, whose other rows are zeros. Slots decay and rows move everywhere, to the same
-  numbers, so that it costs what a dense step does. It is the default: the representation of a gradient changes no result.
+  numbers, so that it costs what a dense step does. It is the default: the representation of a gradient changes no
+  result.
 * "lazy": the rows that are touched, and their slots, are updated as by a dense step, bias correction by the step of the
-  optimizer; no other row changes (torch's SparseAdam, TensorFlow's LazyAdam). What the step costs grows with the rows touched.
-* "catch_up": as "lazy", but first the slots of a touched row are multiplied by what the steps that skipped it would have
-  multiplied them by: their decay, to the power of the number of steps, which the slot `LAST_STEP` gives.
+  optimizer; no other row changes (torch's SparseAdam, TensorFlow's LazyAdam). What the step costs grows with the rows
+  touched.
+* "catch_up": as "lazy", but first the slots of a touched row are multiplied by what the steps that skipped it would
+  have multiplied them by: their decay, to the power of the number of steps, which the slot `LAST_STEP` gives.
 
-Sums over a leaf (the norms of LAMB, of clipping) and totals over all of them are over the rows that are touched: for gradients, which
-are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameters and of updates are those of the touched rows.
+Sums over a leaf (the norms of LAMB, of clipping) and totals over all of them are over the rows that are touched: for
+gradients, which are zero elsewhere, this is exact; for "lazy" and "catch_up", norms of parameters and of updates are
+those of the touched rows.
 
 The core receives rows as buffers. `oxigrad.stepping.writes.touch` coalesces a gradient: its values, with repeated rows
 added up, take the gradient's place, and its indices, in increasing order, go to the core as the touched rows. The
@@ -276,9 +279,10 @@ def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
 
 
 def caught_up(decays: Mapping[str, Any], last: Any, rows: Any, taken: int, shape: tuple[int, ...]) -> list[Any]:
-    """The factors of each slot that catches up, which broadcast to the ``rows`` of a parameter, or to all where that is None.
+    """The factors of each slot that catches up, which broadcast to the ``rows`` of a parameter; None for all rows.
 
-    ``last`` is the slot `LAST_STEP`, None where there is none, and nothing decays; ``taken`` is the number of steps taken.
+    ``last`` is the slot `LAST_STEP`, None where there is none, and nothing decays; ``taken`` is the number of steps
+    taken.
     """
     if last is None:
         return [np.ones(()) for _ in decays]

@@ -13,8 +13,9 @@ from oxigrad.ops.backends import DeviceMemory, adapter_of, is_array, memory_of
 class AddressCache:
     """The leaves of a step by device, valid while every array is where it was, or has moved only.
 
-    ``arrays`` are all parameters, those with the ``positions`` of leaves, then all gradients. Slots are looked at where they are ``exposed``: else only steps access them.
-    Where libraries do not tell places in a fast way, descriptions of the memory are compared.
+    ``arrays`` are all parameters, those with the ``positions`` of leaves, then all gradients. Slots are looked at where
+    they are ``exposed``: else only steps access them. Where libraries do not tell places in a fast way, descriptions of
+    the memory are compared.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class AddressCache:
         self.first: dict[int, list[int]] = {device: sorted(of_type.values()) for device, of_type in first.items()}
 
     def moved(self, arrays: list[Any], *, exposed: bool) -> dict[int, np.ndarray] | None:
-        """The moves of parameters and gradients since the last call, by device: see `DeviceStep.relocate`; None for other changes."""
+        """The moves of arrays since the last call, by device: see `DeviceStep.relocate`; None for other changes."""
         if exposed is not self._exposed:
             return None
         looked_at = [*arrays, *self.slots]

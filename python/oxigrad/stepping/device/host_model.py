@@ -16,7 +16,7 @@ from oxigrad.stepping.parameters.executor import executor_of
 
 @dataclasses.dataclass
 class HostArray:
-    """An array on a device, ``there``, with the array in host memory, ``here``, that takes its place; ``transfers`` copies between them."""
+    """An array on a device, ``there``, and one in host memory, ``here``; ``transfers`` copies between them."""
 
     there: Any
     here: Any
@@ -48,13 +48,16 @@ class HostModel:
         # Host memory of the last step: of parameters and of gradients, by key path.
         self._parameters: dict[str, Any] = {}
         self._gradients: dict[str, Any] = {}
+        # The gradients on devices that the step leaves zeros in.
+        self._zeroed: list[HostArray] = []
         self._transfers: dict[tuple[type, str | None], Transfers] = {}
 
     def enter(self, model: Any, is_updated: Callable[[str, Any], bool]) -> Any:
         """The model with arrays in host memory in place of parameters on devices, whose values are not copied yet.
 
-        Those at a path that ``is_updated`` is false for, with their arrays, remain where they are.
-        Raises `ArrayMemoryError` for a parameter that cannot be written, and `AliasError` for those that share memory on a device.
+        Those at a path that ``is_updated`` is false for, with their arrays, remain where they are. Raises
+        `ArrayMemoryError` for a parameter that cannot be written, and `AliasError` for those that share memory on a
+        device.
         """
         leaves, structure = tree.flatten(model)
         self.arrays, before, self._parameters = {}, self._parameters, {}
@@ -84,7 +87,7 @@ class HostModel:
 
     def leave(self) -> None:
         """Drops the model of the step, and the arrays of the user's; their memory serves the next one."""
-        self.model, self.arrays = None, {}
+        self.model, self.arrays, self._zeroed = None, {}, []
 
     def _pair(self, path: str, there: Any, here: Any) -> HostArray:
         """A parameter on a device with an array in host memory: ``here``, if it has the same shape and dtype."""
@@ -111,12 +114,13 @@ class HostModel:
             self._transfers[key] = adapter_of(array).transfers(array)
         return self._transfers[key]
 
-    # --- copies --------------------------------------------------------------------------------------------------------
+    # --- copies -------------------------------------------------------------------------------------------------------
 
-    def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True) -> "Landing":
+    def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True, *, zeroes: bool = False) -> "Landing":
         """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory.
 
-        Where ``grads`` is None, they are those that the parameters hold.
+        Where ``grads`` is None, the parameters hold their gradients. With ``zeroes``, gradients on devices are copied
+        up with the parameters, and `ArrayMemoryError` is raised for one that cannot be written.
         """
         for transfers in self._transfers.values():
             transfers.mark()
@@ -132,6 +136,9 @@ class HostModel:
             if id(g) not in by_identity:
                 by_identity[id(g)] = here = gradients[path] = self._memory(g, self._gradients.get(path))
                 events.append(self._transfers_of(g).copy_down(detached(g), here))
+                if zeroes:
+                    _check_writable_gradient(path, g)
+                    self._zeroed.append(HostArray(g, here, self._transfers_of(g)))
             return by_identity[id(g)]
 
         if grads is None:
@@ -147,13 +154,25 @@ class HostModel:
         return Landing(grads, events, is_steady)
 
     def up(self, paths: Iterable[str]) -> "Unfinished":
-        """The copies of parameters to their devices, which have not begun."""
-        return Unfinished([self.arrays[path] for path in paths if path in self.arrays])
+        """The copies of parameters, and of gradients that are zeros now, to their devices, which have not begun."""
+        return Unfinished([*(self.arrays[path] for path in paths if path in self.arrays), *self._zeroed])
+
+
+def _check_writable_gradient(path: str, g: Any) -> None:
+    """Raises `ArrayMemoryError` for a gradient on a device that zeros cannot be copied into."""
+    is_broadcast = any(
+        extent > 1 and stride == 0 for extent, stride in zip(g.shape, adapter_of(g).strides(g), strict=True)
+    )
+    if is_immutable(g) or is_broadcast:
+        raise ArrayMemoryError(
+            f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, cannot be written: expected a "
+            "mutable array"
+        )
 
 
 @dataclasses.dataclass
 class Landing:
-    """Copies to host memory that have begun: ``gradients`` there, None for those that parameters hold, and the ``events`` of their ends.
+    """Copies to host memory: ``gradients``, None if parameters hold them, and the ``events`` of their ends.
 
     It ``is_steady`` where gradients lie in the memory of those of the step before, with their shapes and dtypes.
     """

@@ -17,10 +17,10 @@ from oxigrad.stepping.stepper import Stepper
 
 
 class HostStepper(Stepper):
-    """A `Stepper` of a model in host memory: gradients are copied there, parameters are updated there, and copied to their devices.
+    """A `Stepper` of a model in host memory, whose gradients are copied there and parameters back.
 
-    All of the optimizer's state is in host memory. So a step is that of a model in host memory, with its bits, for every rule and
-    option. After an error of a copy to a device, the next use of the optimizer completes the step.
+    All of the optimizer's state is in host memory. So a step is that of a model in host memory, with its bits, for
+    every rule and option. After an error of a copy to a device, the next use of the optimizer completes the step.
     """
 
     def __init__(self, owner: SteppingOptimizer) -> None:
@@ -49,17 +49,19 @@ class HostStepper(Stepper):
 
     @contextlib.contextmanager
     def _finishing(self) -> Iterator[None]:
-        """A block with a step, whose parameters are copied to their devices once it is counted, even if an interrupt follows."""
-        count = self._core.count
+        """A block with a step. Once it is counted, its parameters are copied to their devices, even on interrupts."""
+        count, micro = self._core.count, self._core.micro
         try:
             yield
         finally:
             if self._core.count != count and self._plan is not None:
-                self._finish(self._plan)
+                self._finish(self._plan.parameters)
+            elif self._core.micro != micro:
+                self._finish([])
 
-    def _finish(self, plan: Plan) -> None:
-        """Copies the parameters of a plan to their devices."""
-        self._unfinished = self._host.up([p.text for p in plan.parameters])
+    def _finish(self, parameters: Sequence[Parameter]) -> None:
+        """Copies parameters, and gradients that are zeros now, to their devices."""
+        self._unfinished = self._host.up([p.text for p in parameters])
         self._complete()
 
     def _reads(self, path: str) -> bool:
@@ -72,7 +74,7 @@ class HostStepper(Stepper):
         if self._is_entered(model):
             return super().update(model, grads, loss=loss, keep_root=keep_root)
         with self._entered(model) as in_memory:
-            landing = self._host.down(grads, self._reads)
+            landing = self._host.down(grads, self._reads, zeroes=self._owner.zero_gradients)
             if (gradients := self._gradients_of_pieces(in_memory, landing)) is not None:
                 self._take_pieces(in_memory, landing, gradients, loss)
                 return model
@@ -81,10 +83,10 @@ class HostStepper(Stepper):
                 super().update(in_memory, grads, loss=loss, keep_root=True)
         return model
 
-    # --- pieces --------------------------------------------------------------------------------------------------------
+    # --- pieces -------------------------------------------------------------------------------------------------------
 
     def _gradients_of_pieces(self, model: Any, landing: Landing) -> list[Any] | None:
-        """The gradients of a step that can be taken by pieces: it is as the one before, and all that can fail has been checked there.
+        """The gradients of a step that can be taken by pieces, as the checked one before; else None.
 
         Rules that sum over all parameters, and guards, need them all at once.
         """
@@ -98,6 +100,7 @@ class HostStepper(Stepper):
             or not step.is_in_place
             or step.observes
             or step.raises
+            or step.zeroes
             or self._parts.updated
             or self.presence.without
         ):
@@ -163,7 +166,7 @@ class HostStepper(Stepper):
         """See `Stepper.write_parameters`."""
         with self._read(model) as in_memory:
             super().write_parameters(plan, leaves, in_memory, values, swapped)
-            self._finish(plan)
+            self._finish(plan.parameters)
         return model
 
     def check_whole(self) -> None:

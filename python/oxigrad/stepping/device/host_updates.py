@@ -1,4 +1,4 @@
-"""The updates of a step in host memory, piece by piece: parameters that are updated go up to their device while others are updated."""
+"""The updates of a step in host memory by pieces: updated parameters go up while others are updated."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,9 +12,10 @@ from oxigrad.stepping.parameters.parameter import Parameter
 
 
 class HostUpdates(PieceRun):
-    """The updates of ``pieces``, lists of parameters, once all copies down are done: before that an error changes nothing.
+    """The updates of ``pieces``, lists of parameters, after all copies down: before, an error changes nothing.
 
-    An error of a copy up ends neither the updates nor other copies. It is the ``error`` after them, and ``behind`` has what was to be copied.
+    An error of a copy up ends neither the updates nor other copies. It is the ``error`` after them, and ``behind`` has
+    what was to be copied.
 
     Args:
         landing: the copies down.

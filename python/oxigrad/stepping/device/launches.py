@@ -1,7 +1,8 @@
 """The launches of a step: kernels on CUDA devices that update parameters there, in place.
 
-All that can fail comes first: kernels are compiled, tables are allocated and filled. The launches themselves are writes of the step
-(see `oxigrad.stepping.writes`). A leaf whose gradient no kernel takes, such as `SparseRows`, has its rule called on arrays.
+All that can fail comes first: kernels are compiled, tables are allocated and filled. The launches themselves are writes
+of the step (see `oxigrad.stepping.writes`). A leaf whose gradient no kernel takes, such as `SparseRows`, has its rule
+called on arrays.
 """
 
 import contextlib
@@ -24,6 +25,7 @@ from oxigrad.stepping.arrays.places import check_device
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.address_cache import AddressCache
 from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.assignment import Assignment
@@ -35,14 +37,10 @@ NO_MOVES = np.empty((0, 3), np.uint64)
 
 
 class Copies(NamedTuple):
-    """Copies of parameters and of gradients, by the position of the parameter, which kernels read and write in their place."""
+    """Copies of parameters and gradients, by the parameter's position, that kernels read and write instead."""
 
     parameters: dict[int, Any]
     gradients: dict[int, Any]
-
-
-class LayoutError(Exception):
-    """The elements of a parameter lie in another order of axes than that for which the plan was made."""
 
 
 class Launches:
@@ -116,8 +114,10 @@ class DeviceSteps:
         count: int,
         exposed: bool,
         scale: DeviceScale | None = None,
-    ) -> tuple[Launches, list[Parameter]]:
-        """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead.
+    ) -> tuple[Launches, list[Parameter]] | None:
+        """The launches of a step after ``count`` ones, and the parameters whose rules are called on arrays.
+
+        None for parameters whose elements lie in another order of axes than the plan has them in.
 
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
@@ -129,6 +129,8 @@ class DeviceSteps:
         if moves and any(self._steps[device, holds].is_captured for device in moves):
             moves = None
         if cache is None or moves is None:
+            if any(is_permuted(array) is not p.is_permuted for array, p in zip(params, there, strict=True)):
+                return None
             device_leaves, others = self._device_leaves(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not device_leaves):
                 return Launches(), [*there]
@@ -202,7 +204,7 @@ class DeviceSteps:
         stream: int,
         moves: np.ndarray | None,
     ) -> None:
-        """Adds the launches on one device; ``read`` are the gradients, ``moves`` what has moved where nothing else has changed."""
+        """Adds the launches on one device; ``read`` are the gradients, ``moves`` the moves if nothing else changed."""
         with used.current(device):
             capturing = used.is_capturing(stream)
             if capturing and self.plan.uncaptured:
@@ -262,43 +264,49 @@ class DeviceSteps:
 
     @staticmethod
     def _check_capture(device_leaves: Sequence[DeviceLeaf], resolved: StepProgram, step: DeviceStep) -> None:
-        """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step, or that waits."""
+        """Raises `CaptureError` for a step that waits, or reads numbers of the host that differ between steps."""
         if not step.can_count:
             raise CaptureError(
-                f"{path_name(device_leaves[0].path)}: the rule has scalars that only the host computes, which a graph cannot replay"
+                f"{path_name(device_leaves[0].path)}: the rule has scalars that only the host computes, which a graph "
+                "cannot replay"
             )
         if any(resolved.plan.missed):
             raise CaptureError(
-                f"{path_name(device_leaves[0].path)}: a parameter missed earlier steps, and a graph counts one step for all: expected parameters that "
+                f"{path_name(device_leaves[0].path)}: a parameter missed earlier steps, and a graph counts one step "
+                "for all: expected parameters that "
                 "were updated in every step"
             )
         if resolved.raises:
             raise CaptureError(
-                f"{path_name(device_leaves[0].path)}: nonfinite='raise' waits for the device: expected 'skip' in a capture"
+                f"{path_name(device_leaves[0].path)}: nonfinite='raise' waits for the device: expected 'skip' in a "
+                "capture"
             )
         if resolved.varies_on_host or resolved.scales_there:
             raise CaptureError(
-                f"{path_name(device_leaves[0].path)}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
+                f"{path_name(device_leaves[0].path)}: a graph replays the numbers of the step that it captured: "
+                "expected hyperparameters that are "
                 "no schedules, no loss scale, and accumulate=1"
             )
 
     @staticmethod
     def _copied(p: Parameter, array: Any, g: Any, memory: DeviceMemory | None, *, zeroes: bool) -> Any:
-        """A copy of a gradient with its elements in the order of the parameter's. Raises `ArrayMemoryError` if it cannot be zeroed."""
+        """A copy of a gradient in the parameter's order. Raises `ArrayMemoryError` if it cannot be zeroed."""
         if zeroes and memory is not None and not memory.is_writable:
             raise ArrayMemoryError(
-                f"{path_name(p.text)}: the gradient, where zero_gradients is to leave zeros, is read-only: expected one that can be written"
+                f"{path_name(p.text)}: the gradient, where zero_gradients is to leave zeros, is read-only: expected "
+                "one that can be written"
             )
         return laid_out_like(detached(unlazy(g)), array)
 
     @staticmethod
     def _stream(device: int, parameters: Sequence[tuple[Any, Parameter]]) -> int:
-        """The current stream of the libraries of these parameters; raises `ArrayMemoryError` where they are on different ones."""
+        """The current stream of the libraries of these parameters. Raises `ArrayMemoryError` for several."""
         streams = [adapter_of(array).current_stream(array, device) for array, _ in parameters]
         for other, (_, p) in zip(streams, parameters, strict=True):
             if (other or LEGACY_STREAM) != (streams[0] or LEGACY_STREAM):
                 raise ArrayMemoryError(
-                    f"{path_name(p.text)}: the parameter's library works on the stream {other:#x} of cuda:{device}, that of "
+                    f"{path_name(p.text)}: the parameter's library works on the stream {other:#x} of cuda:{device}, "
+                    "that of "
                     f"{parameters[0][1].text} on {streams[0]:#x}: expected one stream on each device"
                 )
         return streams[0]
@@ -313,8 +321,6 @@ class DeviceSteps:
         rule = resolved.groups[p.group].rule
         rule_slots = [(slot, slots[slot.name]) for slot in rule.slots]
         own_memory, memory = memory_of(array), memory_of(g)
-        if own_memory is not None and (own_memory.strides is not None) != p.is_permuted:
-            raise LayoutError
         if p.is_copied:
             array = copies.parameters[p.position] = row_major(detached(array))
             own_memory = memory_of(array)
@@ -341,20 +347,21 @@ class DeviceSteps:
 
 
 def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
-    """Raises `ShapeError`, `DtypeError` or `ArrayMemoryError` for a gradient of another shape, dtype, library or device."""
+    """Raises `ShapeError`, `DtypeError` or `ArrayMemoryError` for a gradient unlike its parameter."""
     if adapter_of(array).is_apart(array, g) or memory_of(g) is None:
         check_device(p.text, array, g, slots.items())
     check_gradient(p.text, g, p.shape, p.dtype)
     memory, parameter_memory = memory_of(g), memory_of(array)
     if memory is not None and parameter_memory is not None and memory.device != parameter_memory.device:
         raise ArrayMemoryError(
-            f"{path_name(p.text)}: the gradient is on cuda:{memory.device}, the parameter on cuda:{parameter_memory.device}"
+            f"{path_name(p.text)}: the gradient is on cuda:{memory.device}, the parameter on "
+            f"cuda:{parameter_memory.device}"
         )
 
 
 @contextlib.contextmanager
 def naming(leaves: Sequence[DeviceLeaf]) -> Iterator[None]:
-    """Puts the key path of the first of these leaves before the message of a `DeviceError` that begins with none of them."""
+    """Puts the first leaf's key path before a `DeviceError` whose message begins with no leaf's."""
     try:
         yield
     except DeviceError as error:

@@ -7,7 +7,7 @@ from oxigrad.stepping.protocols import ObservedScale
 
 
 class DeviceScale:
-    """The state of a loss scale as an array of two numbers, which kernels read and update: its value and its finite steps.
+    """The state of a loss scale as an array that kernels read and update: its value and its finite steps.
 
     The host takes the same steps on ``scale`` once it knows whether gradients were finite.
     """

@@ -1,4 +1,4 @@
-"""A step on its way by pieces: copies and updates that begin when `oxigrad.stepping.device.transfers` says so, and end in any order."""
+"""A step by pieces: copies and updates that `oxigrad.stepping.device.transfers` begins, and end in any order."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ SMALLEST, LARGEST = 1 << 25, 1 << 27
 
 
 def piece_size(nbytes: int) -> int:
-    """The bytes of a piece of a step that copies so many: a sixteenth, so that pieces overlap, and not few, since each takes host time.
+    """The bytes of a piece: a sixteenth of those to copy, so that pieces overlap, but not too few.
 
     >>> piece_size(1 << 20), piece_size(1 << 30), piece_size(1 << 40)
     (33554432, 67108864, 134217728)
@@ -25,7 +25,7 @@ def piece_size(nbytes: int) -> int:
 
 
 class PieceRun:
-    """The driver of a schedule. A subclass says how an action of a piece begins, and what becomes of the step when all are done.
+    """The driver of a schedule. A subclass begins the actions of a piece, and ends the step.
 
     All actions are in the thread of the worker, which alone changes the schedule once pieces are added.
 
@@ -63,7 +63,8 @@ class PieceRun:
     def advance(self, opt: Any) -> None:
         """Begins what may begin, and takes note of what is done, until nothing is in flight.
 
-        An error leaves the piece that it is about as it was before the action, and the others whole: to call it again continues the step.
+        An error leaves the piece that it is about as it was before the action, and the others whole: to call it again
+        continues the step.
         """
         with self._within(), _limited(self._threads):
             self.schedule.resume()
@@ -117,7 +118,7 @@ class PieceRun:
         self.begin_finish(opt)
         self._complete(opt)
 
-    # --- threads -------------------------------------------------------------------------------------------------------
+    # --- threads ------------------------------------------------------------------------------------------------------
 
     def advance_beside(self, opt: Any) -> None:
         """As `advance`, in the thread of the worker, if it is not at it. Raises the error of the time before, once."""
@@ -134,7 +135,7 @@ class PieceRun:
                 self._beside.result()
 
     def abandon(self) -> None:
-        """Waits for the thread and for the copies that have begun, whatever becomes of them: their memory is used again."""
+        """Waits for the thread and for copies that have begun, even failed ones: their memory is used again."""
         self.join(raises=False)
         for _, events in self._flying:
             for event in events:
@@ -153,7 +154,7 @@ def _limited(threads: int | None) -> Iterator[None]:
 
 
 def packed(items: Iterable[tuple[Item, int]], size: int, device: Callable[[Item], Any]) -> Iterator[list[Item]]:
-    """Items with their bytes in lists of at most ``size`` bytes and of one ``device``, in order. A larger item is alone."""
+    """Items with their bytes in lists of at most ``size`` bytes and one ``device``, in order; larger ones alone."""
     together: list[Item] = []
     filled = 0
     for item, count in items:

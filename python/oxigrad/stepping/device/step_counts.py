@@ -18,8 +18,8 @@ from oxigrad.stepping.protocols import SteppingOptimizer
 class StepCounts:
     """The numbers of steps that an optimizer has taken and skipped, by the core and by the ``counters`` of devices.
 
-    ``scale`` is the loss scale that is kept on a device, if one is. ``raises`` tells whether a step that a device counts as skipped
-    raises, rather than being counted here.
+    ``scale`` is the loss scale that is kept on a device, if one is. ``raises`` tells whether a step that a device
+    counts as skipped raises, rather than being counted here.
     """
 
     _owner = WeakAttribute[SteppingOptimizer]()
@@ -78,7 +78,7 @@ class StepCounts:
         changes = [change for device, c in self.counters.items() for change in c.learn(device, wait=True)]
         return any(change.skipped for change in changes)
 
-    # --- the loss scale on a device ------------------------------------------------------------------------------------
+    # --- the loss scale on a device -----------------------------------------------------------------------------------
 
     def scale_for(self, step: ResolvedStep, leaves: list[Any]) -> DeviceScale | None:
         """The loss scale on the device for a step that reads it there, as the user may have set it."""
@@ -96,7 +96,7 @@ class StepCounts:
         return on_device
 
     def scale_like(self, loss: Any) -> Any:
-        """The loss scale as an array of the library and on the device of ``loss``, if kernels keep it there; else None."""
+        """The loss scale as an array like ``loss``, in library and device, if kernels keep it there; else None."""
         scale, loss = self.scale, _core.plain(loss)
         if scale is None or not is_array(loss) or namespace(loss) is not namespace(scale.array):
             return None

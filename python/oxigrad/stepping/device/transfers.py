@@ -1,7 +1,7 @@
 """The schedule of steps on the host for parameters on a device: which copy or update may begin after which event.
 
-It is a state machine that touches no array and no device. Gradients are copied down in pieces, each into a place of a ring; the piece is
-updated there, and its weights are copied up from there. The place is then free for another piece.
+It is a state machine that touches no array and no device. Gradients are copied down in pieces, each into a place of a
+ring; the piece is updated there, and its weights are copied up from there. The place is then free for another piece.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ _ORDER: tuple[Kind, ...] = ("up", "down", "measure", "update")
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """A copy ``down`` or ``up``, or a ``measure`` or ``update`` by the host, of the piece with this number in this place of the ring."""
+    """A copy ``down`` or ``up``, a ``measure`` or an ``update`` of the numbered piece, in a place of the ring."""
 
     kind: Kind
     piece: int
@@ -25,19 +25,21 @@ class Action:
 class Schedule:
     """The order of the copies and updates of one step.
 
-    `add` is the event that the gradient of a piece is final on the device; `finish` and `fail` are the ends of actions, in any order.
-    `begin` gives the actions that may begin now:
+    `add` is the event that the gradient of a piece is final on the device; `finish` and `fail` are the ends of actions,
+    in any order. `begin` gives the actions that may begin now:
 
     * a copy down once a place of the ring is free: the copy up from it is done, and no other piece is in it;
     * a measure once the copy down is done, for steps that scale gradients by their norm;
-    * an update once the copy down is done, one at a time; with ``measures``, once `close` was called and all pieces are measured;
+    * an update once the copy down is done, one at a time; with ``measures``, once `close` was called and all pieces are
+      measured;
     * a copy up once the update is done; with ``holds``, once `release` was called as well.
 
-    Copies in each direction, measures and updates begin in the order in which their pieces became ready. After a failure no action begins
-    until `resume`; the action that failed is then begun again.
+    Copies in each direction, measures and updates begin in the order in which their pieces became ready. After a
+    failure no action begins until `resume`; the action that failed is then begun again.
 
     Args:
-        places: the number of places of the ring; None for a place for each piece, which ``measures`` and ``holds`` need.
+        places: the number of places of the ring; None for a place for each piece, which ``measures`` and ``holds``
+            need.
         measures: whether all gradients are measured before the first update.
         holds: whether copies up wait for `release`.
 
@@ -53,13 +55,15 @@ class Schedule:
     def __init__(self, places: int | None, *, measures: bool = False, holds: bool = False) -> None:
         if places is not None and (places < 1 or measures or holds):
             raise ValueError(
-                f"places is {places}: expected at least 1, and None with measures or holds, which keep all pieces at once"
+                f"places is {places}: expected at least 1, and None with measures or holds, which keep all pieces at "
+                "once"
             )
         self.measures: bool = measures
         self.is_closed: bool = False
         self.is_halted: bool = False
         self._is_released = not holds
-        #: The actions of a piece in their order, and for each piece how many are done, the one in flight, and its place.
+        #: The actions of a piece in their order, and for each piece how many are done, the one in flight, and its
+        #: place.
         self._kinds: tuple[Kind, ...] = ("down", "measure", "update", "up") if measures else ("down", "update", "up")
         self._done: list[int] = []
         self._flying: dict[int, Action] = {}
@@ -67,7 +71,7 @@ class Schedule:
         self._free: list[int] | None = None if places is None else [*range(places)]
         self._ready: dict[Kind, deque[int]] = {kind: deque() for kind in _ORDER}
 
-    # --- events --------------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def add(self) -> int:
         """The number of a further piece, whose gradient is final on the device. Raises `RuntimeError` after `close`."""
@@ -111,7 +115,7 @@ class Schedule:
         """Lets actions begin again after a failure."""
         self.is_halted = False
 
-    # --- actions -------------------------------------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> list[Action]:
         """The actions that begin now; each is in flight until `finish` or `fail`."""
@@ -143,7 +147,7 @@ class Schedule:
         action = self._flying[piece] = Action(kind, piece, self._places[piece])
         return action
 
-    # --- what has happened -----------------------------------------------------------------------------------------------
+    # --- what has happened --------------------------------------------------------------------------------------------
 
     @property
     def is_finished(self) -> bool:

@@ -1,4 +1,4 @@
-"""Decay factors of slots: the factor by which a step with a zero gradient multiplies a slot, as declared or as measured."""
+"""Decay factors of slots, declared or measured: a step with a zero gradient multiplies a slot by one."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,11 +15,11 @@ _TOLERANCE = 1e-9
 
 
 def decay_factors(rule: Rule, constants: Mapping[str, Any]) -> dict[str, float | str | None]:
-    """The decay factor of each slot that is an array, a number or the name of a hyperparameter; None for a slot without one.
+    """The decay factor of each slot that is an array: a number, the name of a hyperparameter, or None.
 
-    The rule is called on random arrays: three steps with random gradients, then one with a zero gradient. A factor is the same
-    for all elements, which differ in parameters, slots, the number of the step, and hyperparameters without a value in ``constants``.
-    A factor that ``Slot.zeros(decay=...)`` declares must agree; any other is measured.
+    The rule is called on random arrays: three steps with random gradients, then one with a zero gradient. A factor is
+    the same for all elements, which differ in parameters, slots, the number of the step, and hyperparameters without a
+    value in ``constants``. A factor that ``Slot.zeros(decay=...)`` declares must agree; any other is measured.
     """
     return rule.remembering(_factors)(rule, tuple(constants.items()))
 

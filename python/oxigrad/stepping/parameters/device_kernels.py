@@ -37,7 +37,7 @@ def is_launchable(array: Any) -> bool:
 
 
 def is_permuted(array: Any) -> bool:
-    """Whether the elements of an array on a device lie in an order of axes other than row-major, as in a channels-last tensor."""
+    """Whether an array on a device has an order of axes other than row-major, as a channels-last tensor has."""
     memory = memory_of(array)
     return memory is not None and memory.strides is not None
 
@@ -45,8 +45,8 @@ def is_permuted(array: Any) -> bool:
 def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, permuted: bool = False) -> str:
     """The reason why the rule of a group has no kernel for parameters of a dtype; empty if it has one.
 
-    ``numbers`` is the number of scalars of a step. Kernels read the elements of ``permuted`` parameters in the order in which they lie
-    in memory.
+    ``numbers`` is the number of scalars of a step. Kernels read the elements of ``permuted`` parameters in the order in
+    which they lie in memory.
     """
     rule = group.rule()
     program = group.program(rule)

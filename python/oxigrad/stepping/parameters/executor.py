@@ -11,7 +11,7 @@ from oxigrad.stepping.parameters.device_kernels import is_launchable
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Executor:
-    """A way in which a step updates a parameter: one of `HOST`, `COPY`, `DEVICE`, `RULE`, `RULE_INTO` and `RULE_ASSIGNED`.
+    """A way to update a parameter: one of `HOST`, `COPY`, `DEVICE`, `RULE`, `RULE_INTO` and `RULE_ASSIGNED`.
 
     Args:
         name: the name in messages.

@@ -17,9 +17,9 @@ def copying(value: Any, array: Any) -> tuple[Any, Any]:
 class Parameter:
     """A parameter of a model.
 
-    ``index`` is that of its leaf, ``tied`` are those of further leaves that are the same array; ``paths`` are the key paths of
-    all, ``text`` the first of them as text. ``position`` is its number among all, from which random numbers are drawn. ``group`` is an
-    index into `Assignment.groups`. ``missed`` is the number of steps that did not update it.
+    ``index`` is that of its leaf, ``tied`` are those of further leaves that are the same array; ``paths`` are the key
+    paths of all, ``text`` the first of them as text. ``position`` is its number among all, from which random numbers
+    are drawn. ``group`` is an index into `Assignment.groups`. ``missed`` is the number of steps that did not update it.
     """
 
     paths: list[_core.KeyPath]

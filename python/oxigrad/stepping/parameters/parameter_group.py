@@ -68,7 +68,7 @@ class Declaration(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class RuleHyperparameters:
-    """The hyperparameters of a ``rule``: how each is ``declared``, and their present ``values``, constants or schedules."""
+    """The hyperparameters of a ``rule``: their declarations, and their ``values``, constants or schedules."""
 
     rule: Rule
     declared: Mapping[str, Declaration]
@@ -91,8 +91,8 @@ class ParameterGroup:
     """The parameters of a model that one rule updates with the same hyperparameters.
 
     ``owner`` is the optimizer that takes the steps, ``optimizer`` the one whose rule it is: another one in a partition.
-    ``overrides`` are the hyperparameters that differ from those of ``optimizer``. ``storage`` is the name of the dtype of the
-    parameters, where that is half precision. Both optimizers are referred to weakly: they hold the group.
+    ``overrides`` are the hyperparameters that differ from those of ``optimizer``. ``storage`` is the name of the dtype
+    of the parameters, where that is half precision. Both optimizers are referred to weakly: they hold the group.
     """
 
     _owner = WeakAttribute[SteppingOptions]()
@@ -172,7 +172,7 @@ class ParameterGroup:
         return {name: value for name, value in self._values.items() if not declared[name].is_flag}
 
     def numbers(self, at: Any) -> dict[str, Any]:
-        """The numeric hyperparameters at step ``at``, counted from 0: schedules are called, their values read as numbers."""
+        """The numeric hyperparameters at step ``at``, counted from 0: schedules are called."""
         numeric = self.numeric
         return {name: self.evaluate(name, v, at) if callable(v) else v for name, v in numeric.items()}
 
@@ -232,10 +232,10 @@ class ParameterGroup:
         return self._owner.sparse == "catch_up" and self.rule().elementwise
 
     def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The factors by which a zero gradient multiplies slots that catch up; the ``values`` are of all hyperparameters.
+        """The factors by which a zero gradient multiplies slots that catch up, from ``values`` of hyperparameters.
 
-        Present values count, also for rows that were skipped under others. Raises `RuleError` with the name of a slot without a
-        factor: an average of the parameter, say, or a momentum to which L2 weight decay adds.
+        Present values count, also for rows that were skipped under others. Raises `RuleError` with the name of a slot
+        without a factor: an average of the parameter, say, or a momentum to which L2 weight decay adds.
         """
         if not self.catches_up:
             return {}
@@ -250,7 +250,8 @@ class ParameterGroup:
             slot = missing[0]
             by, end = ("a factor", ", or a slot that declares its decay") if slot.decay is None else (slot.decay, "")
             raise RuleError(
-                f"the rule {rule.name}: rows cannot catch up, since a step with a zero gradient does not multiply the slot "
+                f"the rule {rule.name}: rows cannot catch up, since a step with a zero gradient does not multiply the "
+                "slot "
                 f"{slot.name} by {by}; expected sparse='lazy' or 'dense'{end}"
             )
         return {name: values[factor] if isinstance(factor, str) else factor for name, factor in factors.items()}

@@ -1,7 +1,7 @@
 """The steps that parameters took part in: those that were frozen, had no gradient, or were added later, missed some.
 
-The number of the step that a rule reads, as in Adam's bias correction, counts the steps that updated the parameter, as in PyTorch. Schedules
-and random numbers read the number of the optimizer's step.
+The number of the step that a rule reads, as in Adam's bias correction, counts the steps that updated the parameter, as
+in PyTorch. Schedules and random numbers read the number of the optimizer's step.
 """
 
 import dataclasses
@@ -19,8 +19,9 @@ PRESENCE = "presence"
 class Changes:
     """The differences between the parameters of a model and those that an optimizer had slots for, as key paths.
 
-    Slots were begun for ``added`` ones, and anew for those that were ``reset``, which have another shape than before. ``frozen`` ones keep
-    their slots, and those that are ``unfrozen`` continue with them. Of those that the model lacks, slots are ``kept`` or ``removed``.
+    Slots were begun for ``added`` ones, and anew for those that were ``reset``, which have another shape than before.
+    ``frozen`` ones keep their slots, and those that are ``unfrozen`` continue with them. Of those that the model lacks,
+    slots are ``kept`` or ``removed``.
     """
 
     added: list[str] = dataclasses.field(default_factory=list)
@@ -37,9 +38,10 @@ class Changes:
 class ParticipationLog:
     """The number of steps that each parameter ``missed``, by key path, and what is known of absent parameters.
 
-    ``were_inactive`` are those that were not updated by an earlier plan, and may have no slots yet; ``kept`` are those that left the model
-    while their slots remain; ``without`` are those without a gradient since the last step, while gradients are accumulated. ``waiting`` are
-    the arrays among those that were inactive: a state lists the ones without slots, which may begin after it is loaded.
+    ``were_inactive`` are those that were not updated by an earlier plan, and may have no slots yet; ``kept`` are those
+    that left the model while their slots remain; ``without`` are those without a gradient since the last step, while
+    gradients are accumulated. ``waiting`` are the arrays among those that were inactive: a state lists the ones without
+    slots, which may begin after it is loaded.
     """
 
     def __init__(self) -> None:
@@ -48,7 +50,8 @@ class ParticipationLog:
         self.waiting: set[str] = set()
         self.orphans: set[str] = set()
         self.without: set[str] = set()
-        # The parameters with slots that the present plan does not update, and the count of steps up to which they are in `missed`.
+        # The parameters with slots that the present plan does not update, and the count of steps up to which they are
+        # in `missed`.
         self._absent: set[str] = set()
         self._since = 0
 
@@ -64,7 +67,7 @@ class ParticipationLog:
         self._since = count
 
     def missed_by(self, path: str, *, with_slots: Collection[str], count: int) -> int:
-        """The number of steps of ``count`` that a parameter missed; ``with_slots`` ones have slots, others missed all."""
+        """The number of ``count`` steps that a parameter missed; one that is not ``with_slots`` missed all."""
         return self.missed.get(path, 0) if path in with_slots else count
 
     def begin_anew(self, paths: Iterable[str], count: int) -> None:
@@ -80,7 +83,7 @@ class ParticipationLog:
         *,
         waiting: Iterable[str] = (),
     ) -> None:
-        """Begins a plan for parameters that ``missed`` steps; those ``with_slots`` and not among them miss further ones."""
+        """Begins a plan for parameters that ``missed`` steps; others ``with_slots`` miss further ones."""
         self.missed = {path: number for path, number in {**self.missed, **missed}.items() if number}
         self.were_inactive |= set(inactive)
         self.waiting |= set(waiting)
@@ -112,7 +115,10 @@ class ParticipationLog:
     def with_steps_of(
         self, lacking: Collection[str], state: Mapping[str, Any], count: int, taken: int
     ) -> Mapping[str, Any]:
-        """The presence in a state after ``count`` steps, for parameters that it is ``lacking``: these took part in steps of the ``taken`` ones here."""
+        """The presence in a state after ``count`` steps, for parameters that it is ``lacking``.
+
+        They took part in the ``taken`` steps here.
+        """
         self.settle(taken)
         missed = {path: max(0, count - taken + self.missed.get(path, 0)) for path in lacking}
         return {**state, "missed_steps": {**state.get("missed_steps", {}), **missed}} if missed else state
@@ -149,10 +155,10 @@ class ParticipationLog:
 def accumulated(
     structure: Structure, leaves: list[Any], gradients: list[Any], without: set[str], *, first: bool, last: bool
 ) -> set[str]:
-    """Puts zeros in the place of gradients of None, as accumulated means read them; returns the parameters that had none so far.
+    """Puts zeros in place of gradients of None, for means; returns the parameters that had none so far.
 
-    ``without`` are those that had none before, unless this is the ``first`` since a step. In the ``last`` one before a step,
-    the gradients of those that had none at all remain None.
+    ``without`` are those that had none before, unless this is the ``first`` since a step. In the ``last`` one before a
+    step, the gradients of those that had none at all remain None.
     """
     absent = {str(structure.path(i)): i for i, g in enumerate(gradients) if g is None and structure.is_trainable(i)}
     never = absent.keys() if first else absent.keys() & without

@@ -1,8 +1,8 @@
-"""The context in which rules are called on arrays: the namespace that they are given, and how arrays enter and leave them.
+"""The context in which rules are called on arrays: their namespace, and how arrays enter and leave.
 
-A step has its derivative where a mean of squared gradients, or a norm, is zero. The root of zero has an infinite slope, and that times the
-zero of a square is NaN. A mean of squares touches zero, where it does not change to first order, and neither does its root along with it: here
-the derivative of a root of zero is zero. Values are those of `oxigrad.xp`.
+A step has its derivative where a mean of squared gradients, or a norm, is zero. The root of zero has an infinite slope,
+and that times the zero of a square is NaN. A mean of squares touches zero, where it does not change to first order, and
+neither does its root along with it: here the derivative of a root of zero is zero. Values are those of `oxigrad.xp`.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ vars(_NAMESPACE).update({**vars(xp), "sqrt": _sqrt, "pow": _pow})
 
 
 class RuleContext:
-    """The ``namespace`` of rules, and their arrays: the plain ones as variables of a ``tape``, or as they are where that is None."""
+    """The ``namespace`` of rules, and their arrays, plain ones as variables of a ``tape`` unless that is None."""
 
     def __init__(self, tape: Tape | None) -> None:
         self._tape = tape
@@ -69,7 +69,7 @@ class RuleContext:
 
 @contextlib.contextmanager
 def neutral(parameters: Iterable[Any]) -> Iterator[None]:
-    """A block in which rules compute the same in every mode of the thread; infinities and NaN propagate as in a kernel."""
+    """A block in which rules compute the same in every mode of the thread, infinities and NaN as in a kernel."""
     by_library: dict[Adapter, list[Any]] = {}
     for array in map(beneath, parameters):
         by_library.setdefault(adapter_of(array), []).append(array)
@@ -83,8 +83,8 @@ def neutral(parameters: Iterable[Any]) -> Iterator[None]:
 def rule_context(parameters: Sequence[Any], operands: Iterable[Any]) -> Iterator[RuleContext]:
     """The `neutral` context of the rules of these parameters, which compute with the ``operands``.
 
-    Plain arrays are variables beside recorded operands where a library computes ``array * variable`` itself, and raises: the operands are
-    looked at for such a library alone.
+    Plain arrays are variables beside recorded operands where a library computes ``array * variable`` itself, and
+    raises: the operands are looked at for such a library alone.
     """
     with neutral(parameters):
         if all(defers(beneath(p)) for p in parameters) or not any(isinstance(x, _RECORDED) for x in operands):

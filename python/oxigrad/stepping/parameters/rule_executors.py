@@ -43,9 +43,9 @@ def trace(
 ) -> Any:
     """The kernel of a rule, traced by one call on symbols. Raises `RuleError` where it is not elementwise.
 
-    With ``zero_gradients`` it leaves zeros in the gradient. Where it ``catches_up``, slots are first multiplied by factors, further array
-    inputs in the order of the slots. ``totals`` are "computed"; or they are the "results", and nothing is written; or they are
-    "given", as scalars after all others.
+    With ``zero_gradients`` it leaves zeros in the gradient. Where it ``catches_up``, slots are first multiplied by
+    factors, further array inputs in the order of the slots. ``totals`` are "computed"; or they are the "results", and
+    nothing is written; or they are "given", as scalars after all others.
     """
     tape = _core.symbols()
     g, p = tape.leaf(), tape.leaf()
@@ -85,7 +85,7 @@ def trace(
 
 
 def kernel_of(rule: Rule, flags: Mapping[str, Any], **options: Any) -> Any:
-    """The kernel of a rule, as `trace` makes it, once for the same flags and options; None for a rule that is not elementwise."""
+    """The kernel of a rule, as `trace` makes it, once for each flags and options; None if not elementwise."""
     if not rule.elementwise:
         return None
     return rule.remembering(_traced)(rule, tuple(flags.items()), tuple(options.items()))
@@ -121,11 +121,12 @@ class CalledLeaf:
 
     @property
     def drawn_at(self) -> int:
-        """The number of the optimizer's step, from which random numbers are drawn: ``step`` lacks steps that missed the parameter."""
+        """The number of the optimizer's step, for random numbers: ``step`` lacks steps that missed the parameter."""
         step = self.values.get("drawn_at", self.values["step"])
         if is_array(step) and adapter_of(step).is_traced(step):
             raise RuleError(
-                f"{path_name(self.path)}: the rule {self.rule.name} is called on arrays, and its random numbers are drawn on the host by the number of "
+                f"{path_name(self.path)}: the rule {self.rule.name} is called on arrays, and its random numbers are "
+                "drawn on the host by the number of "
                 "the step, which is traced: expected a step outside of the compiled function"
             )
         return int(step)
@@ -163,8 +164,8 @@ def call_rules(
 ) -> tuple[list[list[Any]], Any]:
     """The rules on the arrays of these leaves: for each the new parameter and the new slots, and whether to keep them.
 
-    All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with the sum.
-    Where other workers have further leaves, ``gather`` returns the bytes of all, in the order of the leaves.
+    All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with
+    the sum. Where other workers have further leaves, ``gather`` returns the bytes of all, in the order of the leaves.
     """
     guards: list[tuple[str, Any]] = []
     if not leaves and gather is None:
@@ -205,7 +206,7 @@ def _terms_of_all(terms: Sequence[Any], gather: Callable[[bytes], bytes]) -> lis
 
 
 def first_of_each_rule(named: Iterable[tuple[str, str]]) -> str:
-    """The first parameter of each rule, with the name of the rule, for an error message; ``named`` are paths and names of rules."""
+    """The first parameter of each rule, with the rule's name, for an error; ``named`` are paths and names."""
     first: dict[str, str] = {}
     for path, rule in named:
         first.setdefault(rule, path)
@@ -213,22 +214,24 @@ def first_of_each_rule(named: Iterable[tuple[str, str]]) -> str:
 
 
 def check_totals(named: Iterable[tuple[str, Rule]], is_pending: Sequence[bool] | None = None) -> None:
-    """Raises `RuleError` where rules of one step, with the paths of parameters, have different totals over all parameters.
+    """Raises `RuleError` for rules of one step, with paths of parameters, that have different totals.
 
-    ``is_pending`` tells of rules that have been called whether each goes on to a further total; before that, their functions tell.
+    ``is_pending`` tells of rules that have been called whether each goes on to a further total; before that, their
+    functions tell.
     """
     pairs = [*named]
     keys = [rule.totals for _, rule in pairs] if is_pending is None else is_pending
     first = {key: (path, rule.name) for (path, rule), key in reversed([*zip(pairs, keys, strict=True)])}
     if len(first) > 1:
         raise RuleError(
-            f"{', '.join(f'{path} ({name})' for path, name in sorted(first.values()))}: found rules with different totals over "
+            f"{', '.join(f'{path} ({name})' for path, name in sorted(first.values()))}: found rules with different "
+            "totals over "
             "all parameters in one step, expected the same totals in each, or separate optimizers"
         )
 
 
 def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The results, copied where they share memory with arguments; a parameter or slot that a rule returned itself is kept.
+    """The results, copied if they share memory with arguments, unless a rule returned an argument itself.
 
     So a slot never shares memory with a parameter or a gradient, which the user may change.
     """
@@ -264,7 +267,7 @@ def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context:
 
 
 def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context: RuleContext) -> Stages:
-    """The rule on the arrays of a leaf, computed in float32 for half precision, in one memory order wherever they come from."""
+    """The rule on the arrays of a leaf, computed in float32 for half precision, in one memory order."""
     check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     in_order = adapter_of(leaf.p).in_order
     p, path = in_order(widened(leaf.p)), leaf.path

@@ -13,8 +13,8 @@ class WeakAttribute(Generic[_T]):
         self.__doc__ = documentation
 
     def __set_name__(self, owner: type, name: str) -> None:
-        # The reference is an attribute of another name: CPython 3.11 and 3.12 read attributes of an instance more slowly for good
-        # once its ``__dict__`` was used.
+        # The reference is an attribute of another name: CPython 3.11 and 3.12 read attributes of an instance more
+        # slowly for good once its ``__dict__`` was used.
         self._name = f"{name}_reference"
 
     def __get__(self, instance: Any, owner: type | None = None) -> _T:

@@ -1,1 +1,1 @@
-"""The plan of a step for a model: groups, executors, gradients and programs, resolved once and reused until a version changes."""
+"""The plan of a step for a model, resolved once and reused until a version changes."""

@@ -1,4 +1,4 @@
-"""Steps in parts: gradients that are announced one by one, as soon as each is final, and the parameters that they complete."""
+"""Steps in parts: gradients that are announced once each is final, and the parameters that they complete."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -9,13 +9,15 @@ from oxigrad.ops.backends import is_array
 from oxigrad.ops.core.aliasing import is_same_array
 from oxigrad.stepping.parameters.parameter import Parameter
 
-#: Gradients of at most so many bytes wait for others, until there are so many bytes, or parameters, or the backward ends.
+#: Gradients of at most so many bytes wait for others, until there are so many bytes, or parameters, or the backward
+#: ends.
 SMALL, BUCKET, MOST = 1 << 16, 1 << 20, 64
 #: The state of parameters that are ahead of the others, in errors.
 UNFINISHED = "was updated in the backward of a step that is not finished"
 
 Part = TypeVar("Part")
-# Items of dicts that a step assigns with its writes, so that no interrupt comes between: the dict, the key and the value.
+# Items of dicts that a step assigns with its writes, so that no interrupt comes between: the dict, the key and the
+# value.
 Assignments = Sequence[tuple[Any, Any, Any]]
 
 
@@ -32,10 +34,10 @@ def watched_leaves(watched: Watched) -> Sequence[int]:
 
 
 class StepInParts(Generic[Part]):
-    """A step whose parameters are updated part by part, while the backward goes on: ``updated``, the names of those that are ahead, by key.
+    """A step whose parameters are updated in parts: ``updated``, the names of those that are ahead, by key.
 
-    Each parameter has a number as its key. A part is what updates some of them in one dispatch, and is used in later steps too.
-    ``remedy`` is what errors expect, in place of what may not be done meanwhile.
+    Each parameter has a number as its key. A part is what updates some of them in one dispatch, and is used in later
+    steps too. ``remedy`` is what errors expect, in place of what may not be done meanwhile.
     """
 
     def __init__(self, remedy: str) -> None:
@@ -69,7 +71,10 @@ class StepInParts(Generic[Part]):
         self._parts.clear()
 
     def marks(self, names: Mapping[int, str]) -> Assignments:
-        """The assignments by which parameters with these names, by key, are ahead: their update makes them, so that no interrupt comes between."""
+        """The assignments by which parameters with these names, by key, are ahead.
+
+        Their update makes them, so that no interrupt comes between.
+        """
         return [(self.updated, key, name) for key, name in names.items()]
 
     def end(self) -> None:
@@ -85,7 +90,10 @@ class Pending:
         self._bytes = 0
 
     def due(self, key: int, item: Any, size: int) -> list[Any]:
-        """The items that are to be used now that a gradient of ``size`` bytes is final: a large one by itself; small ones, when they are enough."""
+        """The items that are due now that a gradient of ``size`` bytes is final.
+
+        A large one is due by itself, small ones when they are enough.
+        """
         if size > SMALL:
             return [item]
         self.items[key] = item
@@ -99,7 +107,7 @@ class Pending:
 
 
 class CompleteGradients:
-    """The gradients of ``parameters`` that have been announced, by the positions of their leaves in the model: ``held``.
+    """The announced gradients of ``parameters``, by the positions of their leaves in the model: ``held``.
 
     A parameter with several key paths has a gradient at each, and is complete with the last one of them.
     """
@@ -114,6 +122,9 @@ class CompleteGradients:
 
     def add(self, p: Parameter, leaf: int, g: Any) -> bool:
         """Holds the gradient of a leaf of a parameter; whether the parameter is complete."""
+        if not p.tied:
+            self.held[leaf] = g
+            return True
         self.held[leaf] = self._apart(p, g)
         return all(i in self.held for i in p.indices)
 
@@ -128,9 +139,10 @@ class CompleteGradients:
 
 
 class Announcements(CompleteGradients):
-    """The gradients that have been announced, of parameters that are updated when they are complete; ``held`` has those not updated yet.
+    """The announced gradients of parameters that are updated when complete; ``held`` has those not updated yet.
 
-    Those ``excluded`` are not taken: their leaves, and leaves that are no arrays, get their gradients when the backward has ended.
+    Those ``excluded`` are not taken: their leaves, and leaves that are no arrays, get their gradients when the backward
+    has ended.
     """
 
     def __init__(self, parameters: Sequence[Parameter], leaves: Sequence[Any], excluded: Container[str]) -> None:
@@ -146,7 +158,8 @@ class Announcements(CompleteGradients):
             return p is None and self._arrays[leaf], []  # that of a frozen parameter is dropped
         if not self.add(p, leaf, g):
             return True, []
-        return True, self._pending.due(p.position, p, sum(getattr(self.held[i], "nbytes", 0) for i in p.indices))
+        held = [self.held[i] for i in p.indices] if p.tied else [g]
+        return True, self._pending.due(p.position, p, sum([getattr(each, "nbytes", 0) for each in held]))
 
     def taken(self, parameters: Sequence[Parameter], count: int) -> list[Any]:
         """The gradients of these parameters among ``count`` leaves; they are no longer held."""

@@ -17,8 +17,8 @@ from oxigrad.stepping.plan.slices import Gather
 class Assignment:
     """Parameters, each with its group of hyperparameters and its executor.
 
-    ``missed`` are for each of the ``groups`` the number of steps that did not update its parameters. Arrays of a step are given in
-    lists, at the ``index`` of their parameter.
+    ``missed`` are for each of the ``groups`` the number of steps that did not update its parameters. Arrays of a step
+    are given in lists, at the ``index`` of their parameter.
     """
 
     #: The reason why a graph cannot capture the step; empty where it can.
@@ -83,7 +83,10 @@ class Assignment:
         slots: Mapping[str, Slots],
         zeroed: Sequence[Any] = (),
     ) -> None:
-        """Raises `AliasError` for arrays of a step, gradients that are ``zeroed`` among them, or elements of one, that share memory which is written."""
+        """Raises `AliasError` for arrays of a step that share memory which is written.
+
+        Gradients that are ``zeroed`` are written too, and an array may share memory with itself.
+        """
         read = {}
         for p in self.parameters:
             g = gradients[p.index]

@@ -37,8 +37,8 @@ class PlannedParameters(Protocol):
 class PlannedGradients:
     """The gradients that a step of a plan reads.
 
-    ``sparse`` tells whether they may be `SparseRows`, ``lazy`` whether they may be lazy views (see `oxigrad.ops.backends.resolved`):
-    both are set once such a gradient is seen.
+    ``sparse`` tells whether they may be `SparseRows`, ``lazy`` whether they may be lazy views (see
+    `oxigrad.ops.backends.resolved`): both are set once such a gradient is seen.
     """
 
     _owner = WeakAttribute[SteppingOptimizer]()
@@ -54,7 +54,7 @@ class PlannedGradients:
         self.lazy = False
 
     def of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
-        """As `read`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
+        """As `read`; without ``grads``, the gradients that the model holds. None for gradients of other parameters."""
         if grads is None:
             gradients = None if self._present is None else self._structure.gradients(leaves, self._present)
             return gradients if gradients is None else self.checked(gradients)
@@ -72,9 +72,9 @@ class PlannedGradients:
     def read(self, grads: Any, *, called: bool = False, keep_rows: bool = False, optional: bool = False) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
 
-        One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on all of them,
-        all are checked here; otherwise the core checks those that it reads. Where they are ``optional``, any may be None. Raises an
-        error with the key path.
+        One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on
+        all of them, all are checked here; otherwise the core checks those that it reads. Where they are ``optional``,
+        any may be None. Raises an error with the key path.
         """
         aligned = align(self._structure, grads)
         return self.of_leaves(aligned, called=called, keep_rows=keep_rows, optional=optional)
@@ -95,7 +95,8 @@ class PlannedGradients:
                 if aligned.leaves[i] is MISSING:
                     others = [path_name(text) for text in aligned.unmatched[:3] if text not in self._frozen]
                     raise StructureError(
-                        f"{path_name(self._structure.path(i))}: the gradient is missing: expected an array, or None for no "
+                        f"{path_name(self._structure.path(i))}: the gradient is missing: expected an array, or None "
+                        "for no "
                         f"update{'; found ' * bool(others)}{', '.join(others)}"
                     )
         if unknown:
@@ -121,7 +122,7 @@ class PlannedGradients:
         return gradients
 
     def refuse_shapeless(self, gradients: Sequence[Any], leaves: Sequence[Any] = ()) -> None:
-        """Raises `ArrayMemoryError` for a gradient, or a parameter among ``leaves``, whose shape or dtype cannot be read."""
+        """Raises `ArrayMemoryError` for a gradient, or one of ``leaves``, without a readable shape or dtype."""
         indices = [i for parameter in self._parameters for i in parameter.indices]
         for what, arrays in (("parameter", leaves), ("gradient", gradients)):
             refuse_shapeless(
@@ -129,7 +130,10 @@ class PlannedGradients:
             )
 
     def check_numbers(self, gradients: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
-        """Raises for a missing gradient of these parameters, and for arrays that are more than numbers (masked arrays, units)."""
+        """Raises for missing gradients of these parameters, and for arrays that are more than numbers.
+
+        These are masked arrays and arrays with units.
+        """
         try:
             for parameter in parameters:
                 for i in parameter.indices:
@@ -210,7 +214,8 @@ class PlannedGradients:
                 refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", by_path[path])
                 if not _core.is_floating(by_path[path]):
                     raise DtypeError(
-                        f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, has dtype {by_path[path].dtype}: "
+                        f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, has dtype "
+                        f"{by_path[path].dtype}: "
                         "expected a floating-point dtype in native byte order"
                     )
                 zeros[id(by_path[path])] = np.zeros(()), by_path[path]

@@ -4,6 +4,8 @@ import copy
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 from oxigrad._names import path_name
@@ -37,14 +39,15 @@ from oxigrad.stepping.version import Version
 
 
 class Plan(Assignment):
-    """The plan of steps for a model, valid while the model keeps its structure and the optimizer its options and groups.
+    """The plan of steps for a model, valid for one structure of the model, and for the options and groups.
 
-    ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are not updated.
-    ``present`` is a byte for each leaf that tells whether its gradient is other than None, where some are; parameters without one
-    are not updated. With ``holds_own``, these are gradients that the model holds itself. ``inactive`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
-    not trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in the place of
-    that of the owner, ``slices`` what the model has in place of parameters.
-    ``versions`` are those of the settings that it was made from, ``gradients`` reads the gradients of a step.
+    ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are
+    not updated. ``present`` is a byte for each leaf that tells whether its gradient is other than None, where some are;
+    parameters without one are not updated. With ``holds_own``, these are gradients that the model holds itself.
+    ``inactive`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are not
+    trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in
+    the place of that of the owner, ``slices`` what the model has in place of parameters. ``versions`` are those of the
+    settings that it was made from, ``gradients`` reads the gradients of a step.
 
     Raises `StructureError` for a model without parameters or gradients, `DtypeError` for complex parameters, and
     `ArrayMemoryError` for those that cannot be updated, with the key path.
@@ -184,7 +187,6 @@ class Plan(Assignment):
         part.is_tied = bool(part.tied)
         part.pick = picker([p.index for p in part.host], len(self.structure))
         part.gradients = PlannedGradients(part, owner)
-        part.gradients.lazy = True
         return part
 
     def is_current(self) -> bool:
@@ -229,10 +231,10 @@ class Plan(Assignment):
     def check_known(
         self, slots: Mapping[str, dict[str, Any]], were_inactive: Container[str] = (), orphans: Container[str] = ()
     ) -> None:
-        """Raises `StructureError` or `ShapeError` for a model whose parameters are not those that the slots were made for.
+        """Raises `StructureError` or `ShapeError` for other parameters than those that the slots were made for.
 
-        Parameters without slots may be among those that ``were_inactive`` in earlier steps; slots without a parameter among those that are
-        ``orphans``.
+        Parameters without slots may be among those that ``were_inactive`` in earlier steps; slots without a parameter
+        among those that are ``orphans``.
         """
         if not slots:
             return
@@ -242,13 +244,15 @@ class Plan(Assignment):
                 if text in were_inactive:
                     continue
                 raise StructureError(
-                    f"{path_name(text)}: the parameter is new: the model did not have it at the first step; rebuild(model) begins its slots"
+                    f"{path_name(text)}: the parameter is new: the model did not have it at the first step; "
+                    "rebuild(model) begins its slots"
                 )
             if text not in by_path:
                 if text in self.inactive or text in orphans:
                     continue
                 raise StructureError(
-                    f"{path_name(text)}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
+                    f"{path_name(text)}: the parameter is missing: the model had it at the first step; rebuild(model) "
+                    "keeps its slots, "
                     "rebuild(model, remove=True) drops them"
                 )
             rule = self.groups[by_path[text].group].rule()
@@ -261,22 +265,24 @@ class Plan(Assignment):
                     )
 
     def check_parameters(self, leaves: list[Any]) -> None:
-        """Raises `AliasError` for two parameters in host memory that share elements, by whichever executors they are updated.
+        """Raises `AliasError` for two parameters in host memory that share elements, whatever their executors.
 
         Raises `DtypeError` for a masked array, an array with units, or the like.
         """
         for p in self.parameters:
-            refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
+            if type(leaves[p.index]) is not np.ndarray:
+                refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
         refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(
         self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, Slots], zeroed: list[Any]
     ) -> None:
-        """Raises `ArrayMemoryError` for arrays that cannot be written, `AliasError` for those that share memory that is written.
+        """Raises `ArrayMemoryError` for arrays that cannot be written, `AliasError` for shared memory that is written.
 
         Raises `StateError` for tracers of a library.
 
-        The core checks the arrays itself where it updates all parameters in place and no gradient is ``zeroed`` besides.
+        The core checks the arrays itself where it updates all parameters in place and no gradient is ``zeroed``
+        besides.
         """
         for p in self.ruled:
             for what, array in (("parameter", leaves[p.index]), ("gradient", gradients[p.index])):
@@ -293,7 +299,7 @@ class Plan(Assignment):
         self.gradients.check_numbers(gradients, self.on_devices)
 
     def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
-        """The gradients, detached for the ``ruled`` parameters: slots computed from them would keep their graphs alive."""
+        """The gradients, detached for the ``ruled`` parameters: slots would keep their graphs alive."""
         for p in ruled:
             g = gradients[p.index]
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)

@@ -74,7 +74,7 @@ def step_once(
     seed: int = 0,
     touched: Any = (),
 ) -> Any:
-    """A step after ``count`` ones on arrays in host memory, by a stepper of the core of its own; see `_core.Stepper.step`."""
+    """A step after ``count`` ones on arrays in host memory, by a stepper of its own; see `_core.Stepper.step`."""
     core = _core.Stepper()
     core.count = count
     core.prepare(parameters)

@@ -8,7 +8,8 @@ from oxigrad.stepping.protocols import SteppingOptimizer
 class ResolvedStep(StepProgram):
     """A plan with its groups resolved, for steps of an optimizer that hold gradients back (``holds``) or do not."""
 
-    plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride] - the base class reads it, and never assigns another
+    # The base class reads it, and never assigns another.
+    plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, plan: Plan, owner: SteppingOptimizer, *, holds: bool) -> None:
         self._versions = plan.numbers()  # before the settings are read

@@ -10,10 +10,10 @@ Gather: TypeAlias = Callable[[bytes], bytes]
 
 @dataclasses.dataclass(frozen=True)
 class Slices:
-    """The slices that a model has in place of its parameters: one of each, without axes or elements where another worker has all.
+    """The slices of a model, one of each parameter; without axes or elements if another worker has all of it.
 
-    ``wholes`` are the parameters by key path, ``firsts`` the indices of the first elements of the slices. Kernels add up sums over
-    parameters from the partial sums that ``gather`` returns.
+    ``wholes`` are the parameters by key path, ``firsts`` the indices of the first elements of the slices. Kernels add
+    up sums over parameters from the partial sums that ``gather`` returns.
     """
 
     wholes: Mapping[str, Any]

@@ -1,7 +1,7 @@
-"""The rules of a step as kernels with their scalars, behind every door: `oxigrad.optim`, `oxigrad.optax` and `oxigrad.torch`.
+"""The rules of a step as kernels with their scalars, for `oxigrad.optim`, `oxigrad.optax` and `oxigrad.torch`.
 
-A constant hyperparameter is read once. A step fills in what differs from step to step: the number of the step, the values of
-schedules, the number of accumulated gradients, the loss scale and the loss.
+A constant hyperparameter is read once. A step fills in what differs from step to step: the number of the step, the
+values of schedules, the number of accumulated gradients, the loss scale and the loss.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,9 @@ Programs: TypeAlias = list[tuple["_core.Program", list[list[float]]]]
 class ResolvedGroup:
     """The rule of a group of parameters, its kernel and the scalars that it takes.
 
-    ``scalars`` are in the order of ``rule.numbers``, of which the number of the step is the first: that of the optimizer, less those
-    that the parameters ``missed``. With ``holds``, the rule is that of a step that only accumulates gradients. With
-    ``scales_there``, the loss scale is kept on a device.
+    ``scalars`` are in the order of ``rule.numbers``, of which the number of the step is the first: that of the
+    optimizer, less those that the parameters ``missed``. With ``holds``, the rule is that of a step that only
+    accumulates gradients. With ``scales_there``, the loss scale is kept on a device.
     """
 
     def __init__(self, group: RuleGroup, *, holds: bool = False, scales_there: bool = False, missed: int = 0) -> None:
@@ -46,7 +46,8 @@ class ResolvedGroup:
     def _read(self) -> None:
         """Reads the numeric hyperparameters, but does not evaluate schedules."""
         self._numeric = self._group.numeric
-        #: The schedules, as functions of the count of steps, each with its name and the interior of the interval of its values.
+        #: The schedules, as functions of the count of steps, each with its name and the interior of the interval of its
+        #: values.
         self.schedules: list[tuple[str, Callable[..., object], float, float]] = [
             (name, getattr(value, "_of_counts", value), *self._group.interior(name))
             for name, value in self._numeric.items()
@@ -78,7 +79,7 @@ class ResolvedGroup:
         return True
 
     def checked(self, name: str, value: Any, step: int) -> Any:
-        """The value of a schedule at a step as a number; `ValueError` where that is out of range, `TypeError` for no number."""
+        """The value of a schedule at a step as a number. Raises `ValueError` out of range, and `TypeError`."""
         return self._group.evaluate(name, lambda _: value, step)
 
     def values(self) -> dict[str, Any]:
@@ -184,10 +185,11 @@ class StepProgram:
 
 
 def checked_loss(loss: Any, name: str) -> Any:
-    """The loss that the rule of this name reads. Raises `TypeError` where the step was not given it, `ShapeError` where it has axes."""
+    """The loss that the rule of this name reads. Raises `TypeError` for None, and `ShapeError` for axes."""
     if loss is None:
         raise TypeError(
-            f"the rule {name} reads the loss, which the step was not given: expected loss=... (in oxigrad.optax value=...), or a step that computes it, "
+            f"the rule {name} reads the loss, which the step was not given: expected loss=... (in oxigrad.optax "
+            "value=...), or a step that computes it, "
             "as by minimize or a closure"
         )
     if shape := tuple(getattr(loss, "shape", ())):

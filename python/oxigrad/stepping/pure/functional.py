@@ -1,4 +1,4 @@
-"""A step as a pure function: rules are called on arrays, or kernels from a compiled function, and nothing is written."""
+"""A step as a pure function: rules on arrays, or kernels from a compiled function. Nothing is written."""
 
 import dataclasses
 import functools
@@ -11,6 +11,7 @@ from oxigrad._core import StateError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array, on_host
 from oxigrad.stepping.arrays.alignment import align
+from oxigrad.stepping.arrays.gradient_check import nonfinite_error
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -68,7 +69,7 @@ def apply(
     adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
     loss: Any = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a parameter, by path and array.
+    """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a path and an array.
 
     ``adapt`` is that of `Plan`.
     """
@@ -97,6 +98,8 @@ def apply(
 
     called = called_on(holds=False)
     results, keep = results_of(called)
+    if keep is False and owner.nonfinite == "raise":
+        raise nonfinite_error({p.text: gradients[p.index] for p in plan.parameters})
     if owner.accumulate > 1:
         held, _ = results_of(called_on(holds=True))
         results = [select(last, new, old) for new, old in zip(results, held, strict=True)]
@@ -120,7 +123,7 @@ def _planned(
     state: Mapping[str, Any],
     adapt: Callable[[ParameterGroup], ParameterGroup] | None,
 ) -> tuple[Plan, list[Any], list[Any]]:
-    """The plan for a step from a state, the leaves, and their gradients. Raises for parameters that are not those of the state."""
+    """The plan for a step from a state, the leaves, and their gradients. Raises for parameters not in the state."""
     leaves, structure = tree.flatten(params)
     aligned = align(structure, grads)
     if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
@@ -160,7 +163,10 @@ def _slots_after(leaf: CalledLeaf, after: Sequence[Any], keep: Any) -> dict[str,
 
 
 def _state_after(state: Mapping[str, Any], slots: Mapping[str, Any], keep: Any, last: Any) -> dict[str, Any]:
-    """The state after a step with new ``slots``, which counts where it is to ``keep`` the results and the ``last`` of its gradients."""
+    """The state after a step with new ``slots``.
+
+    The step counts if it is to ``keep`` the results, and has the ``last`` of its gradients.
+    """
     counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
     missed = state.get("missed_steps", {})
     inactive = {path: untouched for path, untouched in state["slots"].items() if path not in slots}
@@ -232,7 +238,7 @@ def _own_values(
 
 
 def _check_names(call: str, groups: Sequence[ParameterGroup], hyperparameters: Mapping[str, Any]) -> None:
-    """Raises `TypeError`, with the name of the ``call``, for a name that is no numeric hyperparameter of any of these groups."""
+    """Raises `TypeError`, with the name of the ``call``, for a name that is no numeric hyperparameter of a group."""
     numeric = {name: None for group in groups for name in group.numeric}
     if unknown := [name for name in hyperparameters if name not in numeric]:
         raise TypeError(f"{call}: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(numeric)}")

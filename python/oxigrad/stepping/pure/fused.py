@@ -1,8 +1,9 @@
 """Kernels called from inside of a function that an array library compiles, such as ``jax.jit``.
 
-Where an adapter has ``call_kernels`` (see `oxigrad.ops.backends.generic`), the elementwise rules of all leaves become one call.
-It runs the kernels that update host memory, with bitwise equal results; a result reuses the memory of its operand where the
-library allows it. Elsewhere, such as on a GPU and for derivatives, the rules are called on the arrays.
+Where an adapter has ``call_kernels`` (see `oxigrad.ops.backends.generic`), the elementwise rules of all leaves become
+one call. It runs the kernels that update host memory, with bitwise equal results; a result reuses the memory of its
+operand where the library allows it. Elsewhere, such as on a GPU and for derivatives, the rules are called on the
+arrays.
 """
 
 import dataclasses
@@ -19,19 +20,21 @@ from oxigrad.stepping.pure.on_copies import program_of, run_on_copies
 
 _COMPUTED = ("float32", "float64")
 _FLOATING = (*HALVES, *_COMPUTED)
-# The most leaves of one call: XLA takes more than quadratic time to compile a call in the number of arrays that it updates.
+# The most leaves of one call: XLA takes more than quadratic time to compile a call in the number of arrays that it
+# updates.
 _MOST_LEAVES = 32
 
 Results = list[list[Any]]
-# The kernel of a rule (see `ParameterGroup.traced`), by the options of `trace`; None for a rule that is not elementwise.
+# The kernel of a rule (see `ParameterGroup.traced`), by the options of `trace`; None for a rule that is not
+# elementwise.
 Kernels = Callable[..., "_core.Program | None"]
 
 
 def run_rules(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
-    """The new parameter and slots of each leaf, as `call_rules`, except that they are the old ones where a guard stops the step.
+    """The new parameter and slots of each leaf, as `call_rules`; the old ones if a guard stops the step.
 
-    Leaves of elementwise rules go through kernels where they are in host memory or their library has calls of them, the others by
-    their rules. Also returns whether the step was taken: True, or a Boolean array.
+    Leaves of elementwise rules go through kernels where they are in host memory or their library has calls of them, the
+    others by their rules. Also returns whether the step was taken: True, or a Boolean array.
     """
     on_host = [program_of(leaf, kernel) for leaf, kernel in zip(leaves, kernels, strict=True)]
     programs = [program for program in on_host if program is not None]
@@ -87,7 +90,7 @@ def select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]
 
 
-# --- the arrays that kernels take --------------------------------------------------------------------------------------
+# --- the arrays that kernels take -------------------------------------------------------------------------------------
 
 
 def _fits(leaf: CalledLeaf) -> bool:
@@ -118,7 +121,7 @@ def _is_operand(array: Any, adapter: Any, shape: tuple[int, ...], dtypes: Sequen
     return is_own and dtype_name(array.dtype) in dtypes and tuple(array.shape) == shape
 
 
-# --- calls -------------------------------------------------------------------------------------------------------------
+# --- calls ------------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -133,8 +136,8 @@ class _Places:
 class _Step:
     """A step of some leaves by calls of kernels.
 
-    The operands are the scalars that are known only when the calls run, then the arrays of the leaves. A call takes some of them, in
-    the order that ``rust/core/src/exec/xla/handler.rs`` states.
+    The operands are the scalars that are known only when the calls run, then the arrays of the leaves. A call takes
+    some of them, in the order that ``rust/core/src/exec/xla/handler.rs`` states.
     """
 
     def __init__(self, leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> None:
@@ -205,7 +208,7 @@ class _Step:
         arrays = self._arrays(at)
         return [*(arrays[number] for number in program.written), *self._slots_of_numbers(at)]
 
-    # --- by kernels ----------------------------------------------------------------------------------------------------
+    # --- by kernels ---------------------------------------------------------------------------------------------------
 
     def _by_kernels(self, call: Any, *operands: Any) -> list[Any]:
         """The operands that are changed, and if there is a guard whether the step was taken."""
@@ -259,7 +262,10 @@ class _Step:
     def _text(
         self, part: range, programs: Sequence["_core.Program"], sizes: Sequence[tuple[int, int]], **how: Any
     ) -> str:
-        """The text of a call for leaves with ``sizes`` numbers of arrays and of slots that are numbers; ``how`` as in `_core.xla_call`."""
+        """The text of a call for leaves with ``sizes`` numbers of arrays and of slots that are numbers.
+
+        ``how`` is that of `_core.xla_call`.
+        """
         distinct: dict[int, tuple[Any, int, int, int]] = {}
         leaves = []
         for at, program, counts in zip(part, programs, sizes, strict=True):
@@ -276,7 +282,7 @@ class _Step:
             **how,
         )
 
-    # --- by rules ------------------------------------------------------------------------------------------------------
+    # --- by rules -----------------------------------------------------------------------------------------------------
 
     def _by_rules(self, *operands: Any) -> list[Any]:
         """As `_by_kernels`, by the rules of the leaves."""

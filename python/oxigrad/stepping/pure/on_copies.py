@@ -1,8 +1,8 @@
 """Kernels on copies of arrays in host memory, which are the arguments of a step as a pure function.
 
-They are the kernels of `oxigrad.stepping.stepper`, so that `Optimizer.apply` gives the bits of `Optimizer.update`. A rule called on
-the arrays would not: a library sums in another order, has another last bit of a power, and computes with float64 numbers beside
-float32 arrays where a kernel rounds them first.
+They are the kernels of `oxigrad.stepping.stepper`, so that `Optimizer.apply` gives the bits of `Optimizer.update`. A
+rule called on the arrays would not: a library sums in another order, has another last bit of a power, and computes with
+float64 numbers beside float32 arrays where a kernel rounds them first.
 """
 
 import functools
@@ -64,7 +64,10 @@ def _is_known(value: Any) -> bool:
 
 
 def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Program"], seed: int) -> tuple[Results, Any]:
-    """The new parameter and slots of each leaf, and whether the step was taken: True, or a Boolean array where there is a guard."""
+    """The new parameter and slots of each leaf, and whether the step was taken.
+
+    This is True, or a Boolean array for rules with a guard.
+    """
     check_totals((leaf.path, leaf.rule) for leaf in leaves)
     table: ProgramTable[list[float]] = ProgramTable()
     layout = [
@@ -111,7 +114,10 @@ def _scalars(leaf: CalledLeaf) -> list[float]:
 
 
 def _read_gradients(leaves: Sequence[CalledLeaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:
-    """The gradients, those of some rows as their values; and the leaves of which rows are updated, or whose slots catch up."""
+    """The gradients, and the leaves of which rows are updated, or whose slots catch up.
+
+    Gradients of rows are their values.
+    """
     gradients, touched = [], []
     for number, leaf in enumerate(leaves):
         g, rows = leaf.g, None

@@ -64,7 +64,7 @@ class PureStep:
         return None if any(program.is_guarded for program, _ in step._resolved.programs) else step
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer, loss: Any) -> Any:
-        """The new parameters and the new state, or None where the arguments are not those that the step was resolved for."""
+        """The new parameters and the new state; None for other arguments than the step was resolved for."""
         if not self.is_of(owner):  # of a copy of the optimizer, or of other settings
             return None
         if type(state) is not dict or state.keys() != _STATE:
@@ -99,7 +99,7 @@ class PureStep:
     def run(
         self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int, loss: Any = None
     ) -> tuple[list[Any], list[Any]] | None:
-        """The new parameters and the new slots, in the order of `keys`, of the step after ``step`` ones, on arrays of NumPy.
+        """The new parameters and slots, in the order of `keys`, after ``step`` steps, on arrays of NumPy.
 
         None where they are not those that it was resolved for.
         """

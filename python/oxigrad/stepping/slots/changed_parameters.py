@@ -14,8 +14,8 @@ def changes_of(
 ) -> Changes:
     """The changes to the ``slots`` by key path that the parameters of ``plan`` require.
 
-    ``inactive`` are the paths that the last model did not update. Slots of parameters that the model lacks are kept, or dropped
-    with ``remove``.
+    ``inactive`` are the paths that the last model did not update. Slots of parameters that the model lacks are kept, or
+    dropped with ``remove``.
     """
     by_path = {p.text: p for p in plan.parameters}
     absent = [path for path in slots if path not in by_path and path not in plan.inactive]

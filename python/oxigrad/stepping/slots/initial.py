@@ -30,12 +30,12 @@ def new_slots(
     existing: Container[str] = (),
     values: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The initial slots of the parameter ``p``, except those that are ``existing``; by hyperparameters of the group, or ``values``.
+    """The initial slots of the parameter ``p`` but the ``existing`` ones, by the group's hyperparameters or ``values``.
 
     ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes. Of a slice,
-    ``whole`` is the number of elements of the parameter.
-    Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
-    the key path, and `ArrayMemoryError` for a parameter that cannot be read.
+    ``whole`` is the number of elements of the parameter. Slots of one number are arrays without axes, of the most
+    precise floating-point dtype of the library. Raises `ShapeError` with the key path, and `ArrayMemoryError` for a
+    parameter that cannot be read.
     """
 
     def initial(slot: Slot) -> Any:
@@ -54,7 +54,8 @@ def new_slots(
     if not slots and not group.catches_up:
         return {}
     try:
-        # The library's mode tells whether it has float64 for numbers: what is neutral to modes may have it where the caller has not.
+        # The library's mode tells whether it has float64 for numbers: what is neutral to modes may have it where the
+        # caller has not.
         first = {slot.name: _number(slot.begin, p, on_host=on_host) for slot in slots if slot.is_number}
         with neutral([p]):
             first = {slot.name: first[slot.name] if slot.is_number else initial(slot) for slot in slots}

@@ -11,7 +11,7 @@ CODES = {codec.stored for codec in CODECS.values()}
 
 
 def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
-    """The memory of slots with their values: of arrays and codes, of the scales of codes, and of slots of one number."""
+    """The memory of slots with their values: of arrays and codes, of scales of codes, and of numbers."""
     arrays: list[Any] = []
     scales: list[Any] = []
     numbers: list[Any] = []
@@ -25,7 +25,7 @@ def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[A
 
 
 def _memory_of_codes(slot: Quantized) -> DeviceMemory | None:
-    """The memory of codes, of the shape of the numbers, and with the dtype that the programs of devices have for them."""
+    """The memory of codes, of the shape of the numbers, and with their dtype in the programs of devices."""
     memory = memory_of(slot.codes)
     return (
         memory if memory is None or slot.codec is EIGHT else memory._replace(dtype=slot.codec.stored, shape=slot.shape)
@@ -33,7 +33,7 @@ def _memory_of_codes(slot: Quantized) -> DeviceMemory | None:
 
 
 def are_codes(arrays: Iterable[DeviceMemory | None], scales: Iterable[DeviceMemory | None]) -> bool:
-    """Whether the scales of slots are those of their codes: one after the other, as many as there are arrays of codes."""
+    """Whether the scales of slots are those of their codes, as many as there are arrays of codes."""
     of_scales = [*scales]
     codes = sum(memory is not None and memory.dtype in CODES for memory in arrays)
     return codes == len(of_scales) and all(memory is not None and memory.is_plain for memory in of_scales)
@@ -47,7 +47,7 @@ def are_numbers(memories: Iterable[DeviceMemory | None]) -> bool:
 
 
 def as_placed(slot: Any, array: Any) -> Any:
-    """A slot of a parameter on a device, with its elements in the order of the parameter's where it has the same shape."""
+    """A slot of a parameter on a device, with its elements in the parameter's order if the shapes are equal."""
     memory, like = (None, None) if isinstance(slot, Quantized) else (memory_of(slot), memory_of(array))
     if memory is None or like is None or memory.shape != like.shape or memory.strides == like.strides:
         return slot

@@ -69,7 +69,7 @@ class SlotTable:
         return {name: slots[name] for name in slot_names(group) if name in slots}
 
     def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any], waiting: Container[str]) -> None:
-        """Matches slots that were loaded in advance to the parameters of the first model; ``waiting`` ones may have none yet."""
+        """Matches slots that were loaded in advance to the first model's parameters; ``waiting`` ones may have none."""
         first = {
             p.text: _numbers(plan.groups[p.group])
             if p.is_elsewhere

@@ -13,8 +13,8 @@ from oxigrad.stepping.version import Version
 class ParameterSlots(dict[str, Any]):
     """A dict of slots whose arrays can be replaced by others of the same shape and dtype, which are copied.
 
-    The next step starts from the assigned values; each assignment raises ``version``. Slots cannot be added or removed: the rule
-    declares them.
+    The next step starts from the assigned values; each assignment raises ``version``. Slots cannot be added or removed:
+    the rule declares them.
     """
 
     __slots__ = ("_kinds", "_path", "_version")

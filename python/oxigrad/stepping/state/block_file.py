@@ -15,8 +15,8 @@ LONG = 1 << 20
 class BlockFile:
     """The file with this descriptor, which is mapped too; ``name`` is the file's in errors.
 
-    Ranges of at least `LONG` bytes go past the page cache, where the file system can and keeps mappings coherent with them, and the memory is
-    as far from the begin of a page as the range is.
+    Ranges of at least `LONG` bytes go past the page cache, where the file system can and keeps mappings coherent with
+    them, and the memory is as far from the begin of a page as the range is.
     """
 
     def __init__(self, file: int, name: str) -> None:
@@ -67,7 +67,7 @@ class BlockFile:
 
 
 def _is_coherent(file: int, direct: int) -> bool:
-    """Whether a mapping of the file and reads and writes past the page cache see one another, as not all file systems have it.
+    """Whether mapped memory and direct reads and writes see one another, as on most file systems.
 
     It is tried on a page beyond the end, which is then that of before.
     """

@@ -1,7 +1,7 @@
 """Arrays by name in safetensors files, which are replaced whole or not at all.
 
-The library safetensors writes and reads them, and checks headers. This module makes a save atomic: the existing file stays until the
-new one is complete and on the disk, and the next save removes what a killed process left behind.
+The library safetensors writes and reads them, and checks headers. This module makes a save atomic: the existing file
+stays until the new one is complete and on the disk, and the next save removes what a killed process left behind.
 """
 
 import contextlib
@@ -42,9 +42,9 @@ _OLD = 24 * 3600.0
 def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
     """Writes arrays of any library, and text by name, to a file, which is replaced if it exists.
 
-    The write is atomic: the old file is replaced once the new one is complete and on the disk. Temporary files of killed
-    processes that were saving this file are removed. Raises `StateError` for a dtype that the format lacks, and where there is
-    something that is no regular file; `OSError` where the file cannot be written.
+    The write is atomic: the old file is replaced once the new one is complete and on the disk. Temporary files of
+    killed processes that were saving this file are removed. Raises `StateError` for a dtype that the format lacks, and
+    where there is something that is no regular file; `OSError` where the file cannot be written.
     """
     for name, array in arrays.items():
         if dtype_name(array.dtype) not in _NAMES:
@@ -60,8 +60,8 @@ def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> 
 def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the text by name that are in a file.
 
-    Raises `StateError` for a file of another format or a damaged one, and for what is no regular file, such as a pipe; `OSError`
-    where it cannot be read.
+    Raises `StateError` for a file of another format or a damaged one, and for what is no regular file, such as a pipe;
+    `OSError` where it cannot be read.
     """
     path = os.fsdecode(file)
     refuse_irregular(path, os.stat(path).st_mode)
@@ -100,7 +100,10 @@ def parsed(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def refuse_irregular(path: str, mode: int) -> None:
-    """Raises `StateError` for what is no regular file: a pipe may never have data, and a device never end; for folders as Python does."""
+    """Raises `StateError` for anything but a regular file, and for folders Python's error.
+
+    A pipe may never have data, and a device never end.
+    """
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):
@@ -109,15 +112,15 @@ def refuse_irregular(path: str, mode: int) -> None:
         raise StateError(f"{path}: it is {kind}: expected a regular file")
 
 
-# --- replacing ---------------------------------------------------------------------------------------------------------
+# --- replacing --------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def _replacing(file: Any) -> Iterator[str]:
     """The path of a new file, which replaces ``file`` at the end of the block, and is removed if the block fails.
 
-    It is in a temporary folder, which is removed with everything that the block writes there. The folder is locked meanwhile: a
-    folder without a lock is stale.
+    It is in a temporary folder, which is removed with everything that the block writes there. The folder is locked
+    meanwhile: a folder without a lock is stale.
     """
     target = os.path.realpath(os.fsdecode(file))
     with contextlib.suppress(FileNotFoundError):

@@ -13,10 +13,10 @@ Report(missing=[], unexpected=[], mismatched=[])
 >>> again.step
 1
 
-Files are of the format safetensors. The slot ``m`` of the parameter ``layers.0.weight`` has the name ``m.layers.0.weight``; an
-slot of codes is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``, and for codes of four bits, which
-share bytes, ``m-shape.layers.0.weight``. The slot ``1.average`` of a chain is ``1.average.layers.0.weight``. All that is not an array is JSON, under
-``oxigrad`` in the metadata of the file.
+Files are of the format safetensors. The slot ``m`` of the parameter ``layers.0.weight`` has the name
+``m.layers.0.weight``; an slot of codes is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``, and
+for codes of four bits, which share bytes, ``m-shape.layers.0.weight``. The slot ``1.average`` of a chain is
+``1.average.layers.0.weight``. All that is not an array is JSON, under ``oxigrad`` in the metadata of the file.
 """
 
 import copy as copying
@@ -59,7 +59,7 @@ _FIELDS: dict[str, Any] = {
 
 @dataclasses.dataclass
 class Report:
-    """The differences between a state and the one that an optimizer expects, as lines with key paths. False where there are none."""
+    """The differences between a state and the expected one, as lines with key paths; False if there are none."""
 
     missing: list[str] = dataclasses.field(default_factory=list)
     unexpected: list[str] = dataclasses.field(default_factory=list)
@@ -116,7 +116,7 @@ def _copied_like(array: Any, like: Any) -> Any:
     return copied_like(array, like)
 
 
-# --- loading -----------------------------------------------------------------------------------------------------------
+# --- loading ----------------------------------------------------------------------------------------------------------
 
 
 def checked(state: Any) -> Mapping[str, Any]:
@@ -146,7 +146,8 @@ def checked(state: Any) -> Mapping[str, Any]:
 class PendingState:
     """Matches loaded slots with those of parameters, and reports the differences; where it is ``strict``, raises them.
 
-    ``lacking`` are the parameters that had no slots, or whose arrays were of another shape or dtype: they keep their own slots.
+    ``lacking`` are the parameters that had no slots, or whose arrays were of another shape or dtype: they keep their
+    own slots.
     """
 
     strict: bool
@@ -154,7 +155,7 @@ class PendingState:
     lacking: set[str] = dataclasses.field(default_factory=set)
 
     def __call__(self, slots: Slots, existing: Slots) -> dict[str, dict[str, Any]]:
-        """The slots for parameters that have ``existing`` ones: those given, where they match, as arrays of the same libraries."""
+        """The slots of parameters with ``existing`` ones: the matching arrays, in the same libraries."""
         report = copying.deepcopy(self.report)
         compare(report, existing, slots, str)
         fitting = {path: _fitting(report, path, slots[path], existing[path]) for path in existing if path in slots}
@@ -208,16 +209,16 @@ def compare(report: Report, expected: Collection[str], present: Collection[str],
     report.unexpected += [line(name) for name in present if name not in expected]
 
 
-# --- files -------------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def write(file: Any, state: Mapping[str, Any]) -> None:
-    """Writes the result of `Optimizer.state_dict` to a file, whole or not at all: see `oxigrad.stepping.state.safetensors_io.write`."""
+    """Writes the result of `Optimizer.state_dict` to a file, whole or not at all; see `safetensors_io.write`."""
     _files().write(file, *flat(state))
 
 
 def flat(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arrays of a state by name, and all else as the metadata of a file; raises `StateError` for what is not plain data."""
+    """The arrays of a state by name, and the rest as metadata of a file. Raises `StateError` if not plain data."""
     slots = state["slots"]
     named = ((path, *part) for path, by_name in slots.items() for slot in by_name.items() for part in _parts(*slot))
     arrays = {f"{name}.{path}": array for path, name, array in named}
@@ -244,7 +245,7 @@ def _files() -> Any:
 
 
 def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
-    """The arrays by which a file represents a slot: one, or codes, their scales and, where codes share bytes, the shape."""
+    """The arrays of a slot in a file: one, or codes, their scales and, for codes that share bytes, the shape."""
     if not isinstance(array, Quantized):
         return [(name, array)]
     return [(f"{name}-{part}", np.asarray(field) if part == "shape" else field) for part, field in array.fields.items()]
@@ -281,7 +282,7 @@ def read(file: Any) -> Mapping[str, Any]:
 
 
 def whole(arrays: Mapping[str, Any], metadata: Mapping[str, str], source: str) -> Mapping[str, Any]:
-    """The state of which `flat` gave arrays and metadata; raises `StateError`, with the ``source``, where they are not one."""
+    """The state of which `flat` gave arrays and metadata. Raises `StateError`, with the ``source``, for others."""
     try:
         rest = json.loads(metadata["oxigrad"])
     except KeyError:

@@ -9,8 +9,8 @@ from oxigrad.ops.backends import REFUSALS, adapter_of, is_array, is_batched, siz
 def check_step_count(value: Any, what: str) -> None:
     """Raises `StateError`, which begins with ``what``, for anything but a whole number from 0 to `MOST_STEPS`.
 
-    It is a number or an array of one element, whose device is waited for. A variable and a traced array pass, and an array that
-    cannot be read while its library compiles a program.
+    It is a number or an array of one element, whose device is waited for. A variable and a traced array pass, and an
+    array that cannot be read while its library compiles a program.
     """
     number: Any = value
     if isinstance(value, Variable) or is_batched(value):

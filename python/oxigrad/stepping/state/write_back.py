@@ -1,7 +1,7 @@
 """Writing back the changed pages of a mapped file while a step changes them.
 
-The system writes changed pages of a mapping when it likes, and a control group that is full of them may be ended rather than wait. So a
-thread asks the disk for them during steps over files that memory cannot hold.
+The system writes changed pages of a mapping when it likes, and a control group that is full of them may be ended rather
+than wait. So a thread asks the disk for them during steps over files that memory cannot hold.
 """
 
 import contextlib
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from oxigrad.ops.backends.memory.worker import Future, Worker
 
-#: The part of the memory limit that a file may take before its pages are written back during steps, and the bytes below which none are.
+#: The part of the memory limit that a file may take before its pages are written back during steps, and the bytes below
+#: which none are.
 SHARE, LEAST = 0.25, 1 << 24
 _GROUPS = Path("/sys/fs/cgroup")
 
@@ -30,7 +31,7 @@ class WriteBack:
 
     @contextlib.contextmanager
     def block(self, size: int) -> Iterator[None]:
-        """A block that changes pages of the file, of ``size`` bytes, which are written meanwhile if it is large, or grows to be.
+        """A block that changes ``size`` bytes of the file, which are written meanwhile if it is, or grows, large.
 
         Raises `OSError` after the block where the disk fails.
         """
@@ -79,7 +80,7 @@ def is_large(size: int) -> bool:
 
 
 def memory_limit() -> float:
-    """The bytes that this process may have in memory, files included: those of the machine, or of its control groups."""
+    """The bytes that this process may have in memory, files included: the machine's, or its control groups'."""
     try:
         limits = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))]
     except (AttributeError, OSError, ValueError):
@@ -95,7 +96,7 @@ def memory_limit() -> float:
 
 
 def memory_group() -> tuple[Path, Path, bool]:
-    """The folders of all control groups of memory and of that of this process, and whether they are of the first version."""
+    """The folders of the control groups of memory, and of this process's, and whether their version is 1."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -108,6 +109,6 @@ def memory_group() -> tuple[Path, Path, bool]:
 
 
 def release_free_memory() -> None:
-    """Gives freed memory back to the system, where the allocator of the C library keeps it between allocations, as that of glibc does."""
+    """Gives freed memory back to the system, which the allocator of the C library, such as glibc's, may keep."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

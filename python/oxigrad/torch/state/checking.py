@@ -12,7 +12,8 @@ from oxigrad.torch.table import Entry
 
 _CODES = ({"codes", "scales"}, {"codes", "scales", "shape"})
 
-# The state of PyTorch's L-BFGS after its first iteration: vectors of all parameters, lists of them, lists of numbers, and numbers.
+# The state of PyTorch's L-BFGS after its first iteration: vectors of all parameters, lists of them, lists of numbers,
+# and numbers.
 _VECTORS, _HISTORIES = ("d", "prev_flat_grad"), ("old_dirs", "old_stps")
 _NUMBERS, _LISTS = ("t", "H_diag", "prev_loss"), ("ro", "al")
 
@@ -106,7 +107,7 @@ def _check_dtype(tensor: Any, where: str) -> None:
         raise StateError(f"{where} has dtype {tensor.dtype}: expected a floating-point dtype")
 
 
-# --- L-BFGS ------------------------------------------------------------------------------------------------------------
+# --- L-BFGS -----------------------------------------------------------------------------------------------------------
 
 
 def check_lbfgs_state(state: Any, size: int) -> None:

@@ -1,8 +1,8 @@
 """The state of a parameter, converted between the form of PyTorch and that of a step.
 
-A slot is a tensor of the parameter's layout: complex for a complex parameter, a DTensor for a DTensor. A step takes the local, real
-tensor of the same memory. Codes are a dict of ``codes``, ``scales`` and, of four bits, the ``shape``, so that they are not mistaken for an array of the
-parameter's shape.
+A slot is a tensor of the parameter's layout: complex for a complex parameter, a DTensor for a DTensor. A step takes the
+local, real tensor of the same memory. Codes are a dict of ``codes``, ``scales`` and, of four bits, the ``shape``, so
+that they are not mistaken for an array of the parameter's shape.
 """
 
 import contextlib
@@ -124,10 +124,11 @@ def begin(
 ) -> bool:
     """Adds the slots to ``state``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
 
-    Raises `KeyError` where a state that was begun lacks a slot that no step adds, as PyTorch's classes do, or its number of steps.
+    Raises `KeyError` where a state that was begun lacks a slot that no step adds, as PyTorch's classes do, or its
+    number of steps.
 
-    Codes and numbers of the state are put where the ``executor`` reads them: rules on arrays read no codes, `DEVICE` reads
-    both there. With ``on_host``, all of the state is put into host memory, wherever the parameter is.
+    Codes and numbers of the state are put where the ``executor`` reads them: rules on arrays read no codes, `DEVICE`
+    reads both there. With ``on_host``, all of the state is put into host memory, wherever the parameter is.
     """
     where = torch.device("cpu") if on_host else p.device
     entry, rule = group.entry, group.rule()

@@ -34,15 +34,17 @@ _LEAST, _GROWTH = 1 << 20, 4
 class StateFile:
     """The memory of slots, in a nameless file beside ``path``, to which `write` saves the state.
 
-    The system writes changed pages to the nameless file, and reads them again, as memory requires. It is gone when the process ends.
-    A few mappings, each larger than those before, have all slots. A process that is forked shares them, and may not use them.
-    Raises `ValueError` for what is no path of a file, and `OSError` where the folder does not exist or cannot be written.
+    The system writes changed pages to the nameless file, and reads them again, as memory requires. It is gone when the
+    process ends. A few mappings, each larger than those before, have all slots. A process that is forked shares them,
+    and may not use them. Raises `ValueError` for what is no path of a file, and `OSError` where the folder does not
+    exist or cannot be written.
     """
 
     def __init__(self, path: Any) -> None:
         if not isinstance(path, (str, os.PathLike)) or not os.fspath(path).endswith(".safetensors"):
             raise ValueError(
-                f"state_device is {path!r}: expected 'host', a HostMemory, or the path of a file that ends in .safetensors"
+                f"state_device is {path!r}: expected 'host', a HostMemory, or the path of a file that ends in "
+                ".safetensors"
             )
         self.path: Any = os.path.abspath(os.fspath(path))
         self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
@@ -63,7 +65,8 @@ class StateFile:
     def place(self, path: str, p: Any, state: dict[str, Any]) -> None:
         """Moves the slots in ``state``, the state of a parameter, into the file.
 
-        Raises `RuntimeError` for a parameter that is not in host memory, and `OSError`, with its name, where the disk is full.
+        Raises `RuntimeError` for a parameter that is not in host memory, and `OSError`, with its name, where the disk
+        is full.
         """
         if conversion.is_distributed(p) or p.device.type != "cpu":
             raise RuntimeError(f"{path}: state_device is a file: expected a parameter in host memory, and no DTensor")
@@ -135,7 +138,8 @@ class StateFile:
         """Raises `StateError` in a process that was forked since: its writes would change the slots of the one before."""
         if _core.forks() != self._process:
             raise StateError(
-                f"{self.path}: the slots of state_device are in memory that this process, a fork, shares with its parent: expected a "
+                f"{self.path}: the slots of state_device are in memory that this process, a fork, shares with its "
+                "parent: expected a "
                 "new optimizer here, with the state that load_state_dict or read_state gives it"
             )
 
@@ -186,7 +190,7 @@ def _release(starts: dict[int, int], address: int, free: list[tuple[int, memoryv
     free.append((starts.pop(address), place))
 
 
-# --- files of a state --------------------------------------------------------------------------------------------------
+# --- files of a state -------------------------------------------------------------------------------------------------
 
 
 def write(path: Any, state: Mapping[str, Any]) -> None:

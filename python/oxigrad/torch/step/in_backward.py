@@ -1,7 +1,7 @@
 """Steps inside of a backward: a hook updates each parameter as soon as its gradient is final, and gives the gradient's memory back.
 
-The step of a parameter is that of the optimizer, resolved for this parameter alone, with the same numbers. The optimizer's ``step()``
-finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
+The step of a parameter is that of the optimizer, resolved for this parameter alone, with the same numbers. The
+optimizer's ``step()`` finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
 """
 
 import operator
@@ -16,6 +16,7 @@ from oxigrad.stepping.plan.announcements import UNFINISHED, Assignments, Pending
 from oxigrad.torch.library import torch, untraced, without_grad
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
+from oxigrad.torch.step.offload.steps import reads_all
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
 
@@ -136,15 +137,22 @@ class InBackward:
         """A block with a backward that measures gradients, and drops them."""
         if any(group.get("max_norm") is None for group in opt.param_groups):
             raise ValueError(f"{type(opt).__name__}: norm_pass() is for max_norm, which is None")
+        if reads_all(opt):
+            raise ValueError(
+                f"{type(opt).__name__}: norm_pass() is for rules that need one gradient at a time, and this one sums "
+                "over all parameters"
+            )
         if opt._host is not None:
             raise ValueError(
-                f"{type(opt).__name__}: norm_pass() excludes state_device='host', which clips exactly without it: gradients wait in "
+                f"{type(opt).__name__}: norm_pass() excludes state_device='host', which clips exactly without it: "
+                "gradients wait in "
                 "host memory"
             )
         has_gradients = any(place.tensor.grad is not None for place in self._places.values())
         if self._parts.updated or self._norm or self._has_accumulated or has_gradients:
             raise RuntimeError(
-                "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected step(), and "
+                "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected "
+                "step(), and "
                 "the gradient of the whole batch in one backward"
             )
         return _Block(self._measures, self._end_measuring)
@@ -160,12 +168,12 @@ class InBackward:
         self._end()
         self.attach(opt, all_parameters(opt))
 
-    # --- hooks ---------------------------------------------------------------------------------------------------------
+    # --- hooks --------------------------------------------------------------------------------------------------------
 
     def attach(self, opt: Any, params: Iterable[Any]) -> None:
         """Puts hooks on the parameters that have none, and are trainable, after all other hooks.
 
-        Raises `ValueError` for an optimizer whose steps need all gradients, or are recorded.
+        Raises `ValueError` for an optimizer whose steps are recorded.
         """
         _check(opt)
         for p in params:
@@ -208,7 +216,8 @@ class InBackward:
         if not opt._host.streams(opt, p) or conversion.is_distributed(p):
             if opt._host.memory.gradient_dtype is not None:
                 raise RuntimeError(
-                    f"{place.path}: gradient_dtype is 'float32', and gradients of micro-batches are added on the device, in their dtype: expected "
+                    f"{place.path}: gradient_dtype is 'float32', and gradients of micro-batches are added on the "
+                    "device, in their dtype: expected "
                     "fraction=1, no DTensor, and no max_norm with a rule that is not elementwise"
                 )
             return
@@ -217,7 +226,8 @@ class InBackward:
             self._queue(opt, place)
         elif p in opt._host.sums:
             raise RuntimeError(
-                f"{place.path}: micro-batches before have a sum in host memory, and this gradient is sparse, or another hook was registered since: "
+                f"{place.path}: micro-batches before have a sum in host memory, and this gradient is sparse, or "
+                "another hook was registered since: "
                 "expected step() or zero_grad() before"
             )
 
@@ -225,7 +235,7 @@ class InBackward:
         """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
         is_streamed = self._is_streamed(opt, place)
-        if self._clips and not (self._measures or self._norm or is_streamed):
+        if reads_all(opt) or (self._clips and not (self._measures or self._norm or is_streamed)):
             return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
         if self._clips and (self._measures or self._norm) and self._is_measured(place.path, p):
@@ -288,7 +298,8 @@ class InBackward:
         """Whether the gradient is to be measured, rather than used with the norm that was measured; raises `RuntimeError` for neither."""
         if p.grad.layout is not torch.strided or not self._is_last(p):
             raise RuntimeError(
-                f"{path}: norm_pass() is not supported for sparse gradients, nor where another hook was registered after the "
+                f"{path}: norm_pass() is not supported for sparse gradients, nor where another hook was registered "
+                "after the "
                 "last step()"
             )
         if bool(self._measures) is (p in self._norm):
@@ -320,8 +331,10 @@ class InBackward:
         is_pending = not accumulates and id(p) in self._pending.items and self._pending.items[id(p)][1] is p.grad
         if id(p) in self._parts.updated or is_pending:
             raise RuntimeError(
-                f"{path}: a second gradient before step(), and {named(self.ahead) or 'no parameter'} {UNFINISHED}: expected step() after each backward, "
-                "and `with opt.no_step():` around backwards of micro-batches but the last; with use_reentrant=True, parameters of "
+                f"{path}: a second gradient before step(), and {named(self.ahead) or 'no parameter'} {UNFINISHED}: "
+                "expected step() after each backward, "
+                "and `with opt.no_step():` around backwards of micro-batches but the last; with use_reentrant=True, "
+                "parameters of "
                 "a checkpoint may be used once"
             )
         others = [hook.steps for hook in p._post_accumulate_grad_hooks.values() if isinstance(hook, _Hook)]
@@ -329,23 +342,29 @@ class InBackward:
             raise RuntimeError(f"{path}: another hook, or another optimizer with in_backward=True, takes the gradient")
         if not conversion.is_distributed(p) and (workers := _count_workers()) > 1:
             raise RuntimeError(
-                f"{path}: the gradient is that of one of {workers} workers, such as DistributedDataParallel reduces after the hooks of "
+                f"{path}: the gradient is that of one of {workers} workers, such as DistributedDataParallel reduces "
+                "after the hooks of "
                 "parameters: expected a DTensor, as fully_shard makes it, or in_backward=False"
             )
 
-    # --- the end of a step ----------------------------------------------------------------------------------------------
+    # --- the end of a step --------------------------------------------------------------------------------------------
 
-    def finish(self, opt: Any) -> None:
-        """Finishes a step: takes it for the parameters that have gradients; then none has a gradient, and none is ahead."""
+    def finish(self, opt: Any, loss: Any = None) -> None:
+        """Finishes a step: updates the parameters that have gradients, drops these, and begins the next step.
+
+        A rule that reads totals over all parameters, or the ``loss``, updates all of them here.
+        """
         if getattr(opt, "grad_scale", None) is not None:
             raise RuntimeError(
-                "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss were used in the "
+                "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss "
+                "were used in the "
                 f"backward: {named(self.ahead) or 'no parameter'} was updated; expected bfloat16, or in_backward=False"
             )
         again = [self._places[id(p)].path for p in self._params if id(p) in self._parts.updated and p.grad is not None]
         if again:
             raise RuntimeError(
-                f"{named(again)} {UNFINISHED}, and has a gradient again, as DistributedDataParallel leaves one: expected zero_grad() before "
+                f"{named(again)} {UNFINISHED}, and has a gradient again, as DistributedDataParallel leaves one: "
+                "expected zero_grad() before "
                 "step()"
             )
         count, params = noise_step(opt), all_parameters(opt)
@@ -353,7 +372,7 @@ class InBackward:
         if self._norm:
             self._check_norm(params)
         if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
-            untraced(opt._take, None)
+            untraced(opt._take, None, None, loss)
             for p in params:
                 p.grad = None
         if self._has_drawn:
@@ -400,12 +419,9 @@ def _accumulate(opt: Any, places: Sequence[TensorPlace]) -> None:
 
 
 def _check(opt: Any) -> None:
-    """Raises `ValueError` for an optimizer that cannot update one parameter at a time."""
-    name = type(opt).__name__
-    if opt.entry.rule.supplied & {"total", "guard"}:
-        raise ValueError(f"{name} does not support in_backward=True, since its rule sums over all parameters")
+    """Raises `ValueError` for an optimizer whose steps are recorded."""
     if is_recorded(opt.param_groups):
-        raise ValueError(f"{name}: in_backward=True excludes differentiable=True and capturable=True")
+        raise ValueError(f"{type(opt).__name__}: in_backward=True excludes differentiable=True and capturable=True")
 
 
 def _remove(handles: dict[int, tuple[Any, Any]]) -> None:

@@ -3,12 +3,19 @@
 import weakref
 from typing import Any
 
+import numpy as np
+
+from oxigrad import _core
+from oxigrad.rules.core import norms, rule
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
-from oxigrad.stepping.plan.measured_norms import SquareMeasure, summed_squares
+from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.stepping.plan.programs import host_parameter
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace
+
+_SQUARE = rule.read(norms.square_of_gradients)
 
 
 class MeasuredNorm:
@@ -39,14 +46,16 @@ class MeasuredNorm:
         """Measures a gradient, as `measure`. Raises `RuntimeError` where a step would not run a kernel in host memory."""
         if not self.measure(opt, place, gradient, like):
             raise RuntimeError(
-                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
+                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise "
+                "rule, and a tensor "
                 "in host memory that is no DTensor"
             )
 
     def measure(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> bool:
         """Measures the gradient of a parameter; False where its step is no kernel in host memory, whose sum of squares this repeats.
 
-        ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.
+        ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the
+        parameter is elsewhere.
         """
         p = place.tensor
         measure = self._measures.get(id(p))
@@ -74,19 +83,36 @@ class MeasuredNorm:
     def square(self, _: Any = None) -> float:
         """The square of the norm of all gradients, summed up in the order of a step: the terms of each kernel, then these sums."""
         if self._square is None:
-            terms = sorted(self._terms.values(), key=lambda term: term[0])
-            self._square = summed_squares((program, square) for _, program, square in terms)
+            sums: dict[int, float] = {}
+            for _, program, square in sorted(self._terms.values(), key=lambda term: term[0]):
+                sums[id(program)] = sums.get(id(program), 0.0) + square
+            total = 0.0
+            for each in sums.values():  # by no `sum`, which may compensate
+                total += each
+            self._square = total
         return self._square
 
 
-class _Measure(SquareMeasure):
-    """That of the parameter ``p``; ``tensor`` is it in host memory, or one like it."""
+class _Measure:
+    """Squares of the norms of the gradients of the parameter ``p``, as the kernels of steps compute them.
+
+    ``tensor`` is the parameter in host memory, or one like it, which is not written.
+    """
 
     def __init__(self, path: str, p: Any, tensor: Any) -> None:
-        super().__init__(path, tensor)
-        self._p = weakref.ref(p)
+        self._p, self._tensor, self._square = weakref.ref(p), tensor, np.zeros(())
         self._like = p.data_ptr(), p.shape, p.dtype
-        self.half = half(tensor)
+        self.half: str | None = half(tensor)
+        (slot,) = _SQUARE.slots
+        self._programs = [(kernel_of(_SQUARE, {}), [[0.0] * len(_SQUARE.numbers)])]
+        self._core = _core.Stepper()
+        self._core.prepare([host_parameter(path, 0, tensor, [(slot, self._square)], (0, 0))])
+
+    def square(self, gradient: Any, tensor: Any = None) -> float:
+        """The square of the norm of a gradient; another ``tensor`` takes the place of the one at construction."""
+        tensor = self._tensor if tensor is None else tensor
+        self._core.step(True, (tensor,), (gradient,), programs=self._programs, seed=0)
+        return float(self._square)
 
     def is_of(self, p: Any) -> bool:
         """Whether it measures gradients of this parameter, where it is now."""

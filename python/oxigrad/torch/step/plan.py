@@ -39,8 +39,9 @@ class TensorParameter(Parameter):
 class TensorPlan(Assignment):
     """The parameters of ``opt`` that have gradients now, assigned to executors; makes their state.
 
-    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, the
-    plan is of these parameters alone, and ``square`` gives the square of the norm of all gradients, for ``max_norm``.
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With
+    ``places``, the plan is of these parameters alone, and ``square`` gives the square of the norm of all gradients, for
+    ``max_norm``.
     """
 
     uncaptured = (
@@ -208,7 +209,8 @@ def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:
     if any(without) and not all(without):
         number = without.index(True)
         raise ValueError(
-            f"param_groups[{number}]: max_norm is None, and that of others is not: expected a number in all groups, such as inf"
+            f"param_groups[{number}]: max_norm is None, and that of others is not: expected a number in all groups, "
+            "such as inf"
         )
 
 

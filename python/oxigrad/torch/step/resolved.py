@@ -1,8 +1,8 @@
 """A step resolved for the tensors of an optimizer: their plan, the kernels, and the step count of each parameter.
 
-It is reused while the same groups have the same tensors, which have the same state, the same parameters have gradients, and the
-groups select the same rules. Anything else that changes (hyperparameters, numbers of steps in place, memory of tensors) is
-read in each step, or checked by the core.
+It is reused while the same groups have the same tensors, which have the same state, the same parameters have gradients,
+and the groups select the same rules. Anything else that changes (hyperparameters, numbers of steps in place, memory of
+tensors) is read in each step, or checked by the core.
 """
 
 import itertools
@@ -43,20 +43,6 @@ def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
     return any(group.get("differentiable") or group.get("capturable") for group in groups)
 
 
-class SeenGroups:
-    """Parameter groups as a step has seen them, where they have numbers and texts alone, which nothing changes in place."""
-
-    def __init__(self, groups: Iterable[Mapping[str, Any]]) -> None:
-        self._seen = [dict(group) if _is_constant(group) else None for group in groups]
-
-    def are_unchanged(self, groups: list[dict[str, Any]]) -> bool:
-        """Whether the groups have the same values."""
-        try:
-            return len(groups) == len(self._seen) and all(map(operator.eq, groups, self._seen))
-        except (RuntimeError, ValueError):  # of an array in place of a number
-            return False
-
-
 def _is_constant(group: Mapping[str, Any]) -> bool:
     values = [value for key, value in group.items() if key not in ("params", "param_names")]
     parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
@@ -66,9 +52,9 @@ def _is_constant(group: Mapping[str, Any]) -> bool:
 class TensorStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
-    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, it is
-    a step of these parameters alone; ``square`` is that of `TensorPlan`. Unless it is a ``part`` of a step, it is counted among those
-    with random numbers.
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With
+    ``places``, it is a step of these parameters alone; ``square`` is that of `TensorPlan`. Unless it is a ``part`` of a
+    step, it is counted among those with random numbers.
     """
 
     def __init__(
@@ -100,7 +86,7 @@ class TensorStep:
         groups, lists, states = self._read(opt)
         #: The groups, the parameters of each, and their states with all slots.
         self.held: list[Any] = _core.held(lists, states)
-        self._seen = SeenGroups(groups)
+        self._values = self._values_of(groups)
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         self._watched = conversion.Watched([*self._seated, *viewed])
@@ -119,7 +105,7 @@ class TensorStep:
         self._elsewhere = [p for p in counted if p.state["step"].device.type != "cpu"]
         self._seated = [p.state["step"] for p in counted if p.state["step"].device.type == "cpu"]
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
@@ -132,7 +118,10 @@ class TensorStep:
             return False
         if self.plan.draws and self.core.count != noise_step(opt):
             return False
-        return self._seen.are_unchanged(groups) or self._has_rules_of(groups)
+        if self._values is None:
+            return self._has_rules_of(groups)
+        items = [*map(tuple, groups), *map(tuple, map(dict.values, groups))]
+        return _core.are_held(self._values, items, {}) or self._has_rules_of(groups)
 
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any], dict[Any, dict[str, Any]]]:
         """The groups that the step is of, these and their lists of parameters, and the states of the parameters."""
@@ -147,8 +136,15 @@ class TensorStep:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
         if is_recorded(groups) or not all(group.is_current() for group in self.plan.groups):
             return False
-        self._seen = SeenGroups(groups)
+        self._values = self._values_of(groups)
         return self._program.refresh()
+
+    @staticmethod
+    def _values_of(groups: list[dict[str, Any]]) -> list[Any] | None:
+        """The keys and values of groups that have numbers and texts alone, which nothing changes in place; else None."""
+        if not all(map(_is_constant, groups)):
+            return None
+        return _core.held([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
 
     def take(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> None:
         """Takes the step, with gradients of the ``loss`` times ``scale``, and makes ``marks`` with it."""
@@ -196,11 +192,13 @@ class TensorStep:
                 plan.refuse_shared(leaves, gradients, plan.slots)
         if self._devices is not None:
             with conversion.checking_overlap(tensors):
-                writes.launches, others = self._devices.prepare(
+                prepared = self._devices.prepare(
                     program, leaves, gradients, plan.slots, count=self.core.count, exposed=True
                 )
-            if others:
-                raise StructureError(f"{others[0].text}: the memory of the parameter or of its state has changed")
+            if prepared is None or prepared[1]:
+                path = plan.on_devices[0].text if prepared is None else prepared[1][0].text
+                raise StructureError(f"{path}: the memory of the parameter or of its state has changed")
+            writes.launches = prepared[0]
         call_step(program, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)
         writes.assignments += marks

@@ -98,6 +98,12 @@ impl Stepper {
         Ok(())
     }
 
+    /// Whether the arrays of a step fit the prepared parameters: see `Prepared::fits`. Without `gradients`, they do.
+    #[pyo3(signature = (written, gradients=None))]
+    fn fits<'py>(&self, written: &Bound<'py, PyTuple>, gradients: Option<&Bound<'py, PyTuple>>) -> PyResult<bool> {
+        self.begin()?.prepared.fits(written, gradients)
+    }
+
     /// Takes one step, whole or not at all, and returns the model; `None` if a guard stopped the step.
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those

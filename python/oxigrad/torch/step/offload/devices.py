@@ -24,8 +24,9 @@ class Device(Copies, Protocol):
 class FileDevice:
     """Copies between the file of slots and host memory, by a thread in each direction.
 
-    In place of a tensor of the device a copy takes the number of the first byte in the file. Its end raises `OSError` where the disk fails.
-    Whole pages go past the page cache, where the file system can: a file that memory cannot hold would push all else out of it.
+    In place of a tensor of the device a copy takes the number of the first byte in the file. Its end raises `OSError`
+    where the disk fails. Whole pages go past the page cache, where the file system can: a file that memory cannot hold
+    would push all else out of it.
     """
 
     def __init__(self, file: StateFile) -> None:

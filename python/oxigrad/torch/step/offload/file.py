@@ -1,6 +1,7 @@
 """Steps whose slots lie in a file that memory cannot hold, ``state_device=path``: pieces of them are read, updated and written.
 
-Reads and writes of whole pieces take the disk's time, where faults of the pages of the mapped file take several times as much.
+Reads and writes of whole pieces take the disk's time, where faults of the pages of the mapped file take several times
+as much.
 """
 
 import mmap
@@ -27,15 +28,16 @@ from oxigrad.torch.step.slots import TensorSlots
 
 # The bytes of a piece, and the number of pieces that are read, updated or written at the same time.
 _PIECE, _PLACES = 1 << 24, 4
-# The part of the memory limit that a piece may take, where it is a parameter that cannot be cut. Slots of larger ones stay mapped.
+# The part of the memory limit that a piece may take, where it is a parameter that cannot be cut. Slots of larger ones
+# stay mapped.
 _SHARE = 1 / 32
 
 
 class FilePiece(Piece):
     """Parts of parameters in host memory whose slots are read from the file into a place, updated there, and written back.
 
-    In the place they lie as in the file, so that slots which are side by side there are read at once. Slots stay mapped where they
-    take more than ``largest`` bytes.
+    In the place they lie as in the file, so that slots which are side by side there are read at once. Slots stay mapped
+    where they take more than ``largest`` bytes.
     """
 
     def __init__(self, batch: HostBatch, parts: Sequence[Part], file: StateFile, largest: int) -> None:
@@ -48,7 +50,8 @@ class FilePiece(Piece):
                 if start is not None and tensor.numel():
                     tensors.append((start, number, key, tensor))
         tensors.sort(key=lambda each: each[:2])
-        # The first bytes of slots in the place of the piece; and the ranges of the file: begin there, begin in the place, and bytes.
+        # The first bytes of slots in the place of the piece; and the ranges of the file: begin there, begin in the
+        # place, and bytes.
         self._seats: list[tuple[int, tuple[str, str], Any, int]] = []
         self._ranges: list[tuple[int, int, int]] = []
         self.size: int = 0
@@ -106,8 +109,8 @@ class FileRulePiece(FilePiece, RulePiece):
 class FileSteps(PieceSteps):
     """The steps of an optimizer whose slots lie in a file, once that is large beside the memory.
 
-    After an error of the disk, as of a step in host memory, `ahead` names the parameters with elements that are updated, and the step
-    can be completed.
+    After an error of the disk, as of a step in host memory, `ahead` names the parameters with elements that are
+    updated, and the step can be completed.
     """
 
     def __init__(self, file: StateFile) -> None:

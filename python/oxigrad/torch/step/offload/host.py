@@ -22,23 +22,27 @@ from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is
 class HostMemory:
     """The value of ``state_device`` for a state in the memory of the host; ``"host"`` is ``HostMemory()``.
 
-    Parameters stay on their device. A step copies gradients into host memory, in pieces; the core updates master weights and slots
-    there, and the new parameters are copied back.
+    Parameters stay on their device. A step copies gradients into host memory, in pieces; the core updates master
+    weights and slots there, and the new parameters are copied back.
 
     Args:
-        fraction: the share of the parameters' bytes whose state is in host memory, from 0 to 1: the largest parameters first, up to the
-            first with which it is reached. The others are updated on their device.
-        delay: 0, or 1 for updates that run while the next forward and backward do. ``step()`` then copies the gradients, and gives the
-            parameters the update of the step before: each gradient is that of parameters which lack one update. This is another
-            training, with the same bits in every run; ``synchronize()`` applies the update that is under way.
-        piece: the bytes of a piece in its place, gradients and parameters together; by default a sixteenth of those of all parameters, from
-            32 MiB to 128 MiB, so that few pieces take the host time and many are on their way while others are updated.
+        fraction: the share of the parameters' bytes whose state is in host memory, from 0 to 1: the largest parameters
+            first, up to the first with which it is reached. The others are updated on their device.
+        delay: 0, or 1 for updates that run while the next forward and backward do. ``step()`` then copies the
+            gradients, and gives the parameters the update of the step before: each gradient is that of parameters which
+            lack one update. This is another training, with the same bits in every run; ``synchronize()`` applies the
+            update that is under way.
+        piece: the bytes of a piece in its place, gradients and parameters together; by default a sixteenth of those of
+            all parameters, from 32 MiB to 128 MiB, so that few pieces take the host time and many are on their way
+            while others are updated.
         places: the number of pieces that are on their way at the same time.
-        gradient_dtype: the dtype in which gradients of micro-batches are added in host memory, with ``in_backward=True``: by default that of
-            the gradients, in which the sums have the bits of those on the device; ``"float32"`` for sums of gradients in half precision that
-            are not rounded to it, neither for the update.
-        threads: the number of threads that updates use at most, where they shall leave processors to others, as to a forward under way
-            or to data loaders; by default that of all steps, `oxigrad.set_num_threads`. No bit depends on it.
+        gradient_dtype: the dtype in which gradients of micro-batches are added in host memory, with
+            ``in_backward=True``: by default that of the gradients, in which the sums have the bits of those on the
+            device; ``"float32"`` for sums of gradients in half precision that are not rounded to it, neither for the
+            update.
+        threads: the number of threads that updates use at most, where they shall leave processors to others, as to a
+            forward under way or to data loaders; by default that of all steps, `oxigrad.set_num_threads`. No bit
+            depends on it.
 
     Raises `ValueError` for values out of these ranges.
 
@@ -118,7 +122,7 @@ class HostSteps(PieceSteps):
         """Whether a parameter is updated in host memory, and its gradient can go there before all gradients are final."""
         return self.holds(opt, p) and not is_together(opt)
 
-    # --- micro-batches ---------------------------------------------------------------------------------------------------
+    # --- micro-batches ------------------------------------------------------------------------------------------------
 
     def accumulate(self, opt: Any, places: Sequence[TensorPlace]) -> None:
         """Adds gradients of a micro-batch to their sums in host memory. `advance` begins the copies.
@@ -127,12 +131,13 @@ class HostSteps(PieceSteps):
         """
         if self.is_under_way:
             raise RuntimeError(
-                f"{places[0].path}: a gradient of a micro-batch, and {named(self.ahead) or 'no parameter'} was updated in a step that is "
+                f"{places[0].path}: a gradient of a micro-batch, and {named(self.ahead) or 'no parameter'} was updated "
+                "in a step that is "
                 "not finished: expected step()"
             )
         self.sums.add(opt, places)
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         """See `PieceSteps.take`."""
@@ -224,7 +229,8 @@ class HostSteps(PieceSteps):
     def _resolve(self, opt: Any, places: Sequence[TensorPlace], scale: float | None) -> TensorStep:
         if is_together(opt) or self.memory.delay:
             raise ValueError(
-                f"{type(opt).__name__}: fraction is {self.memory.fraction}: expected 1 with delay=1, and for rules that need all "
+                f"{type(opt).__name__}: fraction is {self.memory.fraction}: expected 1 with delay=1, and for rules "
+                "that need all "
                 "gradients at once"
             )
         square = None if self._norm is None else self._norm.square

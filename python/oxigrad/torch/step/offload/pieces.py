@@ -48,8 +48,8 @@ class Part(NamedTuple):
 class Piece:
     """Parts of parameters that are copied, and updated, together.
 
-    In their place lie the gradients, and the parameters. The gradients of the device are kept until their copy is done. Where micro-batches
-    before have a sum, the gradient is added to it, and the sum is what the update reads.
+    In their place lie the gradients, and the parameters. The gradients of the device are kept until their copy is done.
+    Where micro-batches before have a sum, the gradient is added to it, and the sum is what the update reads.
     """
 
     def __init__(self, batch: HostBatch, parts: Sequence[Part]) -> None:

@@ -39,8 +39,8 @@ def _on_host(value: Any) -> Any:
 class HostBatch:
     """The parameters at ``places`` that have gradients, for one step in host memory: their plan, kernels and numbers.
 
-    ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`. ``sums`` has gradients of
-    micro-batches before, by the identity of the parameter.
+    ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`. ``sums``
+    has gradients of micro-batches before, by the identity of the parameter.
     """
 
     def __init__(

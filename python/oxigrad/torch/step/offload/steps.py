@@ -82,7 +82,8 @@ class PieceSteps:
         taken = self._taken or {}
         if any(p.grad is not None and taken.get(id(p)) is not p.grad for p in all_parameters(opt)):
             raise RuntimeError(
-                f"the step before was ended by an error, with {named(self.ahead) or 'no parameter'} updated, and there are other "
+                f"the step before was ended by an error, with {named(self.ahead) or 'no parameter'} updated, and there "
+                "are other "
                 "gradients: expected synchronize() first, which completes it"
             )
 
@@ -99,8 +100,12 @@ class PieceSteps:
         self._worker.run(lambda: self._finish(opt, None))
 
 
+def reads_all(opt: Any) -> bool:
+    """Whether the rule reads totals over all parameters, or the loss, so that no parameter is updated in the backward."""
+    return bool(opt.entry.rule.supplied & {"total", "guard", "loss"})
+
+
 def is_together(opt: Any) -> bool:
     """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
-    rule = opt.entry.rule
     is_scaled = getattr(opt, "grad_scale", None) is not None
-    return bool(rule.supplied & {"total", "guard"}) or (clips(opt) and (is_scaled or not rule.elementwise))
+    return reads_all(opt) or (clips(opt) and (is_scaled or not opt.entry.rule.elementwise))

@@ -47,7 +47,8 @@ class GradientSums:
         self._size, self._places, self._threads, self._dtype = size, places, threads, dtype
         self._sums: dict[int, _Sum] = {}
         self._run: HostRun | None = None
-        # The parameters whose gradients are on their way. A second one waits for the first, so that they are added in order.
+        # The parameters whose gradients are on their way. A second one waits for the first, so that they are added in
+        # order.
         self._adding: set[int] = set()
 
     def __contains__(self, p: Any) -> bool:
@@ -59,13 +60,15 @@ class GradientSums:
         paths = [total.path for total in self._sums.values() if not total.is_empty]
         if paths:
             raise StateError(
-                f"{named(paths)}: gradients of micro-batches are in host memory: expected step() or zero_grad() before the optimizer is copied"
+                f"{named(paths)}: gradients of micro-batches are in host memory: expected step() or zero_grad() before "
+                "the optimizer is copied"
             )
 
     def add(self, opt: Any, places: Sequence[TensorPlace]) -> None:
         """Begins to add the gradients of parameters. `advance` lets the copies go on.
 
-        Raises `RuntimeError` for a gradient of another dtype than its parameter, and `MemoryError` where there is none for a sum.
+        Raises `RuntimeError` for a gradient of another dtype than its parameter, and `MemoryError` where there is none
+        for a sum.
         """
         for place in places:
             check_dtype(place.path, place.tensor.grad, place.tensor)
@@ -92,7 +95,8 @@ class GradientSums:
                 memory = torch.empty_like(p.data, dtype=dtype, device="cpu")
             except RuntimeError as error:
                 raise MemoryError(
-                    f"{place.path}: no host memory of {p.numel() * dtype.itemsize:,} bytes for the sum of gradients: {error}"
+                    f"{place.path}: no host memory of {p.numel() * dtype.itemsize:,} bytes for the sum of gradients: "
+                    f"{error}"
                 ) from error
             total = self._sums[id(p)] = _Sum(weakref.ref(p), place.path, memory)
         return total

@@ -107,6 +107,22 @@ impl Parameter {
         Ok((place, buffer.with_rounding(self.rounding(0))))
     }
 
+    /// Whether an array meets the requirements on the parameter, which is written, or on its gradient.
+    pub fn takes<'py>(&self, object: &Object<'py>, is_written: bool, look: &mut Look<'py>) -> PyResult<bool> {
+        if let Some(torch) = look.exporters.of(object)?.torch
+            && torch.is_negated(object)?
+        {
+            return Ok(false);
+        }
+        if self.plain(object, &self.shape, is_written, look, false).is_some() {
+            return Ok(true);
+        }
+        let Some(memory) = HostArray::of_seen(object)? else { return Ok(false) };
+        let has_dtype = memory.view.dtype == Some(self.dtype)
+            || (!is_written && memory.view.dtype == Some(self.dtype.computed_in()));
+        Ok(has_dtype && memory.shape() == self.shape && (memory.is_writable() || !is_written))
+    }
+
     /// A NumPy array whose fields meet the requirements, or a tensor whose memory need not be kept.
     fn plain<'py>(
         &self,
