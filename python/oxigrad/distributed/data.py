@@ -7,10 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oxigrad import tree
-from oxigrad._core import ShapeError, StateError, StructureError
+from oxigrad import ShapeError, StateError, StructureError, tree
 from oxigrad.distributed.communicator import current
-from oxigrad.ops.backends import device_of, is_array, namespace
+from oxigrad.extend import device_of, namespace
 
 __all__ = ["Shard", "shard"]
 
@@ -224,7 +223,7 @@ def _rows(data: Any) -> int:
         raise StructureError("the data has no arrays")
     for at, array in enumerate(arrays):
         path = str(structure.path(at)) or "data"
-        if not is_array(array):
+        if not (hasattr(array, "shape") and hasattr(array, "dtype")):
             kind = type(array).__name__
             raise StructureError(f"{path}: found {kind}, expected an array, whose first axis counts the rows")
         if not array.shape:
