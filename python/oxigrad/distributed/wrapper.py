@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from oxigrad._typing import T, Tree
@@ -66,6 +66,11 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
         self._clock, self._display = Clock(), Display()
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
+
+    def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
+        """See `WrappingOptimizer._within_step`: counted by the clock, and whole."""
+        with self._clock.step():
+            return self._whole(model, step)
 
     def _own_state(self, *, for_others: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """See `WrappingOptimizer._own_state`."""

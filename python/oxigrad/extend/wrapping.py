@@ -131,8 +131,8 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         """Takes one step, as `update`; with ``keep_root``, a model that would have to be replaced is refused."""
         raise NotImplementedError
 
-    def _whole(self, model: Tree, step: Callable[[], Tree]) -> Tree:
-        """The result of a step on a model."""
+    def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
+        """The result of a ``step`` on a model, within the context of each step."""
         return step()
 
     def _own_state(self, *, for_others: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -173,7 +173,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         """See `Optimizer.update`. Raises `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
         self._check_takes_gradients()
         with self._lock.stepping():
-            return self._parameters.update(model, lambda model: self._whole(model, lambda: self._step(model, grads)))
+            return self._parameters.update(model, lambda model: self._within_step(model, lambda: self._step(model, grads)))
 
     def _check_takes_gradients(self) -> None:
         """See `Optimizer._check_takes_gradients`."""
@@ -203,7 +203,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
             self._refuse_in_backward(record=record)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
-            self._whole(model, lambda: self._step(model, grads, keep_root=True))
+            self._within_step(model, lambda: self._step(model, grads, keep_root=True))
         return value
 
     def init(self, params: Tree, **hyperparameters: Any) -> dict[str, Any]:
