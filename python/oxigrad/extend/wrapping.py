@@ -173,7 +173,9 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         """See `Optimizer.update`. Raises `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
         self._check_takes_gradients()
         with self._lock.stepping():
-            return self._parameters.update(model, lambda model: self._within_step(model, lambda: self._step(model, grads)))
+            return self._parameters.update(
+                model, lambda model: self._within_step(model, lambda: self._step(model, grads))
+            )
 
     def _check_takes_gradients(self) -> None:
         """See `Optimizer._check_takes_gradients`."""
