@@ -45,6 +45,8 @@ PYTHON = {
     "__init__": "_core _callbacks _names autodiff cuda cuda/__init__ extend optim recording rules schedules scipy stepping testing tree xp",
     "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
     "__main__": "__init__ doctor",
+    **dict.fromkeys(("ops/ndimage", "ops/spatial", "ops/stats"), "__init__ _core _names _typing ops xp"),
+    "ops/signal": "__init__ _core _names _typing ops ops/ndimage xp",
     "launch": "",
     "distributed/errors": "",
     "distributed/messages/reports/clock": "",
