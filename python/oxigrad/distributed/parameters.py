@@ -20,9 +20,9 @@ class WorkerParameters(Parameters):
 
     def specs(self, model: Tree) -> Mapping[str, GradientSpec]:
         """Shape and dtype of the gradient of each parameter, by key path."""
-        plan = self.plan(model)
+        plan, leaves = self._planned(model)
         if self._specs is None or self._specs[0] is not plan:
-            self._specs = plan, {path: GradientSpec(leaf) for path, leaf in self.leaves(model).items()}
+            self._specs = plan, {p.text: GradientSpec(leaves[p.index]) for p in plan.parameters}
         return self._specs[1]
 
 

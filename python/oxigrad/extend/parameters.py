@@ -258,7 +258,7 @@ def nested(arrays: Mapping[KeyPath, Any]) -> Any:
     """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
     root: dict[Any, Any] = {}
     for path, array in arrays.items():
-        keys = [_name(key) for key in path]
+        keys = [getattr(key, type(key).__match_args__[0]) for key in path]  # pyright: ignore[reportAttributeAccessIssue]
         if not keys:
             return array
         *parents, last = keys
@@ -269,13 +269,9 @@ def nested(arrays: Mapping[KeyPath, Any]) -> Any:
     return root
 
 
-def _name(key: Any) -> Any:
-    return next(getattr(key, name) for name in type(key).__match_args__)
-
-
 def host_gradient(gradient: Any) -> np.ndarray:
     """A dense gradient of any library in host memory, a view where that is possible."""
-    return _host(resolved(gradient))
+    return gradient if type(gradient) is np.ndarray else _host(resolved(gradient))
 
 
 def _host(array: Any) -> np.ndarray:
