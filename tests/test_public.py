@@ -38,6 +38,9 @@ API: dict[types.ModuleType, str] = {
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
         zeros_like""",
     ox.testing: """check_grads check_rule""",
+    ox.extend: """Adapter COUNT Domain OPTIONS Parameters Recording SlicedSteps Table Worker WrappingOptimizer adapter_of as_array
+        config_of copied_like crc32c device_of driver dtype_name library namespace number pack_state register_adapter to_host
+        unpack_state""",
     distributed: """Aborted CommunicationError Communicator DataParallel DeepGradientCompression DropStale ElasticAverage Excluded
         Header KFAC LargeBatch Layout ModelAverage NotSupported Refused Shard Softsync Span SyncReplicas TimedOut Timeline WorkerDevice WorkerFilter WorkerLost
         WorkerReport WorkerReports Wrapper communicator current devices run shard""",
@@ -158,6 +161,7 @@ SPACES = [
     ox.schedules,
     ox.tree,
     ox.testing,
+    ox.extend,
     distributed,
     ox.cuda,
     ox.state,

@@ -38,6 +38,7 @@ from oxigrad.tree import field
 
 if _stdlib_typing.TYPE_CHECKING:
     from oxigrad import cuda as cuda
+    from oxigrad import extend as extend
     from oxigrad import optim, schedules, testing
     from oxigrad import rules as rules
     from oxigrad import scipy as scipy
@@ -116,6 +117,7 @@ def __dir__() -> list[str]:
 _LAZY = {
     "SparseRows": "oxigrad.stepping.arrays.sparse_rows",
     "cuda": "oxigrad.cuda",
+    "extend": "oxigrad.extend",
     "optim": "oxigrad.optim",
     "StaleRecordingError": "oxigrad.recording.audits",
     "load_recording": "oxigrad.recording.files",

@@ -77,12 +77,12 @@ from job_trainings import (
     undisturbed,
 )
 
+import oxigrad
 from oxigrad import distributed, launch
 from oxigrad.distributed import (
     Refused,
     TimedOut,
 )
-from oxigrad.distributed.messages import agreement
 
 __all__ = [
     "ASKED",
@@ -191,7 +191,7 @@ def results(output: str) -> list[Any]:
 def other_version(engine: str) -> str:
     """The error of a job in which rank 1 runs another version of the package."""
     if "1" in (os.environ.get("OMPI_COMM_WORLD_RANK"), os.environ.get("PMI_RANK"), os.environ.get("RANK")):
-        agreement._core.__version__ = "0.0.1"
+        oxigrad.__version__ = "0.0.1"
     try:
         distributed.communicator(engine, timeout=30.0)
     except Refused as error:

@@ -333,7 +333,7 @@ def test_another_model_of_an_elastic_worker_is_named() -> None:
 
 def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     own = agreement.described({"w": np.zeros(2)})
-    monkeypatch.setattr(agreement._core, "__version__", "0.0.1")
+    monkeypatch.setattr(ox, "__version__", "0.0.1")
     error = agreement.difference(own, agreement.described({"w": np.zeros(2)}), "rank 3")
     assert error is not None and error.reason == "version"
     assert str(error).startswith("rank 3 runs oxigrad 0.0.1: expected ")

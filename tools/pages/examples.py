@@ -20,10 +20,13 @@ FILE = Path(__file__).parent.parent.parent / "docs" / "reference" / "examples.tx
 _IMPORTS = {
     "np": "import numpy as np",
     "ox": "import oxigrad as ox",
-    **{name: f"from oxigrad import {name}" for name in ("cuda", "distributed", "optim", "schedules", "tree", "xp")},
+    **{
+        name: f"from oxigrad import {name}"
+        for name in ("cuda", "distributed", "extend", "optim", "schedules", "tree", "xp")
+    },
 }
 _LINE = re.compile(r"(?:(?P<name>[\w.]+(?:\{[\w* ]+\})?): )?(?P<program>.+?)(?: \| (?P<loss>.+))?$")
-_CALL = re.compile(r"\b(?:xp|ox|optim|tree|distributed|cuda)\.[\w.]*(?:\{[\w* ]+\})?")
+_CALL = re.compile(r"\b(?:xp|ox|optim|tree|distributed|cuda|extend)\.[\w.]*(?:\{[\w* ]+\})?")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,6 +54,7 @@ MODULES = {
     "oxigrad.distributed": "Training with several workers",
     "oxigrad.cuda": "Kernels on CUDA devices",
     "oxigrad.testing": "Checks of derivatives and rules",
+    "oxigrad.extend": "What packages of array libraries, optimizers and wrappers build on",
 }
 # Of these, those that import a library which is not installed with the documentation.
 READ = {

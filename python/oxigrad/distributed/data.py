@@ -3,30 +3,22 @@
 import math
 import operator
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from oxigrad import tree
-from oxigrad._core import ShapeError, StateError, StructureError
-from oxigrad.distributed.communicator import current
-from oxigrad.ops.backends import device_of, is_array, namespace
+from oxigrad import ShapeError, StateError, StructureError, tree
+from oxigrad.distributed.communicator import Communicator, current
+from oxigrad.extend import device_of, namespace
 
 __all__ = ["Shard", "shard"]
 
 _FORMAT = 1
 
 
-class Worker(Protocol):
-    """A worker among others, as far as a shard reads it: a `oxigrad.distributed.Communicator`, or another object with a rank and a size."""
-
-    rank: int
-    size: int
-
-
 def shard(
     data: Any,
-    communicator: Worker | None = None,
+    communicator: Communicator | None = None,
     *,
     batch_size: int = 32,
     shuffle: bool = True,
@@ -89,7 +81,7 @@ class Shard:
     """
 
     data: Any
-    communicator: Worker | None
+    communicator: Communicator | None
     rows: int
     batch_size: int
     seed: int
@@ -102,7 +94,7 @@ class Shard:
     def __init__(
         self,
         data: Any,
-        communicator: Worker | None = None,
+        communicator: Communicator | None = None,
         *,
         batch_size: int = 32,
         shuffle: bool = True,
@@ -144,7 +136,7 @@ class Shard:
         self.epoch, self.position = self.epoch + 1, 0
 
     @property
-    def _worker(self) -> Worker:
+    def _worker(self) -> Communicator:
         return current() if self.communicator is None else self.communicator
 
     def _refuse_few(self, count: int) -> None:
@@ -224,7 +216,7 @@ def _rows(data: Any) -> int:
         raise StructureError("the data has no arrays")
     for at, array in enumerate(arrays):
         path = str(structure.path(at)) or "data"
-        if not is_array(array):
+        if not (hasattr(array, "shape") and hasattr(array, "dtype")):
             kind = type(array).__name__
             raise StructureError(f"{path}: found {kind}, expected an array, whose first axis counts the rows")
         if not array.shape:

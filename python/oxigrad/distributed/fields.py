@@ -9,7 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from oxigrad._core import StateError
+from oxigrad import StateError
+from oxigrad.extend import Domain
+
+FLAG = Domain((True, False))
+"""The domain of a flag."""
 
 Plain: TypeAlias = Mapping[str, Any]
 """Plain data by name."""

@@ -1,50 +1,22 @@
-"""The parameters and gradients of a model as named arrays in host memory."""
+"""The parameters of a model as workers exchange them."""
 
-import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, overload
 
 import numpy as np
 
-from oxigrad import _core, tree
-from oxigrad._core import KeyPath, StructureError
+from oxigrad import SparseRows, StructureError
 from oxigrad._typing import Tree
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.ops.backends import copied_like, detached, dtype_name, is_array, resolved, to_host
-from oxigrad.ops.core.aliasing import refuse_unwritable
-from oxigrad.stepping.arrays.gradient_check import check_gradient
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.parameters.executor import executor_of
-from oxigrad.stepping.parameters.parameter import copying
-from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.protocols import SteppingOptimizer
-
-_FLOATING = {"bfloat16", "float16", "float32", "float64"}
+from oxigrad.extend import Parameters
 
 
-class Parameters:
-    """Reads and writes the parameters that an optimizer updates, by key path, in models of any library.
+class WorkerParameters(Parameters):
+    """The parameters of a wrapper, with the shape and dtype of each gradient."""
 
-    >>> import oxigrad as ox
-    >>> parameters, model = Parameters(ox.optim.SGD()), {"w": np.ones(2), "name": "m"}
-    >>> parameters.read(model)
-    {'w': array([1., 1.])}
-    >>> parameters.write(model, {"w": np.zeros(2)})
-    {'w': array([0., 0.]), 'name': 'm'}
-    """
-
-    def __init__(self, optimizer: SteppingOptimizer) -> None:
-        self._optimizer = optimizer
-        self._plan: Plan | None = None
-        self._specs: tuple[Plan, dict[str, GradientSpec]] | None = None
-        #: The model that replaced the one of the present update, and of one that an error ended with the leaves that it was given.
-        self._replacement: Tree = None
-        self._ended: tuple[list[Any], Tree] | None = None
-
-    def read(self, model: Tree) -> dict[str, np.ndarray]:
-        """The parameters by key path: views where they are in host memory, which are not to be written to."""
-        plan, leaves = self._planned(model)
-        return {p.text: _host(leaves[p.index]) for p in plan.parameters}
+    def __init__(self, optimizer: Any) -> None:
+        super().__init__(optimizer)
+        self._specs: tuple[Any, dict[str, GradientSpec]] | None = None
 
     def specs(self, model: Tree) -> Mapping[str, GradientSpec]:
         """Shape and dtype of the gradient of each parameter, by key path."""
@@ -52,162 +24,6 @@ class Parameters:
         if self._specs is None or self._specs[0] is not plan:
             self._specs = plan, {p.text: GradientSpec(leaves[p.index]) for p in plan.parameters}
         return self._specs[1]
-
-    def leaves(self, model: Tree) -> dict[str, Any]:
-        """The arrays of the model itself that are its parameters, by key path."""
-        plan = self._planned(model)[0]
-        leaves = tree.flatten(model)[0] if (planned := plan.leaves(model)) is None else planned
-        return {p.text: leaves[p.index] for p in plan.parameters}
-
-    def gradients(
-        self, model: Tree, grads: Tree | None, *, optional: bool = False, on_host: bool = True
-    ) -> dict[str, Any]:
-        """The gradients by key path, those of tied parameters added up; without ``grads``, those that the model holds itself.
-
-        Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have those of
-        the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is None. Dense ones are in host
-        memory, unless they are to stay where they are. Raises `StructureError`,
-        `ShapeError` or `DtypeError` with the key path.
-        """
-        if grads is None:
-            leaves, structure = tree.flatten(model)
-            held = structure.gradients(leaves)
-            if held is None:
-                raise StructureError("the model does not hold its gradients: expected grads")
-            plan = self._planned(model)[0]
-            for p in plan.parameters if not optional else ():
-                if all(held[index] is None for index in p.indices):
-                    raise StructureError(
-                        f"{p.text}: the gradient is missing: expected one of each parameter on every worker, as after "
-                        "loss.backward(); a parameter that is frozen, by its own flag or by groups, needs none"
-                    )
-            aligned = plan.gradients.checked(held, called=True, keep_rows=True, optional=optional)
-        else:
-            plan, leaves = self._planned(model)
-            aligned = plan.gradients.read(grads, called=True, keep_rows=True, optional=optional)
-        gradients = [(p, aligned[p.index]) for p in plan.parameters]
-        return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
-
-    def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
-        """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
-
-        An array becomes one of the library of its parameter, on its device, unless the core computes the update. Parameters that
-        ``gradients`` lack are not updated.
-        """
-        plan, leaves = self._planned(model)
-        by_path: dict[KeyPath, Any] = {}
-        for p in plan.parameters:
-            g, array = gradients.get(p.text), leaves[p.index]
-            if not p.executor.is_core and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
-                g = copied_like(g, array)
-            by_path |= dict.fromkeys(p.paths, g)
-        return nested(by_path)
-
-    def plan(self, model: Tree) -> Plan:
-        """The parameters of a model, each with its group of hyperparameters."""
-        return self._planned(model)[0]
-
-    def paths(self, model: Tree) -> list[KeyPath]:
-        """The key paths of the parameters, the first one of each."""
-        return [p.paths[0] for p in self._planned(model)[0].parameters]
-
-    def frozen(self, model: Tree) -> dict[KeyPath, Any]:
-        """The arrays that groups or a partition freeze, by key path."""
-        plan, leaves = self._planned(model)
-        paths = {index: plan.structure.path(index) for index in range(len(leaves))} if plan.frozen else {}
-        return {path: leaves[index] for index, path in paths.items() if str(path) in plan.frozen}
-
-    def untrained(self, model: Tree) -> dict[str, np.ndarray]:
-        """The arrays of floating-point dtype that no step updates, such as frozen parameters and a module's buffers, by key path.
-
-        Views as of `read`.
-        """
-        return {str(path): _host(array) for path, array in self._untrained(model).items()}
-
-    def all(self, model: Tree) -> dict[str, np.ndarray]:
-        """The arrays of `read` and `untrained`."""
-        return {**self.read(model), **self.untrained(model)}
-
-    def write_untrained(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
-        """As `write`, for arrays of `untrained`. Those that have these values already are left alone."""
-        replacements, copies = [], []
-        for path, array in self._untrained(model).items():
-            value = values.get(str(path))
-            if value is None or value.tobytes() == _host(array).tobytes():
-                continue
-            if executor_of(array).writes_host:
-                refuse_unwritable(str(path), "array", array)
-                copies.append(copying(value, array))
-            else:
-                replacements.append((path, copied_like(value, array)))
-        return self._write(model, replacements, copies) if replacements or copies else model
-
-    def _untrained(self, model: Tree) -> dict[KeyPath, Any]:
-        plan = self._planned(model)[0]
-        trained = {index for p in plan.parameters for index in p.indices}
-        leaves, structure = tree.flatten(model)
-        paths = {index: structure.path(index) for index in range(len(leaves)) if index not in trained}
-        return {
-            path: detached(leaves[index])
-            for index, path in paths.items()
-            if is_array(leaves[index]) and dtype_name(leaves[index].dtype) in _FLOATING
-        }
-
-    def check_replaceable(self, model: Tree) -> None:
-        """Raises `StructureError` for a model that `write` would have to replace by another tree."""
-        self._planned(model)[0].check_replaceable(model)
-
-    def write(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
-        """The model with other values for the parameters named: in place where they can be written."""
-        plan, leaves = self._planned(model)
-        rest = {}
-        for p in plan.parameters:
-            if p.text not in values:
-                continue
-            array, value = leaves[p.index], values[p.text]
-            is_simple = p.executor.writes_host and _core.is_writable(array) and _core.exports_memory(array)
-            if is_simple and dtype_name(value.dtype) == dtype_name(array.dtype):
-                _core.copy(value, array)
-            else:
-                rest[p.text] = value if isinstance(array, (np.ndarray, np.generic)) else copied_like(value, array)
-        if not rest:
-            return model
-        return self._write(model, *plan.written_with(leaves, rest))
-
-    def _write(self, model: Tree, replacements: Any, copies: Any) -> Tree:
-        new = _core.Stepper().write(model, _core.Writes(replacements=replacements, copies=copies))
-        if new is not model:
-            self._replacement = new
-        return new
-
-    def update(self, model: Tree, step: Callable[[Tree], Tree]) -> Tree:
-        """The result of ``step`` for a model.
-
-        A model of tuples or a bare array is replaced by what workers exchange before the step itself. Where that raises, the caller has
-        the model from before: the next update of it begins from the replacement.
-        """
-        begin, (ended, self._ended) = model, (self._ended, None)
-        if ended is not None:
-            leaves = tree.leaves(model)
-            if len(leaves) == len(ended[0]) and all(map(operator.is_, leaves, ended[0])):
-                begin = ended[1]
-        self._replacement = begin
-        try:
-            return step(begin)
-        except BaseException:
-            if self._replacement is not model:
-                self._ended = tree.leaves(model), self._replacement
-            raise
-        finally:
-            self._replacement = None
-
-    def _planned(self, model: Tree) -> tuple[Plan, list[Any]]:
-        plan = self._plan
-        if plan is not None and plan.is_current() and (leaves := plan.leaves(model)) is not None:
-            return plan, plan.detach(leaves)
-        leaves, structure = tree.flatten(model)
-        plan = self._plan = Plan(leaves, structure, self._optimizer)
-        return plan, plan.detach(leaves)
 
 
 def check_unchanged(paths: Collection[str], expected: Collection[str], method: str) -> None:
@@ -231,40 +47,3 @@ def promoted(array: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
     if isinstance(array, SparseRows):
         return SparseRows(array.indices, promoted(array.values), array.shape)
     return array.astype(np.float32) if array.dtype.itemsize == 2 else array
-
-
-def nested(arrays: Mapping[KeyPath, Any]) -> Any:
-    """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
-    root: dict[Any, Any] = {}
-    for path, array in arrays.items():
-        keys = [_name(key) for key in path]
-        if not keys:
-            return array
-        *parents, last = keys
-        place = root
-        for key in parents:
-            place = place.setdefault(key, {})
-        place[last] = array
-    return root
-
-
-def _name(key: Any) -> Any:
-    return next(getattr(key, name) for name in type(key).__match_args__)
-
-
-def host_gradient(gradient: Any) -> np.ndarray:
-    """A dense gradient of any library in host memory, a view where that is possible."""
-    return _host(resolved(gradient))
-
-
-def _host(array: Any) -> np.ndarray:
-    return np.asarray(to_host(array))
-
-
-def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:
-    """A gradient in host memory, or where it is, of the parameter's shape, and its dtype, or float32 for one of half precision."""
-    is_sparse = isinstance(gradient, SparseRows)
-    read = host_gradient if on_host else resolved
-    array = gradient.coalesce().map(_host) if is_sparse else read(gradient)
-    check_gradient(parameter.text, array, parameter.shape, parameter.dtype)
-    return array

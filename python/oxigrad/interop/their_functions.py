@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +17,16 @@ from oxigrad.ops.core.primitives import TupleCotangent
 Function = Callable[[Sequence[Any]], list[Any]]
 
 
-class Autodiff(Protocol):
-    """Another library's automatic differentiation."""
+class Autodiff:
+    """Base class of other libraries' automatic differentiation."""
 
     def array(self, value: Any) -> Any:
         """A plain array or number as an array of the library, in the same memory if possible."""
-        ...
+        raise NotImplementedError
 
     def is_array(self, value: Any) -> bool:
         """Whether a value is an array of the library."""
-        ...
+        raise NotImplementedError
 
     def to_host(self, array: Any) -> Any:
         """An array of the library as a NumPy array, in the same memory if possible."""
@@ -42,7 +42,7 @@ class Autodiff(Protocol):
         Cotangents are not conjugated. An argument that no output depends on has None, if the library tells. The
         pullback is differentiable if the library differentiates the function twice.
         """
-        ...
+        raise NotImplementedError
 
     def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
         """The cotangents of a pullback, without derivatives."""

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable
+from oxigrad import DerivativeError, DtypeError, ShapeError, Variable
 from oxigrad._names import without
 from oxigrad._typing import Array
-from oxigrad.ops import fft
 from oxigrad.ops.backends import array_of, dtype_of, is_complex, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -30,6 +29,7 @@ from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.ndimage.extension import extended_by
 from oxigrad.ops.scipy_signatures import scipy_signature
+from oxigrad.xp import fft
 
 __all__ = [
     "convolve",

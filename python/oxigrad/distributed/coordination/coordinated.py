@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import NonFiniteError, StateError
+from oxigrad import NonFiniteError, StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
@@ -26,8 +26,8 @@ from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain
+from oxigrad.extend import Domain
+from oxigrad.optim import Optimizer
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
 
@@ -81,9 +81,9 @@ class Coordinated(Wrapper):
         self._set_apart()
         self._enrolment.number_now()
 
-    _unstated = Wrapper._unstated | {"lease"}
+    _unstated = frozenset({"lease"})
     _states_defaults = _has_own_writes = True
-    _fixed = Wrapper._fixed | {"lease"}
+    _fixed = frozenset({"lease"})
     _transient = frozenset({"_connection", "_server", "_replica", "_former", "_refusal", "_enrolment", "_model"})
 
     def _set_apart(self) -> None:
@@ -261,16 +261,12 @@ class Coordinated(Wrapper):
             sparse_mean=self.sparse_mean,
             training=self._enrolment.training,
         )
-        self._shown = self._settings()
+        self._shown = self._version_numbers()
         self._server = Server(coordinator, self.communicator, self._enrolment, self.leave, self._seconds)
-
-    def _settings(self) -> tuple[int, ...]:
-        """Numbers that change with the hyperparameters."""
-        return tuple(version.number for version in self.optimizer._versions())
 
     def _offer_settings(self) -> None:
         """Gives the coordinator in this process the hyperparameters that were set since the last gradient."""
-        if self._coordinator is not None and self._shown != (settings := self._settings()):
+        if self._coordinator is not None and self._shown != (settings := self._version_numbers()):
             self._shown = settings
             self._coordinator.offer(copy.deepcopy(self.optimizer))
 

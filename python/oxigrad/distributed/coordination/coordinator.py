@@ -35,7 +35,7 @@ from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Rea
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import refusal_of
 from oxigrad.distributed.messages.reports.table import WorkerReport
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim import Optimizer
 
 REASONS = ("", "stale", "unknown", "future")
 # Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is smaller.

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import KeyPath, NonFiniteError
+from oxigrad import NonFiniteError
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients, padded
 from oxigrad.distributed.messages.message import Layout, checksum
 from oxigrad.distributed.methods.configuration import with_options
-from oxigrad.distributed.parameters import nested
 from oxigrad.distributed.wrapper import take_step
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.stepping.state.state_dict import config_of
+from oxigrad.extend import Parameters, config_of
+from oxigrad.optim import Optimizer
+from oxigrad.tree import KeyPath
 
 
 class Replica:
@@ -57,7 +57,7 @@ class Replica:
         self._paths = {str(path): path for path in parameters}
         self._frozen = frozen
         self.untrained = untrained
-        self._model = nested({**self.by_path(), **frozen})
+        self._model = Parameters.nested({**self.by_path(), **frozen})
         #: The step of the optimizer, as the replica left it.
         self.step = optimizer.step
         # The answers in a row after which it differed from the coordinator's, and the configuration of the latter's optimizer.
@@ -77,7 +77,7 @@ class Replica:
 
         Where the optimizer refuses it by ``nonfinite="raise"``, all replicas skip the step: returns the error, which each worker raises.
         """
-        by_path = nested({path: gradients[text] for text, path in self._paths.items()})
+        by_path = Parameters.nested({path: gradients[text] for text, path in self._paths.items()})
         try:
             self._model = take_step(self.optimizer, self._model, by_path)
         except NonFiniteError as error:

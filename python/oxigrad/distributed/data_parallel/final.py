@@ -4,15 +4,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from oxigrad._core import Watched
-from oxigrad.distributed.parameters import host_gradient
-from oxigrad.ops.backends import resolved
-from oxigrad.stepping.arrays.alignment import align
-from oxigrad.stepping.arrays.gradient_check import check_gradient
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.arrays.tied_gradients import summed
-from oxigrad.stepping.plan.announcements import CompleteGradients, watched_leaves
-from oxigrad.stepping.plan.plan import Plan
+from oxigrad.extend import Parameters, adapter_of
 
 
 class FinalGradients:
@@ -42,7 +34,7 @@ class FinalGradients:
     def read(self, path: str, *, on_host: bool = True) -> Any:
         """A gradient that is final, in host memory or where it is."""
         gradient = self._final[path]
-        return host_gradient(gradient) if on_host else resolved(gradient)
+        return Parameters.on_host(gradient) if on_host else adapter_of(gradient).resolved(gradient)
 
     def release(self, paths: Iterable[str]) -> None:
         """Gives the memory of gradients back, which are final, and are not read again in this step."""
@@ -78,47 +70,28 @@ class ReplayedGradients(FinalGradients):
         #: Whether a step by these gradients is under way, and whether an error has ended one whose gradients were sent.
         self.is_open: bool = False
         self.is_broken: bool = False
-        self._taken: tuple[Plan, CompleteGradients] | None = None
+        self._taken: Any = None
 
-    def begin(self, plan: Plan, watched: Watched, *, takes: bool) -> Callable[[int, Any], bool]:
-        """Begins a step; returns the function that is called with each gradient, as `value_and_grad_of` calls it.
+    def begin(self, announced: Any, *, takes: bool) -> Callable[[int, Any], bool]:
+        """Begins a step of gradients that are ``announced``; returns the function that is called with each one.
 
         Where it ``takes`` gradients, the result of the replay does not have them: see `put_back`.
         """
-        chosen, complete = watched_leaves(watched), CompleteGradients(plan.parameters)
-        self._taken = (plan, complete) if takes else None
-        self._paths = [p.text for p in plan.parameters]
+        self._taken = announced if takes else None
+        self._paths = announced.paths
         self._order, self.is_open = {}, True
 
         def take(which: int, g: Any) -> bool:
-            leaf = chosen[which]
-            p = complete.parameter(leaf)
-            if p is None or isinstance(g, SparseRows):
-                return False
-            if not complete.add(p, leaf, g):
-                return takes
-            gradients = complete.pop(p)
-            gradient = gradients[0] if len(gradients) == 1 else summed(gradients)
-            check_gradient(p.text, gradient, p.shape, p.dtype)
-            self._add(p.text, gradient)
-            return takes
+            is_dense, complete = announced.add(which, g)
+            if complete is not None:
+                self._add(*complete)
+            return is_dense and takes
 
         return take
 
     def put_back(self, grads: Any) -> Any:
         """The gradients that a replay returned, with those that were taken from it; None for those that are given back."""
-        if self._taken is None:
-            return grads
-        plan, complete = self._taken
-        aligned = align(plan.structure, grads)
-        for p in plan.parameters:
-            if p.text in self._final:
-                for i in p.indices:
-                    aligned.leaves[i] = None
-                aligned.leaves[p.index] = self._final[p.text]
-        for leaf, g in complete.held.items():
-            aligned.leaves[leaf] = g
-        return aligned
+        return grads if self._taken is None else self._taken.put_back(grads, self._final)
 
     def end(self) -> None:
         """See `FinalGradients.end`."""

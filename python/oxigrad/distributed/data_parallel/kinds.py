@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import SparseRows
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 NONE, DENSE, ROWS = range(3)
 """The kind of the gradient of a parameter on a worker: None, an array, or rows."""

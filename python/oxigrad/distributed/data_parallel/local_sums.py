@@ -5,18 +5,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad._core import StateError
+from oxigrad import SparseRows, StateError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Arrays, Field, Plain, integer
-from oxigrad.distributed.methods.collective import CollectiveWrapper
+from oxigrad.distributed.methods.collective import CollectiveWrapper, refuse_inside
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import Wrapper, take_step
-from oxigrad.ops.backends import to_host
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import COUNT
-from oxigrad.schedules.base import number
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.distributed.wrapper import take_step
+from oxigrad.extend import COUNT, number, to_host
+from oxigrad.optim import Optimizer
 
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
 _SUM, _ROWS = "local-sum", "local-sum-rows"
@@ -51,6 +48,15 @@ def _read_sums(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, Any]:
     return sums
 
 
+def _counted(wrapper: Any, value: Any) -> int:
+    count = COUNT.check("local_batches", number(value))
+    if wrapper.pending:
+        raise ValueError(
+            f"local_batches cannot change between steps: {wrapper.pending} of {wrapper.local_batches} batches are added up"
+        )
+    return count
+
+
 class LocalSums(CollectiveWrapper):
     """Base class of wrappers that add up the gradients of ``local_batches`` batches on each worker before a step.
 
@@ -58,14 +64,12 @@ class LocalSums(CollectiveWrapper):
     """
 
     _fields = (
-        *CollectiveWrapper._fields,
         Field("_pending", lambda wrapper, value: ({"pending": value}, {}), _read_pending),
         integer("_count", "count", joined=int),
         Field("_sums", _write_sums, _read_sums, lambda wrapper: (_SUM, _ROWS), dict),
     )
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
-        **Wrapper._checks,
-        "local_batches": lambda opt, value: opt._counted(value),
+        "local_batches": _counted,
     }
 
     def __init__(
@@ -77,18 +81,11 @@ class LocalSums(CollectiveWrapper):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        refuse_inside(self, LocalSums)
         self._pending = self._count = 0
         self._sums: dict[str, Any] = {}
         self._set_apart()
         self.local_batches = local_batches
-
-    def _counted(self, value: Any) -> int:
-        count = COUNT.check("local_batches", number(value))
-        if self._pending:
-            raise ValueError(
-                f"local_batches cannot change between steps: {self._pending} of {self.local_batches} batches are added up"
-            )
-        return count
 
     @property
     def pending(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import Watched
+from oxigrad import state
 from oxigrad._typing import T, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
@@ -19,15 +19,11 @@ from oxigrad.distributed.data_parallel.local_sums import LocalSums
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
+from oxigrad.distributed.fields import FLAG
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.means import divided, sum_of_rows
-from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.optim.in_backward import LateLock
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import COUNT, FLAG
-from oxigrad.stepping.arrays.sparse_rows import as_array
-from oxigrad.stepping.state.state_dict import Report
+from oxigrad.extend import COUNT, as_array
+from oxigrad.optim import Optimizer
 
 
 class DataParallel(LocalSums):
@@ -71,8 +67,11 @@ class DataParallel(LocalSums):
     {'w': array([-0.5, -1.5]), 'b': array([-1.])}
     """
 
+    bucket_bytes: int = 25 << 20
+    overlap: bool = True
+    shard_state: bool = False
     _shards: Shards | None = None
-    _transient = LocalSums._transient | frozenset(
+    _transient = frozenset(
         "_buckets _group _hooks _is_agreed _is_blocked _order _overlaps _replayed _rides _source _specs".split()
     )
 
@@ -80,18 +79,17 @@ class DataParallel(LocalSums):
         self,
         optimizer: Optimizer,
         *,
-        bucket_bytes: int = 25 << 20,
-        overlap: bool = True,
+        bucket_bytes: int = bucket_bytes,
+        overlap: bool = overlap,
         local_batches: int = 1,
-        shard_state: bool = False,
+        shard_state: bool = shard_state,
         communicator: Communicator | None = None,
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
-        refuse_inside(self, LocalSums)
-        self.bucket_bytes: int = COUNT.check("bucket_bytes", bucket_bytes)
-        self.overlap: bool = FLAG.check("overlap", overlap)
-        self.shard_state: bool = FLAG.check("shard_state", shard_state)
+        self.bucket_bytes = COUNT.check("bucket_bytes", bucket_bytes)
+        self.overlap = FLAG.check("overlap", overlap)
+        self.shard_state = FLAG.check("shard_state", shard_state)
         self._shards = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:
@@ -221,7 +219,7 @@ class DataParallel(LocalSums):
             return {**state, "slots": {}} if shards.loaded is None else dict(shards.loaded[0])
         return shards.state(state, self.communicator, self._seconds)
 
-    def _load_inner(self, state: Mapping[str, Any], *, strict: bool) -> Report:
+    def _load_inner(self, state: Mapping[str, Any], *, strict: bool) -> state.Report:
         """See `Wrapper._load_inner`."""
         if self._shards is None:
             return super()._load_inner(state, strict=strict)
@@ -265,18 +263,18 @@ class DataParallel(LocalSums):
         """
         if in_backward or record or has_aux or not self._leaves_early():
             return super().minimize(loss, model, record=record, in_backward=in_backward, has_aux=has_aux)
-        lock = LateLock(self._lock)
+        lock = self._late_lock()
         try:
 
-            def begin(watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
+            def begin(watched: Any, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
                 lock.take()
                 self._replayed.check_whole()
                 if self._buckets is not None and not self._buckets.has_specs(self._parameters.specs(model)):
                     self._buckets = None
-                return self._replayed.begin(self._parameters.plan(model), watched, takes=self._gives_back)
+                return self._replayed.begin(self._parameters.announced(model, watched), takes=self._gives_back)
 
             try:
-                value, grads = self.optimizer._unrecorded_gradients(loss, model, begin)
+                value, grads = self._unrecorded_gradients(loss, model, begin)
             except BaseException:
                 self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
                 raise
@@ -292,8 +290,7 @@ class DataParallel(LocalSums):
         """Whether gradients that `minimize` computes are announced one by one: those of one bucket leave together anyway."""
         if not self.overlap or self.communicator.size == 1:
             return False
-        methods = type(self).compute_gradients, type(self)._gradients
-        if methods != (Optimizer.compute_gradients, Wrapper._gradients) or self.optimizer._has_own_gradients():
+        if not self._takes_plain_gradients():
             return False
         return not self._is_agreed or (self._overlaps and (self._buckets is None or len(self._buckets) > 1))
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import StateError
+from oxigrad import StateError
 from oxigrad.distributed.data_parallel.division import Extent, Piece
-from oxigrad.ops.backends import to_host
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.parameters.presence import PRESENCE
+from oxigrad.extend import to_host
+from oxigrad.optim import Quantized
+
+# The key of the parameters that were not updated in each step, among what a state remembers.
+PRESENCE = "presence"
 
 
 def joined(

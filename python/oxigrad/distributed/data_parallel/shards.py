@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oxigrad import tree, xp
+from oxigrad import SparseRows, tree
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel import part_states
@@ -19,47 +19,21 @@ from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.message import as_bytes, native
-from oxigrad.distributed.parameters import Parameters, check_unchanged, nested
-from oxigrad.ops.backends import copied_like, fetched, to_host
-from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
-from oxigrad.rules.core.slots import Formula, Slot
-from oxigrad.stepping.arrays.quantized import CODECS
-from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.plan.announcements import named
-from oxigrad.stepping.plan.slices import Slices
-from oxigrad.stepping.stepper import Stepper
+from oxigrad.distributed.parameters import WorkerParameters, check_unchanged
+from oxigrad.extend import Parameters, SlicedSteps, as_array, copied_like, to_host
+from oxigrad.optim import Optimizer
 
-# The least common multiple of the elements that share a scale, in codes of each kind.
-_BLOCK = 256
-
-
-class SliceStepper(Stepper):
-    """The steps of one worker's slices. What needs the slots of all raises `NotSupported`."""
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotSupported(
-            "shard_state=True: this worker has a part of the slots alone; expected an optimizer of one process with the saved state"
-        )
-
-    averaged_parameters: Any = _refuse
-    begin: Any = _refuse
-    build: Any = _refuse
-    copied_parameters: Any = _refuse
-    rebuild: Any = _refuse
-    resolve_whole: Any = _refuse
-    swap_in: Any = _refuse
-    swap_out: Any = _refuse
+_PART_ALONE = "shard_state=True: this worker has a part of the slots alone; expected an optimizer of one process with the saved state"
 
 
 class Shards:
     """The division of the slots of an optimizer among workers, and its steps."""
 
     def __init__(self, optimizer: Optimizer) -> None:
-        if not isinstance(optimizer, LocalOptimizer):
-            raise TypeError(f"shard_state=True: found {optimizer!r}, expected an optimizer that is not a wrapper")
-        self._optimizer = optimizer
-        optimizer._stepper = optimizer._stepper.copied(optimizer, SliceStepper)
+        try:
+            self._steps = SlicedSteps(optimizer, NotSupported(_PART_ALONE))
+        except TypeError as error:
+            raise TypeError(f"shard_state=True: {error}") from None
         self.extents: Mapping[str, Extent] = {}
         #: The pieces of each worker.
         self.pieces: list[list[Piece]] = []
@@ -73,14 +47,16 @@ class Shards:
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise NotSupported("shard_state=True: a copy would have a part of the slots alone: save the state, and load it")
 
-    def divide(self, parameters: Parameters, model: Tree, workers: int) -> None:
+    def divide(self, parameters: WorkerParameters, model: Tree, workers: int) -> None:
         """Divides the parameters of a model."""
         plan, values = parameters.plan(model), parameters.read(model)
         rules = [group.rule() for group in plan.groups]
         called = [not rule.elementwise for rule in rules]
         if any(called) and plan.needs_all:  # then all rules are called on arrays
             called = [True] * len(rules)
-        units = [0 if is_called else _unit(group) for is_called, group in zip(called, plan.groups, strict=True)]
+        units = [
+            0 if is_called else SlicedSteps.unit(group) for is_called, group in zip(called, plan.groups, strict=True)
+        ]
         numbers = [frozenset(slot.name for slot in rule.slots if slot.is_number) for rule in rules]
         self.extents = {
             p.text: Extent(p.shape, values[p.text].dtype.itemsize, units[p.group], called[p.group], numbers[p.group])
@@ -97,7 +73,7 @@ class Shards:
 
     def take(
         self,
-        parameters: Parameters,
+        parameters: WorkerParameters,
         model: Tree,
         means: Mapping[str, Any],
         communicator: Communicator,
@@ -109,23 +85,25 @@ class Shards:
         """
         slices, specs = self._slices(communicator.rank), parameters.specs(model)
 
-        def step(stepper: Stepper, pieces: Tree, placed: Callable[[str, np.ndarray], Any]) -> Tree:
+        def step(stepper: Any, pieces: Tree, placed: Callable[[str, np.ndarray], Any]) -> Tree:
             gradients = {
                 path: placed(path, _part(piece, means[path], specs[path])) if path in means else None
                 for path, piece in slices.items()
             }
-            return stepper.update(pieces, nested(dict(zip(parameters.paths(model), gradients.values(), strict=True))))
+            return stepper.update(
+                pieces, Parameters.nested(dict(zip(parameters.paths(model), gradients.values(), strict=True)))
+            )
 
         return self._stepped(step, parameters, model, communicator, seconds)
 
-    def flush(self, parameters: Parameters, model: Tree, communicator: Communicator, seconds: float) -> Tree:
+    def flush(self, parameters: WorkerParameters, model: Tree, communicator: Communicator, seconds: float) -> Tree:
         """The model after `Optimizer.flush`, which all workers call."""
         return self._stepped(lambda stepper, pieces, _: stepper.flush(pieces), parameters, model, communicator, seconds)
 
     def _stepped(
         self,
-        step: Callable[[Stepper, Tree, Callable[[str, Any], Any]], Tree],
-        parameters: Parameters,
+        step: Callable[[Any, Tree, Callable[[str, Any], Any]], Tree],
+        parameters: WorkerParameters,
         model: Tree,
         communicator: Communicator,
         seconds: float,
@@ -142,25 +120,22 @@ class Shards:
             return copied_like(array, leaves[path]) if is_there and not isinstance(leaves[path], np.ndarray) else array
 
         arrays = [placed(path, np.array(piece.of(values[path]))) for path, piece in slices.items()]
-        pieces = nested(dict(zip(parameters.paths(model), arrays, strict=True)))
-        stepper = self._optimizer._stepper
+        pieces = Parameters.nested(dict(zip(parameters.paths(model), arrays, strict=True)))
         self._link[:] = communicator, seconds
         firsts = {path: piece.start for path, piece in slices.items()}
-        stepper.slices = Slices(leaves, firsts, functools.partial(_gathered, self._link))
-        try:
-            with self._optimizer._lock.stepping():
-                flat, structure = tree.flatten(step(stepper, pieces, placed))
-        finally:
-            stepper.slices = None
+        stepped = self._steps.take(
+            lambda stepper: step(stepper, pieces, placed), leaves, firsts, functools.partial(_gathered, self._link)
+        )
+        flat, structure = tree.flatten(stepped)
         updated = {str(structure.path(i)): np.asarray(to_host(leaf)) for i, leaf in enumerate(flat)}
         parts = [as_bytes(np.ascontiguousarray(updated[piece.path])) for piece in self.pieces[communicator.rank]]
-        parts.append(as_bytes(np.array([float(fetched(number)) for number in self._numbers(communicator.rank)])))
+        parts.append(as_bytes(np.array([float(to_host(number)) for number in self._numbers(communicator.rank)])))
         messages = communicator.all_gather_v(np.concatenate(parts), timeout=seconds)
         return parameters.write(model, self._assembled(messages, values, communicator.rank))
 
     def _numbers(self, rank: int) -> list[Any]:
         """The slots of one number, here, of the parameters that one worker alone steps."""
-        slots = self._optimizer._stepper.own_slots
+        slots = self._steps.slots
         whole = [piece.path for piece in self.pieces[rank] if not self.extents[piece.path].unit]
         return [slots[path][name] for path in whole if path in slots for name in sorted(self.extents[path].numbers)]
 
@@ -186,7 +161,7 @@ class Shards:
     def lost(self, error: WorkerLost) -> WorkerLost:
         """The error of a step for the loss of workers: with it, the slots that they alone had."""
         pieces = [str(piece) for rank in sorted(error.ranks) for piece in self.pieces[rank]]
-        held = f"{named(pieces)} of rank {', '.join(map(str, sorted(error.ranks)))}" if pieces else "those workers"
+        held = f"{', '.join(pieces)} of rank {', '.join(map(str, sorted(error.ranks)))}" if pieces else "those workers"
         return WorkerLost(
             error.ranks,
             "a step with shard_state=True",
@@ -222,24 +197,3 @@ def _part(piece: Piece, mean: Any, spec: GradientSpec) -> Any:
         return np.empty(spec.shape if piece.is_whole else 0, spec.dtype)
     is_cut = isinstance(mean, SparseRows) and not piece.is_whole
     return piece.of(as_array(mean)) if is_cut else mean
-
-
-def _unit(group: ParameterGroup) -> int:
-    """The number of elements by which parameters of a group are cut; 0 where they are not."""
-    rule = group.rule()
-    if group.takes_rows or not all(_is_of_elements(slot, group) for slot in rule.slots):
-        return 0
-    programs = [group.program(group.rule(holds)) for holds in (False, True)]
-    units = [program.unit for program in programs if program is not None]
-    return max(*units, _BLOCK if group.precision.slot_dtype in CODECS else 1) if all(units) else 0
-
-
-def _is_of_elements(slot: Slot, group: ParameterGroup) -> bool:
-    """Whether a slot of a piece begins with the numbers that it has in the slot of the parameter."""
-    if not isinstance(slot.begin, Formula):
-        return True
-    p = np.linspace(-1.0, 2.0, 6)
-    whole, part = (slot.first(xp, each, p.dtype, group.value) for each in (p, p[2:5]))
-    if whole is None or part is None:
-        return whole is part
-    return whole.shape == p.shape and part.shape == (3,) and np.array_equal(np.asarray(whole)[2:5], np.asarray(part))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import SparseRows
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.distributed.parameters import host_gradient
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.extend import Parameters
 
 
 def agreed_group(communicator: Communicator, leaves: Sequence[Any], seconds: float) -> Any:
@@ -25,7 +25,7 @@ def agreed_group(communicator: Communicator, leaves: Sequence[Any], seconds: flo
 
 def on_host(sums: Mapping[str, Any]) -> dict[str, Any]:
     """Gradients by key path, in host memory."""
-    return {path: g if isinstance(g, SparseRows) else host_gradient(g) for path, g in sums.items()}
+    return {path: g if isinstance(g, SparseRows) else Parameters.on_host(g) for path, g in sums.items()}
 
 
 class Queued:

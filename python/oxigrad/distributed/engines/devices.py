@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oxigrad.cuda.driver import driver
-from oxigrad.cuda.errors import DeviceError
+from oxigrad.cuda import DeviceError
 from oxigrad.distributed.communicator import Communicator, current
+from oxigrad.extend import driver
 
 
 class WorkerDevice(NamedTuple):

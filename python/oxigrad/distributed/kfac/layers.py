@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import xp
-from oxigrad._core import StructureError, Tape, plain
+from oxigrad import StructureError, Tape, stop_gradient, xp
 from oxigrad._typing import Array
-from oxigrad.autodiff.transforms import Recording
-from oxigrad.ops.backends import dtype_name, is_complex, to_host
+from oxigrad.extend import Recording, dtype_name, to_host
 
 # A change of the layout of a matrix, as recorded: the name of the op, and the shape before and after it, or the axes.
 Move = tuple[str, tuple[int, ...], tuple[int, ...]]
@@ -267,8 +265,8 @@ def _moments(
     """The second moments of a layer; None where the loss does not depend on it, or a value is complex."""
     rows, moments_of_uses = 0, []
     for other, cotangent, is_left in uses:
-        x, g = plain(other), plain(cotangent)
-        if not hasattr(g, "shape") or is_complex(x) or is_complex(g):
+        x, g = stop_gradient(other), stop_gradient(cotangent)
+        if not hasattr(g, "shape") or any(dtype_name(each.dtype).startswith("complex") for each in (x, g)):
             continue
         x, g = _by_example(x, is_left), _by_example(g, is_left)
         examples = int(x.shape[0]) if examples is None else examples

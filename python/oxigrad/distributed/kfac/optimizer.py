@@ -6,22 +6,19 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from oxigrad import tree
+from oxigrad import SparseRows, tree
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.transforms import Recording, check_callable
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.fields import Field
+from oxigrad.distributed.fields import FLAG, Field
 from oxigrad.distributed.kfac.kronecker import Method
 from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
-from oxigrad.distributed.wrapper import Wrapper, take_step
-from oxigrad.optim.losses import minimized_with_aux
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import COUNT, FLAG, Domain, Interval
-from oxigrad.schedules.base import Schedule, number
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.distributed.wrapper import take_step
+from oxigrad.extend import COUNT, Domain, Recording, number
+from oxigrad.optim import Interval, Optimizer
+from oxigrad.schedules import Schedule
 
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
 
@@ -98,9 +95,8 @@ class KFAC(CollectiveWrapper):
     gradient_workers: float
 
     _states_defaults = True
-    _fields = (*CollectiveWrapper._fields, _FACTORS)
+    _fields = (_FACTORS,)
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
-        **Wrapper._checks,
         "damping": _number("damping", _POSITIVE, Schedule),
         "factor_decay": _number("factor_decay", Domain(interval=Interval("[0, 1)"))),
         "kl_clip": _number("kl_clip", _POSITIVE, NoneType),
@@ -113,7 +109,7 @@ class KFAC(CollectiveWrapper):
         "gradient_workers": _number("gradient_workers", Domain(interval=Interval("(0, 1]"))),
         "mean": lambda opt, value: FLAG.check("mean", value),
     }
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"method", "memory", "gradient_workers"}
+    _fixed: ClassVar[frozenset[str]] = frozenset({"method", "memory", "gradient_workers"})
 
     def __init__(
         self,
@@ -201,7 +197,8 @@ class KFAC(CollectiveWrapper):
         ``examples`` is the number of examples in the batch, where the first axis of the inputs of layers does not count them. Nothing is changed, and
         nothing is sent. Raises `StructureError` where the loss does not depend on the model.
         """
-        check_callable(loss, "KFAC")
+        if not callable(loss):
+            raise TypeError(f"KFAC: found {loss!r}, expected a function")
         leaves, structure = tree.flatten(model)
         scale = self.optimizer.scale
         call = Recording.of((lambda model: scale * loss(model)) if scale != 1.0 else loss, (model,), 0)
@@ -212,7 +209,7 @@ class KFAC(CollectiveWrapper):
             squares = (g / g.dtype.type(scale) / g.dtype.type(scale) for g in statistics.outputs)
             statistics = Statistics(statistics.layers, statistics.inputs, tuple(squares))
         grads = call.arguments(gradients)
-        self.optimizer._tell_of_floats(model, grads)
+        self._tell_of_floats(model, grads)
         return (call.value / scale if scale != 1.0 else call.value), grads, statistics
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -236,7 +233,7 @@ class KFAC(CollectiveWrapper):
         """
         if has_aux:
             options = {"record": record, "in_backward": in_backward, "sampled": sampled, "examples": examples}
-            return minimized_with_aux(self.minimize, loss, model, **options)
+            return self._minimized_with_aux(self.minimize, loss, model, **options)
         if in_backward:
             self._refuse_in_backward(record=record)
         statistics = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import StateError, StructureError
+from oxigrad import StateError, StructureError
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.kfac.kronecker import Factor, Inverse, Method, damped, invert, precondition
 from oxigrad.distributed.kfac.layers import Layer, Statistics

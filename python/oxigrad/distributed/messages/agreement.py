@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
+import oxigrad
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import checksum
 
@@ -22,7 +22,7 @@ VERSION_BYTES = 64
 
 def version() -> np.ndarray:
     """The version of the package as `VERSION_BYTES` bytes, which the workers of a job exchange before anything else."""
-    return np.frombuffer(_core.__version__.encode()[:VERSION_BYTES].ljust(VERSION_BYTES, b"\0"), np.uint8).copy()
+    return np.frombuffer(oxigrad.__version__.encode()[:VERSION_BYTES].ljust(VERSION_BYTES, b"\0"), np.uint8).copy()
 
 
 def check_versions(rows: np.ndarray) -> None:
@@ -53,7 +53,7 @@ def described(
     }
     for path, array in constant.items():
         parameters[f"{path} (not trained)"].append(checksum([np.ascontiguousarray(array)]))
-    description = {"version": _core.__version__, "config": config, "parameters": parameters}
+    description = {"version": oxigrad.__version__, "config": config, "parameters": parameters}
     return np.frombuffer(json.dumps(description).encode(), np.uint8)
 
 

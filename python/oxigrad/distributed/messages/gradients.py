@@ -10,11 +10,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from oxigrad import SparseRows
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import Layout
-from oxigrad.ops.backends import dtype_name
-from oxigrad.stepping.arrays.precision import HALVES
-from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
+from oxigrad.extend import as_array, dtype_name
+
+HALVES = ("float16", "bfloat16")
 
 Gradients: TypeAlias = dict[str, np.ndarray | SparseRows]
 """Gradients by key path."""

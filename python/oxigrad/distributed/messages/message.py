@@ -30,8 +30,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from oxigrad._core import crc32c
 from oxigrad.distributed.errors import Refused
+from oxigrad.extend import crc32c
 
 MAGIC = b"OXGD"
 VERSION = 1

@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save
 
-from oxigrad._core import StateError
+from oxigrad import StateError
 from oxigrad.distributed.errors import Refused
-from oxigrad.ops.backends import to_host
-from oxigrad.stepping.state import safetensors_io
-from oxigrad.stepping.state import state_dict as states
+from oxigrad.extend import pack_state, unpack_state
 
 # The name of parameters among the arrays, as if they were a slot: no slot's name has a space.
 _PARAMETER = "a parameter"
@@ -28,15 +25,13 @@ def pack(parameters: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> np.n
     ({'w': array([1., 1.])}, 'SGD')
     """
     slots = {path: {**state["slots"].get(path, {}), _PARAMETER: array} for path, array in parameters.items()}
-    arrays, metadata = states.flat({**state, "slots": {**state["slots"], **slots}})
-    on_host = {name: np.asarray(to_host(array), order="C") for name, array in arrays.items()}
-    return np.frombuffer(save(on_host, metadata), np.uint8)
+    return np.frombuffer(pack_state({**state, "slots": {**state["slots"], **slots}}), np.uint8)
 
 
 def unpack(buffer: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The parameters and the state in bytes that `pack` made. Raises `Refused` for any others."""
     try:
-        state = states.whole(*safetensors_io.parsed(buffer.tobytes()), "the state of another worker")
+        state = unpack_state(buffer.tobytes(), "the state of another worker")
     except (StateError, ValueError, LookupError, TypeError) as error:
         raise Refused("state", f"the state of another worker cannot be read: {error}") from error
     slots = {path: dict(named) for path, named in state["slots"].items()}

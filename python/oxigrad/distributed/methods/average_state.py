@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim import Optimizer
 from oxigrad.tree import parameters
 
 ANCHOR, SENT, _OUTER = "average-anchor", "average-sent", "outer-"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from oxigrad import state as state_module
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import WorkerLost
@@ -16,10 +17,8 @@ from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.message import Layout, as_bytes, checksum
 from oxigrad.distributed.methods.configuration import values_of_functions
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.optim.closures.sam import SAM
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.stepping.state import state_dict as states
-from oxigrad.stepping.state.state_dict import Report
+from oxigrad.extend import config_of
+from oxigrad.optim import SAM, Optimizer
 
 _Result = TypeVar("_Result")
 
@@ -124,7 +123,7 @@ class CollectiveWrapper(Wrapper):
             return None
         parameters, state = transfer.unpack(data)
         values, mismatched = self._restored(*self._own_parts(state))
-        Report(mismatched=mismatched).check()
+        state_module.Report(mismatched=mismatched).check()
         return parameters, values, state["slots"]
 
     def _completed(self, model: Tree) -> list[int]:
@@ -161,7 +160,7 @@ class CollectiveWrapper(Wrapper):
 
     def _warn_of_hyperparameters(self, theirs: Any) -> None:
         """Warns where this worker joins others whose optimizer has another configuration."""
-        ours = states.config_of(self)
+        ours = config_of(self)
         if self._are_replicas and ours is not None and theirs is not None:
             apart = [
                 [{n: value for n, value in each.items() if n != "parts"}, *each["parts"]] for each in (ours, theirs)
@@ -214,7 +213,7 @@ class CollectiveWrapper(Wrapper):
         """Writes a state on rank 0; all workers call it, and none goes on before the file is written."""
         try:
             if self.communicator.rank == 0:
-                states.write(file, state)
+                self._write_state(file, state)
         finally:
             self.communicator.all_reduce([np.zeros(1)], timeout=self._seconds)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from oxigrad._core import NonFiniteError
+from oxigrad import NonFiniteError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
@@ -20,14 +20,8 @@ from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
-from oxigrad.optim import SGD
-from oxigrad.optim.chain import Chain, ChainPart
-from oxigrad.optim.closures.sam import SAM
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.partition import Partition
-from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.stepping.arrays.sparse_rows import as_array
-from oxigrad.stepping.state import state_dict as states
+from oxigrad.extend import OPTIONS, as_array
+from oxigrad.optim import SAM, SGD, Chain, ChainPart, Optimizer, Partition
 
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
@@ -116,7 +110,6 @@ class DeepGradientCompression(CollectiveWrapper):
     optimizer: SGD
 
     _fields = (
-        *CollectiveWrapper._fields,
         Field("_memories", _write_memories, _read_memories, lambda wrapper: (_RESIDUAL,), dict),
         dataclasses.replace(arrays("_velocities", _VELOCITY), read=_read_velocities),
         arrays("_decays", _DECAY),
@@ -235,7 +228,7 @@ class DeepGradientCompression(CollectiveWrapper):
             path: {name: means.get(f"{name} {path}", slot) for name, slot in named.items()}
             for path, named in state["slots"].items()
         }
-        return {**state, "slots": states.copied_slots(slots)}
+        return {**state, "slots": copy.deepcopy(slots)}
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 

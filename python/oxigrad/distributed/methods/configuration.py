@@ -1,12 +1,10 @@
 """Configurations that the workers of a job compare: of any optimizer, and as plain data."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad._typing import Config
-from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.schedules.base import number_at
-from oxigrad.stepping.state.state_dict import config_of
+from oxigrad.extend import OPTIONS, config_of, number
 
 # Options that are among the parts of an optimizer.
 _PARTS = {"groups", "loss_scale"}
@@ -34,7 +32,7 @@ def values_of_functions(optimizer: Any) -> Config:
     {'learning_rate': 0.1}
     """
     functions = {name: value for name, value in optimizer._parts() if callable(value) and plain(value) == _named(value)}
-    return {name: plain(number_at(value, optimizer.step, name)) for name, value in functions.items()}
+    return {name: number(value(optimizer.step)) for name, value in functions.items()}
 
 
 def with_options(config: Config) -> Config:
@@ -65,11 +63,17 @@ def _named(function: Any) -> str:
 class Agreed:
     """The parts of a wrapper's configuration that the workers of a job have alike."""
 
-    name: Any
     optimizer: Any
     communicator: Any
     _arguments: ClassVar[Mapping[str, Any]] = {}
     _fixed: ClassVar[frozenset[str]] = frozenset()
+
+    if TYPE_CHECKING:  # the class beside this one has it
+
+        @property
+        def name(self) -> str:
+            """See `Optimizer.name`."""
+            ...
 
     def _agreed_config(self) -> Config:
         """The name and the arguments that cannot change, as plain data, which all workers have alike."""

@@ -24,11 +24,8 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import take_step
-from oxigrad.ops.backends import to_host
-from oxigrad.optim import SGD
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.arrays.sparse_rows import as_array
+from oxigrad.extend import as_array, to_host
+from oxigrad.optim import SGD, Optimizer, Quantized
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
@@ -95,7 +92,6 @@ class ElasticAverage(CollectiveWrapper):
     _are_replicas = False
     _has_own_writes = True
     _fields = (
-        *CollectiveWrapper._fields,
         integer("_count", "count"),
         arrays("_centre", _SEEN),
         dataclasses.replace(arrays("_loaded_centre", _KEPT), write=_write_served),

@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, Communicator
 from oxigrad.distributed.errors import Refused
-from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.optim import Quantized
 
 #: The precisions of an exchange: that of the buffers, half precision, or codes of eight bits (`Quantized`).
 EXCHANGES = ("full", "float16", "8bit")

@@ -1,8 +1,7 @@
 """LargeBatch: steps by the mean gradient of many small batches, some of each worker."""
 
-from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.data_parallel.local_sums import LocalSums
 from oxigrad.distributed.data_parallel.optimizer import DataParallel
-from oxigrad.optim.optimizer import Optimizer
 
 
 class LargeBatch(DataParallel):
@@ -35,15 +34,7 @@ class LargeBatch(DataParallel):
     [-2.] 1 0
     """
 
-    _unstated = DataParallel._unstated | {"bucket_bytes", "overlap", "shard_state"}
+    _unstated = frozenset({"bucket_bytes", "overlap", "shard_state"})
+    overlap = False
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        local_batches: int = 1,
-        *,
-        communicator: Communicator | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        batches = {"overlap": False, "local_batches": local_batches}
-        super().__init__(optimizer, **batches, communicator=communicator, timeout=timeout)
+    __init__ = LocalSums.__init__  # pyright: ignore[reportAssignmentType] - the arguments of DataParallel are fixed

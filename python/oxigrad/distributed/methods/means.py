@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import SparseRows
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.parameters import promoted
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 COUNT = "."
 """The name beside key paths of the number of gradients, and of the flags of those that are rows: no key path prints so, and a bare array has the empty one."""

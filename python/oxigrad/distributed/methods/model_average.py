@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad._core import NonFiniteError, StateError
+from oxigrad import NonFiniteError, StateError
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
@@ -21,13 +21,8 @@ from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.configuration import settings_of
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
-from oxigrad.ops.backends import dtype_name, to_host
-from oxigrad.optim import SGD
-from oxigrad.optim.closures.sam import SAM
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.rule_optimizer import RuleOptimizer
-from oxigrad.optim.settings.config import REGISTRY
-from oxigrad.stepping.arrays.quantized import CODECS, Quantized
+from oxigrad.extend import dtype_name, to_host
+from oxigrad.optim import SAM, SGD, Optimizer, Quantized, RuleOptimizer
 
 
 class ModelAverage(CollectiveWrapper):
@@ -89,14 +84,18 @@ class ModelAverage(CollectiveWrapper):
     _are_replicas = False
     _has_own_writes = True
     _fields = (
-        *CollectiveWrapper._fields,
         SCHEDULE,
         ACTIONS,
         arrays("_anchors", ANCHOR),
         arrays("_sent", SENT),
         OUTER_OPTIMIZERS,
     )
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"outer"}
+    _fixed: ClassVar[frozenset[str]] = frozenset({"outer"})
+
+    @staticmethod
+    def _of_config(optimizer: Optimizer, outer: RuleOptimizer | None = None, **values: Any) -> "ModelAverage":
+        """See `WrappingOptimizer`: the parts of a configuration are the optimizer, and the outer one."""
+        return ModelAverage(optimizer, outer=outer, **values)
 
     def __init__(
         self,
@@ -152,7 +151,7 @@ class ModelAverage(CollectiveWrapper):
             raise ValueError(f"exchange is {self.exchange!r}: expected one of {', '.join(exchanges.EXCHANGES)}")
         if self.average_slots and self.delay:
             raise ValueError("average_slots and delay are mutually exclusive: slots are averaged without a delay")
-        if self.average_slots and (kind := self.optimizer.slot_dtype) in CODECS:
+        if self.average_slots and str(kind := self.optimizer.slot_dtype).endswith("bit"):
             raise ValueError(f"average_slots and slot_dtype={kind!r} are mutually exclusive: codes cannot be averaged")
 
     def _outer_optimizer(self) -> Optimizer | None:
@@ -395,10 +394,3 @@ def _assign_slot(slots: Any, name: str, value: np.ndarray) -> None:
         slot[...] = value
     else:
         slots[name] = value.astype(np.asarray(to_host(slot)).dtype)
-
-
-def _from_config(optimizer: Optimizer, outer: RuleOptimizer | None = None, **values: Any) -> ModelAverage:
-    return ModelAverage(optimizer, outer=outer, **values)
-
-
-REGISTRY["ModelAverage"] = _from_config

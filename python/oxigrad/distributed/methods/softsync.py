@@ -5,8 +5,9 @@ from typing import Any
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import COUNT, FLAG, Domain, Interval
+from oxigrad.distributed.fields import FLAG
+from oxigrad.extend import COUNT, Domain
+from oxigrad.optim import Interval, Optimizer
 
 _STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
 
@@ -70,7 +71,7 @@ class DropStale(Softsync):
 
     staleness: int
 
-    _unstated = Softsync._unstated | {"gradients_per_step", "scaled", "limit"}
+    _unstated = frozenset({"gradients_per_step", "scaled", "limit"})
 
     def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
         self.staleness = _STALENESS.check("staleness", staleness)

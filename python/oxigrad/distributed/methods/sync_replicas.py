@@ -5,8 +5,8 @@ from typing import Any
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.replicas import Replicas
-from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import COUNT
+from oxigrad.extend import COUNT
+from oxigrad.optim import Optimizer
 
 
 class SyncReplicas(Coordinated):

@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from oxigrad._core import NonFiniteError
+from oxigrad import NonFiniteError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import SingleWorker
-from oxigrad.distributed.parameters import Parameters
-from oxigrad.ops.backends.memory.worker import Worker
+from oxigrad.extend import Worker
 
 _Result = TypeVar("_Result")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -28,8 +27,8 @@ class WholeSteps:
     """The part of a wrapper that keeps its own state at the step of its optimizer, wherever an interrupt comes."""
 
     communicator: Any
-    optimizer: Any
-    _parameters: Parameters
+    _parameters: Any
+    _stepper: Any
     _report: Any
 
     #: Whether a step writes parameters beside the optimizer's step, so that an interrupt of it cannot be undone by `_with_step`.
@@ -60,7 +59,7 @@ class WholeSteps:
         Where an error or an interrupt comes before the step, all is as before it; but with other workers, which take the step, an interrupt is raised
         after it. Where the optimizer refuses the step by ``nonfinite="raise"``, ``values`` hold, as on all workers, and ``state`` is as before.
         """
-        attributes, stepper, report = vars(self), self.optimizer._stepper, self._report
+        attributes, stepper, report = vars(self), self._stepper, self._report
         before = {name: attributes[name] for name in (*values, *state)}
         progress, counts = stepper.progress, (report.accepted, report.dropped)
         try:

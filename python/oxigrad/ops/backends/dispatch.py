@@ -80,12 +80,12 @@ def _completed(library: Any) -> Any:
 @functools.lru_cache(maxsize=64)
 def adapter_of_library(library: Any) -> Adapter:
     """The adapter of a namespace: the one in the library's file in this folder, or else the generic one."""
-    return _NUMPY if library is np else getattr(_file_of(_root(library)), "ADAPTER", Adapter)(library)
+    return _NUMPY if library is np else adapter_class(_root(library))(library)
 
 
-def follows_numpy(library: Any) -> bool:
-    """Whether the functions of a namespace that the standard does not have are NumPy's of the same names."""
-    return getattr(_file_of(_root(library)), "ADAPTER", Adapter).follows_numpy
+def adapter_class(root: str) -> type[Adapter]:
+    """The class of the adapter of the library with this top-level module."""
+    return getattr(_file_of(root), "ADAPTER", Adapter)
 
 
 def _root(library: Any) -> str:
@@ -97,12 +97,25 @@ def _root(library: Any) -> str:
 _LIBRARIES = {"equinox": "jax"}
 
 
+REGISTERED: dict[str, Any] = {}
+"""The adapters of other packages by the top-level module of their library, in the form of a file in this folder."""
+
+
+def forget_library(root: str) -> None:
+    """Looks the adapter of the library with this top-level module up again, for the next of its arrays."""
+    for cache in (_file_of, _completed, adapter_of_library, is_of_kind):
+        cache.cache_clear()
+    for key, (_, library, _) in [*_entries.items()]:
+        if _root(library) == root:
+            del _entries[key]
+
+
 @functools.lru_cache(maxsize=64)
 def _file_of(root: str) -> Any:
-    """The file in this folder for the library with this top-level module, or None."""
+    """The registered file, or the file in this folder, for the library with this top-level module; None without one."""
     path = f"{__package__}.{_LIBRARIES.get(root, root)}"
     try:
-        return importlib.import_module(path) if root.isidentifier() else None
+        return REGISTERED.get(root) or (importlib.import_module(path) if root.isidentifier() else None)
     except ModuleNotFoundError as error:
         if error.name != path:
             raise
@@ -188,8 +201,7 @@ def _found_in(library: Any, dtype: Any) -> Any:
 def is_foreign(value: Any) -> bool:
     """Whether a value is neither an array of some library nor a number, a list, a tuple, a text or None.
 
-    >>> import array
-    >>> is_foreign(array.array("d", [1.0])), is_foreign(np.ones(3)), is_foreign([1.0])
+    >>> is_foreign(memoryview(b"")), is_foreign(np.ones(3)), is_foreign([1.0])
     (True, False, False)
     """
     kind, variables = type(value), (_core.Variable, _core.BatchLevel)
@@ -251,8 +263,7 @@ class _Operand:
     def __array_ufunc__(self, *_args: Any, **_named: Any) -> Any:
         return self
 
-    def __rmul__(self, other: Any) -> Any:
-        return self
+    __rmul__ = __array_ufunc__
 
 
 def defers(array: Any) -> bool:
@@ -434,17 +445,3 @@ def _of_precision(value: Any, like: Any) -> Any:
 
 
 _WIDER = {"float32": "float64", "complex64": "complex128"}
-
-
-def zeros_of(shape: Sequence[int], like: Any) -> Any:
-    """Zeros of a shape, of the library and dtype and on the device of an array, which may be a variable's."""
-    return namespace(like).zeros(tuple(shape), dtype=like.dtype, device=device_of(plain(like)))
-
-
-def blank_like(name: str, x: Any, dtype: Any, device: Any) -> Any:
-    """The result of ``zeros_like`` or ``ones_like``: a plain array. Raises `RuleError` for a symbol of a rule."""
-    x = plain(array_of(x))
-    if isinstance(x, _core.Variable):
-        _ = x.dtype  # raises, since symbols have no dtype
-    library = namespace(x)
-    return getattr(library, name)(x, dtype=dtype_in(library, dtype), device=device)

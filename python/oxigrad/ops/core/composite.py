@@ -14,9 +14,9 @@ from oxigrad._names import parameter_kinds
 from oxigrad._typing import F
 from oxigrad.ops.backends import (
     UnbatchedError,
+    adapter_of_library,
     array_of,
     dtype_in,
-    follows_numpy,
     has_batched,
     has_variable,
     is_array,
@@ -94,7 +94,7 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
         is_named = named and (not args or has_batched(named.values()))
         library = standard_namespace(*(named.values() if is_named else args))
         library = library if extension is None else getattr(library, extension)
-        is_theirs = is_standard or follows_numpy(library)
+        is_theirs = is_standard or adapter_of_library(library).follows_numpy
         implementation = getattr(library, name, on_variables) if is_theirs else on_variables
         if not named.keys() <= parameters.keys():  # parameters of NumPy's function, or else of the library's
             result = _numpy_calls[0](function, args, named, None)

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, ShapeError, Variable, plain
+from oxigrad import DerivativeError, ShapeError, Variable
+from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import array_of, dtype_of, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.host_calls import computed, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage.extension import check_mode, extended_by, for_each_axis
 from oxigrad.ops.scipy_signatures import scipy_signature
+from oxigrad.xp import isdtype
 
 __all__ = [
     "affine_transform",

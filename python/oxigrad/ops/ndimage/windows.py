@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DtypeError, ShapeError
+from oxigrad import DtypeError, ShapeError
+from oxigrad import xp as standard
 from oxigrad._typing import Array, Axis
 from oxigrad.ops.backends import array_of, dtype_of, is_complex, size_of
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core import standard
-from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage.extension import check_mode, for_each_axis, widened
 from oxigrad.ops.ndimage.filters import along_axes, in_dtype_of
 from oxigrad.ops.scipy_signatures import scipy_signature
+from oxigrad.xp import isdtype
 
 __all__ = [
     "black_tophat",

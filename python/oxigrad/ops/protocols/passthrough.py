@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.ops.backends import array_of, dtype_in, follows_numpy, has_variable, is_array, standard_namespace
+from oxigrad.ops.backends import adapter_of_library, array_of, dtype_in, has_variable, is_array, standard_namespace
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.protocols import numpy_protocols, undifferentiated
 from oxigrad.ops.protocols.numpy_protocols import parameters_of
@@ -36,14 +36,14 @@ def passthrough(name: str) -> Callable[..., Any]:
             return numpy_protocols.undifferentiated(of_shape, f"xp.{name}", args, named)
 
         library = standard_namespace(*args, *named.values())
-        is_theirs = hasattr(library, name) and (is_standard or follows_numpy(library))
+        is_theirs = hasattr(library, name) and (is_standard or adapter_of_library(library).follows_numpy)
         if not is_theirs or has_variable(args) or has_variable(named.values()):
             form = numpy_protocols.differentiable(sys.modules["oxigrad.xp"], numpys)
             if form is not None:
                 return form(*args, **named)
 
         if is_standard and len(args) > 1:
-            args, named = _by_name(described, numpys, args, named, takes_all=follows_numpy(library))
+            args, named = _by_name(described, numpys, args, named, takes_all=adapter_of_library(library).follows_numpy)
         if "dtype" in named:
             named["dtype"] = dtype_in(library, named["dtype"])
 

@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.stats.distribution import Continuous
 

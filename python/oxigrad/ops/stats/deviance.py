@@ -5,10 +5,10 @@ Differences of `gammaln` would lose the digits that the logarithms of factorials
 
 from typing import Any
 
-from oxigrad.ops import special
-from oxigrad.ops.core import primitives as ops
+from oxigrad import xp as ops
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.stats.distribution import LOG_2_PI
+from oxigrad.xp import special
 
 # Numbers above are large: Stirling's series is exact.
 LARGE = 15.5

@@ -6,15 +6,15 @@ Logarithms of probabilities of large counts are sums of logarithms of Poisson pr
 import math
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops import special
 from oxigrad.ops.core import guarded
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, power_exp
 from oxigrad.ops.stats.deviance import LARGE, is_deviant, log_poisson
 from oxigrad.ops.stats.distribution import Discrete
 from oxigrad.ops.stats.incomplete import beta, gamma
+from oxigrad.xp import special
 
 __all__ = ["bernoulli", "binom", "boltzmann", "dlaplace", "geom", "nbinom", "planck", "poisson", "randint"]
 

@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import array_of, holds_variable, without_variables
 from oxigrad.ops.core import guarded
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import log_of
 
 LOG_2_PI = math.log(2.0 * math.pi)

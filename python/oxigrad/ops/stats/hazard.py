@@ -5,14 +5,14 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
+from oxigrad import xp as ops
 from oxigrad._typing import Array
-from oxigrad.ops import special
 from oxigrad.ops.core import guarded
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, unless, xlogy
 from oxigrad.ops.special.composed import log1prel
 from oxigrad.ops.stats.derived import mirrored, with_shapes
 from oxigrad.ops.stats.distribution import Continuous, Edge, at
+from oxigrad.xp import special
 
 __all__ = [
     "burr12",

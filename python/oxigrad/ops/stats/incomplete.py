@@ -8,16 +8,16 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops import special
 from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core import guarded
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_by, power_exp, unless, xlogy
 from oxigrad.ops.stats.derived import doubled, with_shapes
 from oxigrad.ops.stats.deviance import is_deviant, log_poisson
 from oxigrad.ops.stats.distribution import Continuous
+from oxigrad.xp import special
 
 __all__ = [
     "arcsine",

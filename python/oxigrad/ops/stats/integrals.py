@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxigrad import xp as ops
 from oxigrad._typing import Array
 from oxigrad.ops.backends import is_array, lowest, namespace
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import of_library
 
 # The elements of one call of the integrand, at several nodes: they fit in the cache.

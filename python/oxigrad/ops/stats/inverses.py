@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import holds_variable, without_variables
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import computed
 

@@ -5,11 +5,10 @@ from typing import Any
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops import linalg, special
 from oxigrad.ops.backends import is_array, namespace
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.primitives import sum
 from oxigrad.ops.stats.distribution import LOG_2_PI, of_array_likes
+from oxigrad.xp import linalg, special, sum
 
 __all__ = ["dirichlet", "multivariate_normal"]
 

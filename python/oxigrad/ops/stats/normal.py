@@ -4,15 +4,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops import special
 from oxigrad.ops.core import guarded
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import array_beside, branch, log1p_square, log_of, unless
 from oxigrad.ops.stats.derived import symmetric
 from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 from oxigrad.ops.stats.integrals import integral
+from oxigrad.xp import special
 
 __all__ = ["fatiguelife", "halfnorm", "johnsonsb", "johnsonsu", "levy", "lognorm", "moyal", "norm", "truncnorm"]
 

@@ -9,17 +9,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops import special
 from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core import guarded
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, unless
 from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 from oxigrad.ops.stats.integrals import integral
 from oxigrad.ops.stats.inverses import quantile
 from oxigrad.ops.stats.normal import log_density, log_lower, log_twice
+from oxigrad.xp import special
 
 __all__ = ["invgauss", "rice", "skewnorm", "vonmises"]
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad.ops import special
 from oxigrad.ops.backends import array_of, is_array
 from oxigrad.ops.core import guarded
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import Elementwise
@@ -19,6 +18,7 @@ from oxigrad.ops.special.composed import exprel, log1prel
 from oxigrad.ops.special.gamma_functions import BERNOULLI, DIRECT
 from oxigrad.ops.stats.discrete import log_binomial, log_choose
 from oxigrad.ops.stats.distribution import Discrete
+from oxigrad.xp import special
 
 __all__ = ["betabinom", "hypergeom", "logser", "zipf"]
 

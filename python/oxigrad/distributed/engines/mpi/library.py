@@ -7,7 +7,7 @@ import importlib
 import sys
 from typing import Any
 
-from oxigrad._names import library
+from oxigrad.extend import library
 
 mpi4py: Any = library("mpi4py", "the engine of MPI needs mpi4py: python -m pip install 'oxigrad[mpi]'")
 

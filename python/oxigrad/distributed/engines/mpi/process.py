@@ -23,7 +23,7 @@ from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.engines.mpi.transport import MPICommunicator, abort, tell_parent
 from oxigrad.distributed.errors import CommunicationError, Excluded
 from oxigrad.distributed.messages.agreement import VERSION_BYTES, check_versions, version
-from oxigrad.launch.worker import BEGUN, ENDED
+from oxigrad.launch import worker
 
 # The membership of this process, once it is a worker.
 _membership: list[Membership] = []
@@ -46,7 +46,7 @@ def communicator(
     with _limited(timeout):
         membership, job, versions = _wait_for_all_processes(spares)
     check_versions(versions)
-    tell_parent(BEGUN)
+    tell_parent(worker.BEGUN)
     atexit.register(_finish, membership)
     if not membership.is_worker and not membership.stand_by():
         sys.exit(0)
@@ -113,7 +113,7 @@ def _finish(membership: Membership) -> None:
             membership.communicator.trainings.end()  # an uncaught exception has ended the job before
             membership.communicator.leave()
         membership.stand_by()
-    tell_parent(ENDED)
+    tell_parent(worker.ENDED)
     sys.stdout.flush()
     sys.stderr.flush()
     if membership.has_lost:

@@ -22,7 +22,7 @@ from oxigrad.distributed.engines.spare import Spare
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
-from oxigrad.launch.worker import ENDED, PIPE
+from oxigrad.launch import worker
 
 PIECE = 1 << 30
 """Bytes of a longer message that travel at once: counts of MPI are 32-bit integers."""
@@ -237,7 +237,7 @@ def _length(data: np.ndarray) -> int:
 
 def tell_parent(what: bytes) -> None:
     """Tells the process of `oxigrad.launch` that has started this one, if there is one, whether the worker has begun or ended."""
-    if pipe := os.environ.get(PIPE):
+    if pipe := os.environ.get(worker.PIPE):
         with contextlib.suppress(OSError, ValueError):
             os.write(int(pipe), what)
 
@@ -250,6 +250,6 @@ def abort(reason: str) -> NoReturn:
         sys.stderr.flush()
     except OSError:
         traceback.print_exc()
-    tell_parent(ENDED)
+    tell_parent(worker.ENDED)
     MPI.COMM_WORLD.Abort(1)
     os._exit(1)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad import _core
+import oxigrad
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
 from oxigrad.distributed.engines.base import Place, check_accepts
 from oxigrad.distributed.engines.ray.library import (
@@ -42,7 +42,7 @@ class _Worker:
         end = time.monotonic() + timeout
 
         def enter(left: float) -> Any:
-            return call(coordinator, "enter", uid, job, _core.__version__, left, what="enter", timeout=left)
+            return call(coordinator, "enter", uid, job, oxigrad.__version__, left, what="enter", timeout=left)
 
         place = retried(enter, end)
         if place is None:
@@ -106,7 +106,7 @@ class RayJob:
         names = [self._name(number) for number in range(workers)]
         remote: Any = ray.remote
         hub_class = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(HubActor)
-        self.coordinator = hub_class.remote(names, self._job, _core.__version__)
+        self.coordinator = hub_class.remote(names, self._job, oxigrad.__version__)
         for name in names:
             self._start(name)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oxigrad._names import library
+from oxigrad.extend import library
 
 # The library, and not the package that this file is in, which has the name too.
 ray: Any = library("ray", "the engine of Ray needs ray: python -m pip install 'oxigrad[ray]'")

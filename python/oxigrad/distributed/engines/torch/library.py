@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._names import library
 from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.reduction import Op
+from oxigrad.extend import library
 
 # The library, and not the package that this file is in, which has the name too.
 torch: Any = library("torch", "the engine of torch needs PyTorch: python -m pip install torch")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
+import oxigrad
 from oxigrad.distributed.communicator import TIMEOUT, Communicator, results_of
 from oxigrad.distributed.engines.background import in_time
 from oxigrad.distributed.engines.torch.admission import TOKEN, proof, token_of_environment
@@ -77,7 +77,7 @@ def _begun(timeout: float, group: Any, *, accept_newcomers: bool) -> Rendezvous:
     members = [str(rank) for rank in range(len(world))]
     rendezvous = Rendezvous(store, job.tobytes(), str(groups[0].rank), members, token=token)
     if groups[0].rank == 0 and len(world) == distributed.get_world_size():
-        rendezvous.publish(_core.__version__)
+        rendezvous.publish(oxigrad.__version__)
     TorchCommunicator(rendezvous, groups, timeout, group or distributed.group.WORLD)
     return rendezvous
 
@@ -103,7 +103,7 @@ def _joined(timeout: float) -> Rendezvous:
         raise CommunicationError(
             f"the job to join is not named: expected MASTER_ADDR and MASTER_PORT as its workers have them ({error})"
         ) from error
-    rendezvous, groups = Rendezvous.of_newcomer(host, port, _core.__version__, timeout)
+    rendezvous, groups = Rendezvous.of_newcomer(host, port, oxigrad.__version__, timeout)
     TorchCommunicator(rendezvous, groups, timeout)
     return rendezvous
 

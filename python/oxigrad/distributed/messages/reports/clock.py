@@ -3,9 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Span(NamedTuple):
@@ -54,20 +52,20 @@ class Clock:
         """The spans that are kept."""
         return [*self._spans] if self._spans is not None else []
 
-    @contextmanager
-    def step(self) -> Iterator[None]:
+    def step(self) -> "_Step":
         """A context that is a step of the worker; one that raises an error is not counted."""
-        outer, begin = _active.clock, time.perf_counter()
-        _active.clock = self
+        return _Step(self)
+
+    def enter_step(self, begin: float) -> None:
+        """Begins a step of the worker."""
         if self.steps:
             self._add("compute", self._last, begin)
-        try:
-            yield
-            self.steps += 1
-        finally:
-            _active.clock, end = outer, time.perf_counter()
-            self._last, self._first = end, self._first or end
-            self._add("step", begin, end)
+
+    def leave_step(self, begin: float, end: float, *, is_complete: bool) -> None:
+        """Ends a step of the worker."""
+        self.steps += is_complete
+        self._last, self._first = end, self._first or end
+        self._add("step", begin, end)
 
     def wait(self, begin: float, end: float) -> None:
         """Counts a wait."""
@@ -79,16 +77,35 @@ class Clock:
             self._spans.append(Span(kind, self._epoch + begin, self._epoch + end))
 
 
-@contextmanager
-def waiting() -> Iterator[None]:
+class _Step:
+    """A step of a worker, whose clock counts the waits in its thread."""
+
+    __slots__ = ("_begin", "_clock", "_outer")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def __enter__(self) -> None:
+        self._outer, self._begin = _active.clock, time.perf_counter()
+        _active.clock = self._clock
+        self._clock.enter_step(self._begin)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        _active.clock = self._outer
+        self._clock.leave_step(self._begin, time.perf_counter(), is_complete=kind is None)
+
+
+class waiting:
     """A context in which the worker waits for others, or exchanges messages; one within another counts once."""
-    clock = _active.clock
-    if clock is None:
-        yield
-        return
-    begin, _active.clock = time.perf_counter(), None
-    try:
-        yield
-    finally:
-        _active.clock = clock
-        clock.wait(begin, time.perf_counter())
+
+    __slots__ = ("_begin", "_clock")
+
+    def __enter__(self) -> None:
+        self._clock = _active.clock
+        if self._clock is not None:
+            self._begin, _active.clock = time.perf_counter(), None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self._clock is not None:
+            _active.clock = self._clock
+            self._clock.wait(self._begin, time.perf_counter())

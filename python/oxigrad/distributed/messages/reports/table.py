@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, TextIO
 
 import numpy as np
 
-from oxigrad._tables import Table
+from oxigrad.extend import Table
 
 
 @dataclasses.dataclass

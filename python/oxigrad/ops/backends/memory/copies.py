@@ -1,12 +1,13 @@
-"""Copies of arrays: to NumPy, within a library, and from one library to another."""
+"""New arrays like others: copies to NumPy, within a library, and from one library to another; zeros and ones."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, plain
+from oxigrad._core import BatchLevel, Variable, plain
 from oxigrad.ops.backends.arrays import device_of
-from oxigrad.ops.backends.dispatch import adapter_of, namespace, standard_namespace
+from oxigrad.ops.backends.dispatch import adapter_of, array_of, dtype_in, namespace, standard_namespace
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -53,3 +54,17 @@ def fingerprint(value: Any) -> int | None:
 
     value = plain(value)
     return zlib.crc32(np.ascontiguousarray(value).data) if isinstance(value, np.ndarray) else None
+
+
+def zeros_of(shape: Sequence[int], like: Any) -> Any:
+    """Zeros of a shape, of the library and dtype and on the device of an array, which may be a variable's."""
+    return namespace(like).zeros(tuple(shape), dtype=like.dtype, device=device_of(plain(like)))
+
+
+def blank_like(name: str, x: Any, dtype: Any, device: Any) -> Any:
+    """The result of ``zeros_like`` or ``ones_like``: a plain array. Raises `RuleError` for a symbol of a rule."""
+    x = plain(array_of(x))
+    if isinstance(x, Variable):
+        _ = x.dtype  # raises, since symbols have no dtype
+    library = namespace(x)
+    return getattr(library, name)(x, dtype=dtype_in(library, dtype), device=device)
