@@ -53,7 +53,43 @@ def _dispatched(x: Any) -> Any:
 _dispatched.register(np.ndarray)(lambda x: x * 2)
 _dispatched.register(float)(lambda x: x * 3)
 
+class Typed:
+    """A class whose methods ask for types."""
+
+    def __init__(self) -> None:
+        self.weight = np.ones(())
+
+    def __call__(self, x: Any) -> Any:
+        return x * 2 * self.weight if type(x) in (np.ndarray, float) else x * 3
+
+    @staticmethod
+    def kind(x: Any) -> int:
+        return {np.ndarray: 2, float: 3}.get(type(x), 4)
+
+    @classmethod
+    def named(cls, x: Any) -> Any:
+        return x * len(type(x).__name__)
+
+
+_TYPED = Typed()
+
+
+def _with_a_metaclass(x: Any) -> Any:
+    class Own(type):
+        pass
+
+    class Of(metaclass=Own):
+        sizes: type[Any] | None = None
+
+    return x * 2 if type(Of) is Own and isinstance(Of, type) and issubclass(Own, type) else x * 3
+
+
 TYPES: dict[str, Callable[[Any], Any]] = {
+    "type in a method": lambda x: _TYPED(x),
+    "type in a method of a new object": lambda x: Typed()(x),
+    "type in a static method": lambda x: x * Typed.kind(x),
+    "type in a class method": lambda x: Typed.named(x) + _TYPED.weight,
+    "the class of a class": _with_a_metaclass,
     "isinstance of an array": lambda x: x * 2 if isinstance(x, np.ndarray) else x * 3,
     "isinstance of a result": lambda x: x * 2 if isinstance(np.sum(x), np.floating) else x * 3,
     "isinstance of a float": lambda x: x * 2 if isinstance(x, float) else x * 3,
@@ -110,6 +146,19 @@ def test_traced_values_answer_as_plain_ones(name, values, audit):
     for x in VALUES[values]:
         for _ in range(2):
             assert equal(g(x), f(x)), g.why
+
+
+def test_the_name_type_is_as_before_after_a_recording():
+    g, space = ox.record(lambda x: _TYPED(x)), globals()
+    assert equal(g(X), X * 2)
+    assert "type" not in space
+    with pytest.raises(ValueError, match="of the function"):
+        ox.record(_raises)(X)
+    assert "type" not in space
+
+
+def _raises(x: Any) -> Any:
+    raise ValueError(f"of the function: {_TYPED.kind(x)}")
 
 
 @pytest.mark.parametrize("name", ["index", "range", "list", "factorial"])
@@ -425,16 +474,55 @@ def test_no_audit_runs_inside_of_a_derivative():
     assert g.replays == 0
 
 
-def test_floating_point_errors_that_raise_inside_of_a_function_do():
-    def f(x: Any) -> Any:
-        with np.errstate(divide="raise"):
-            return 1.0 / x
+def _reciprocal(x: Any) -> Any:
+    with np.errstate(divide="raise"):
+        return xp.sum(1.0 / x) + xp.sum(xp.log(x))
 
-    g = ox.record(f)
+
+def _reciprocal_or_zero(x: Any) -> Any:
+    try:
+        return _reciprocal(x)
+    except FloatingPointError:
+        return xp.sum(x) * 0.0
+
+
+@pytest.mark.parametrize("f", [_reciprocal, ox.grad(_reciprocal), _reciprocal_or_zero])
+def test_settings_for_floating_point_errors_inside_of_a_function_are_those_of_its_replays(f, tmp_path):
+    g = ox.record(f, audit="always")
     for at in range(3):
         assert equal(g(X + at), f(X + at))
-    with pytest.raises(FloatingPointError):
-        g(np.zeros(5))
+        assert g.why is None
+    if f is _reciprocal:
+        g.save(tmp_path / "f.safetensors")
+        loaded = ox.load_recording(tmp_path / "f.safetensors")
+        assert equal(loaded(X), f(X))
+        with pytest.raises(FloatingPointError):
+            loaded(np.zeros(5))
+        with pytest.raises(FloatingPointError):
+            g(np.zeros(5))
+    elif f is _reciprocal_or_zero:
+        assert equal(g(np.zeros(5)), 0.0 * np.float64(1.0))
+
+
+@pytest.mark.parametrize(
+    ("f", "raises"),
+    [
+        (_reciprocal_or_zero, np.zeros(5)),
+        (lambda x: x if _is_singular(xp.reshape(x[:4], (2, 2))) else -x, np.zeros(5)),
+    ],
+)
+def test_an_exception_that_the_function_catches_is_no_branch_of_a_recording(f, raises):
+    g = ox.record(f)
+    for x in (raises, -raises, X, raises, X + 1.0):
+        assert equal(g(x), f(x))
+
+
+def _is_singular(matrix: Any) -> bool:
+    try:
+        np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return True
+    return False
 
 
 def _sum_in_place(x: Any) -> Any:

@@ -59,6 +59,17 @@ def _is_of_library(module: Any) -> bool:
     return str(module).partition(".")[0] in _LIBRARIES
 
 
+def _packages_of(value: Any) -> set[str]:
+    """The packages, outside of the libraries, of a module, a function, a class and its bases, or an object."""
+    if isinstance(value, types.ModuleType):
+        modules = [value.__name__]
+    elif isinstance(value, types.FunctionType):
+        modules = [value.__globals__.get("__name__")]
+    else:
+        modules = [each.__module__ for each in (value if isinstance(value, type) else type(value)).__mro__]
+    return {str(module).partition(".")[0] for module in modules} - _LIBRARIES
+
+
 def base_of(value: Any) -> type:
     """The first class of an object that is not written in Python."""
     return next(each for each in type(value).__mro__ if not each.__flags__ & HEAP)
@@ -123,6 +134,8 @@ class Captures:
         self.same: dict[int, int] = {}
         self._seen: dict[int, tuple[int, Any]] = {}
         self._count = 0
+        # The packages of functions, classes and modules that the function names.
+        self._packages: set[str] = set()
         self.place: int = self.guards.object(f)
         self._value("", self.place, f)
         self._seen = {}
@@ -150,6 +163,11 @@ class Captures:
         """The paths and the present values of the inputs."""
         return [(path, self.guards.read(place)) for path, place, _ in self.inputs]
 
+    def namespaces(self) -> list[dict[str, Any]]:
+        """Those of the user's modules that the function may call."""
+        modules = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in self._packages]
+        return [vars(module) for module in modules if isinstance(module, types.ModuleType)]
+
     def present(self, place: int, missing: Any) -> Any:
         """The object in a place, or ``missing``."""
         try:
@@ -172,6 +190,7 @@ class Captures:
                 self.guards.expect_place(path, place, before[0])
                 return
             self._seen[id(value)] = place, value
+            self._packages |= _packages_of(value)
         parts = self._parts(place, value)
         if parts is None:
             if not self._tree(path, place, value):

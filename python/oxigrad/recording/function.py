@@ -21,7 +21,7 @@ from oxigrad.recording.cases import Case, loops_shown, plural, saved
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
 from oxigrad.recording.shadows import Shadows
 from oxigrad.recording.trace import Trace, line
-from oxigrad.recording.traced import Traced, UnrecordableError
+from oxigrad.recording.traced import Traced, UnrecordableError, types_of_plain
 
 # Arguments and results that are constants, guarded by identity.
 _CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -145,7 +145,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            with Tape() as constants:  # the arrays that the function makes, and assigns to
+            with Tape() as constants, types_of_plain(captures.namespaces()):  # the arrays that the function makes, and assigns to
                 result = _core.call_traced(function, args_traced, named_traced)
         except Exception as error:  # noqa: BLE001 - the function may not take traced values: its own error is raised by the call
             trace.close()

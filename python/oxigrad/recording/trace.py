@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_level, scatter_into
+from oxigrad.recording import targets
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
-from oxigrad.recording.traced import Traced, plain_of, traced_in, with_leaves
+from oxigrad.recording.traced import OF_ORDER, Traced, plain_of, traced_in, with_leaves
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
 MOST_ENTRIES = 1 << 20
@@ -118,7 +119,9 @@ class Trace:
                 return NotImplemented
             self.refuse(f"{target} was called with values of an inner derivative or vmap")
             return function(*plain_of(args), **plain_of(named or {}))
-        if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
+        if target.name in _OF_SHAPES and not traced_in((args[1:], named)):
+            if is_permuted:  # the result has the order of its argument, and keeps it where it is written to
+                self.refuse(OF_ORDER)
             return function(plain_of(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):
@@ -126,11 +129,16 @@ class Trace:
         plain = (
             [arg.value if isinstance(arg, Traced) else arg for arg in args] if is_flat else list(map(plain_of, args))
         )
-        result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
+        try:
+            result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
+        except Exception as error:  # the function may catch it, and go on
+            self.refuse(f"{target} raises {type(error).__name__}")
+            raise
         if result is NotImplemented:
             return result
-        if is_watched():
-            self.refuse("floating-point errors raise inside of the function")
+        recorded = targets.watched(target) if is_watched() else target
+        if recorded is None:
+            self.refuse("the function searches for NaN, or calls a handler of floating-point errors")
             return result
         is_argument = target.kind in _OF_ARRAYS
         if is_flat:
@@ -141,7 +149,8 @@ class Trace:
         else:
             ids = self._ids(args, is_argument=is_argument)
         by_name = ({**named} if is_data else self._ids(named)) if named else None
-        entry = Entry("call", target=target, function=function, args=tuple(ids), named=by_name)
+        function = function if recorded is target else targets.function_of(recorded)
+        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=by_name)
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
         if type(result) is complex and target.kind in (
@@ -282,7 +291,7 @@ def _is_ufunc(target: Target) -> bool:
 
 
 # Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is a constant.
-_OF_SHAPES = ("ones_like", "zeros_like", "full_like")
+_OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
 
 
 def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
