@@ -16,7 +16,7 @@ from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
 from oxigrad.recording.audits import Audit, OnStale
 from oxigrad.recording.bits import is_alike, is_same
-from oxigrad.recording.captures import SIMPLE, Captures, is_input
+from oxigrad.recording.captures import SIMPLE, Captures, is_holder, is_input
 from oxigrad.recording.cases import Case, loops_shown, plural, saved
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
 from oxigrad.recording.shadows import Shadows
@@ -348,7 +348,8 @@ def _require_constants(inputs: Inputs) -> None:
     leaves = inputs.leaves[: inputs.places[0][1]]
     for at, (leaf, kind) in enumerate(zip(leaves, inputs.key.leaves, strict=False)):
         if not (kind.is_input or isinstance(leaf, _CONSTANTS)):
-            raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched")
+            advice = ": make it a dataclass, call ox.tree.register, or hold it by name" if is_holder(leaf) else ""
+            raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched{advice}")
 
 
 def _escape(trace: Trace) -> str | None:

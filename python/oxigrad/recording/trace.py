@@ -119,9 +119,9 @@ class Trace:
                 return NotImplemented
             self.refuse(f"{target} was called with values of an inner derivative or vmap")
             return function(*plain_of(args), **plain_of(named or {}))
-        if target.name in _OF_SHAPES and not traced_in((args[1:], named)):
-            if is_permuted:  # the result has the order of its argument, and keeps it where it is written to
-                self.refuse(OF_ORDER)
+        if target.name == "empty_like" and is_permuted:  # the result keeps the order of its argument where it is written to
+            self.refuse(OF_ORDER)
+        if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
             return function(plain_of(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):

@@ -260,7 +260,14 @@ impl<'py> PythonHost<'py> {
             Zeros::If(condition) => [condition.object(py), zero, g],
             Zeros::Unless(condition) => [condition.object(py), g, zero],
             less @ Zeros::Less(..) => [self.array(less)?, zero, g],
-            Zeros::Described(mask) => [callbacks::masked_zeros(py, (mask.object(py), &g))?, zero, g],
+            Zeros::Described(mask) => {
+                // Rules give zeros, of either sign, for zeros, unless something is not finite.
+                let elementwise = |op, args: &[Object<'py>]| record(py, Op::Elementwise(op), args, None);
+                let is_finite = elementwise(Elementwise::IsFinite, std::slice::from_ref(&g))?;
+                let is_other = elementwise(Elementwise::LogicalNot, &[is_finite])?;
+                let is_zero = callbacks::masked_zeros(py, (mask.object(py), &g))?;
+                [elementwise(Elementwise::LogicalAnd, &[is_zero, is_other])?, zero, g]
+            }
         };
         Ok(known(&record(py, Op::Elementwise(Elementwise::Where), &args, None)?))
     }
