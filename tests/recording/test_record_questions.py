@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
 import decimal
 import functools
 import itertools
 import math
 import numbers
 import operator
+import os
 import random
+import sys
+import tempfile
+import time
 import types
+import uuid
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,6 +59,7 @@ def _dispatched(x: Any) -> Any:
 
 _dispatched.register(np.ndarray)(lambda x: x * 2)
 _dispatched.register(float)(lambda x: x * 3)
+
 
 class Typed:
     """A class whose methods ask for types."""
@@ -213,6 +221,7 @@ class WithDescriptor:
 _RNG = np.random.default_rng(0)
 _STATE: dict[str, Any] = {"rate": 2.0}
 _MODULE: Any = types.ModuleType("of_a_user")
+sys.modules["of_a_user"] = _MODULE
 _FROM_C = np.frompyfunc(lambda x: x * _STATE["rate"], 1, 1)
 _HOLDER = types.SimpleNamespace(objects=np.array([2.0, None], dtype=object))
 
@@ -234,10 +243,32 @@ def _handed(module: Any, x: Any) -> Any:
     return x * module.rate
 
 
+def _of_import(x: Any) -> Any:
+    from of_a_user import rate
+
+    return x * rate
+
+
+_FILE = Path(tempfile.mkdtemp()) / "rate"
+
 # What reads a constant, and what changes it.
 CONSTANTS: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
     "an alias of a module": (_of_module, lambda rate: setattr(_MODULE, "rate", rate)),
     "a module handed to a helper": (lambda x: _handed(_MODULE, x), lambda rate: setattr(_MODULE, "rate", rate)),
+    "an import inside": (_of_import, lambda rate: setattr(_MODULE, "rate", rate)),
+    "a module's __getattr__": (
+        lambda x: x * getattr(_MODULE, "la" + "zy"),
+        lambda rate: setattr(_MODULE, "__getattr__", lambda name: rate),
+    ),
+    "a text file": (lambda x: x * float(_FILE.read_text()), lambda rate: _FILE.write_text(str(rate))),
+    "a file of an array": (
+        lambda x: x * np.load(f"{_FILE}.npy"),
+        lambda rate: np.save(f"{_FILE}.npy", np.full(5, rate)),
+    ),
+    "the environment": (
+        lambda x: x * float(os.environ["OF_A_USER"]),
+        lambda rate: os.environ.update(OF_A_USER=str(rate)),
+    ),
     "a property of a metaclass": (lambda x: x * OfMeta.rate, lambda rate: _STATE.update(rate=rate)),
     "a descriptor": (lambda x: x * WithDescriptor().rate, lambda rate: _STATE.update(rate=rate)),
     "a function in C": (lambda x: x * float(_FROM_C(2.0)), lambda rate: _STATE.update(rate=rate)),
@@ -316,6 +347,11 @@ def test_audits_at_powers_of_two_find_a_change_at_the_next_one(name, change_befo
         lambda n=np: n.random.rand(),
         lambda: random.random(),
         lambda: _RNG.normal(),
+        lambda: float(pytest.importorskip("scipy.stats").norm.rvs()),
+        lambda: time.perf_counter(),
+        lambda: time.time_ns() * 1e-9,
+        lambda: datetime.datetime.now(datetime.UTC).timestamp(),
+        lambda: float.fromhex(uuid.uuid4().hex[:12]),
     ],
 )
 def test_a_function_that_draws_numbers_runs_as_it_is(draw):

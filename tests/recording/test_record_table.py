@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from test_record import agrees, equal
+from test_record import agrees
 
 import oxigrad as ox
 from cases import CASES

@@ -1,8 +1,8 @@
 """Captured values of a function: the places of its inputs besides its arguments.
 
-Inputs are the arrays, numbers and trees of them that globals, closure cells and defaults hold by name, and attributes of objects that they hold.
-Functions are followed by the names of their code objects. What is there instead of an array is guarded by identity, or equality where it cannot
-change. All else is a constant of the recording.
+Inputs are the arrays, numbers and trees of them that globals, closure cells and defaults hold by name, and attributes
+of objects that they hold. Functions are followed by the names of their code objects. What is there instead of an array
+is guarded by identity, or equality where it cannot change. All else is a constant of the recording.
 """
 
 import enum
@@ -120,7 +120,7 @@ def _may_hold(value: Any) -> bool:
 
 
 class Captures:
-    """The captured values of a function: ``inputs`` has a path, a place, and the place of the leaves of each tree that is an input."""
+    """The captured values of a function: ``inputs`` has a path, a place and that of the leaves of each tree."""
 
     def __init__(self, f: Callable[..., Any]) -> None:
         if is_holder(f) and isinstance(type(f).__dict__.get("__call__"), types.FunctionType):
@@ -129,7 +129,8 @@ class Captures:
         self.inputs: list[tuple[str, int, int]] = []
         self.guards: Guards = Guards(is_same)
         self.input_at: dict[int, int] = {}
-        # The places of the parts of functions, containers and objects, with their kinds and keys; and those of objects that were seen before.
+        # The places of the parts of functions, containers and objects, with their kinds and keys; and those of objects
+        # that were seen before.
         self.parts: dict[int, list[tuple[str, Any, int]]] = {}
         self.same: dict[int, int] = {}
         self._seen: dict[int, tuple[int, Any]] = {}
@@ -175,7 +176,7 @@ class Captures:
         except KeyError:
             return missing
 
-    # --- the walk ------------------------------------------------------------------------------------------------------
+    # --- the walk -----------------------------------------------------------------------------------------------------
 
     def _value(self, path: str, place: int, value: Any) -> None:
         """Classifies a value of a place."""
@@ -276,7 +277,7 @@ class Captures:
 
 
 def _is_plain_tree(value: Any) -> bool:
-    """Whether a value is a tree of arrays and plain values, one at least an input, in lists, tuples and dicts without attributes."""
+    """Whether a value is a tree, in bare lists, tuples and dicts, of arrays and plain values, one at least an input."""
     try:
         leaves, _ = tree.flatten(value)
     except StructureError:

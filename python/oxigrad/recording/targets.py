@@ -54,9 +54,9 @@ _UNARY = {"abs", "invert", "neg", "pos"}
 _ARITIES = dict(_core.ops())
 _ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
 METHODS = set(
-    """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot
-    flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose
-    var item view""".split()
+    """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum
+    diagonal dot flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes
+    take trace transpose var item view""".split()
 )
 ATTRIBUTES = {"T", "mT", "real", "imag"}
 BUILTINS = {"float", "int", "bool", "complex", "divmod", "round"}
@@ -64,15 +64,15 @@ BUILTINS = {"float", "int", "bool", "complex", "divmod", "round"}
 _STANDARD = "array_api_compat.numpy"
 MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy.special", _STANDARD, f"{_STANDARD}.linalg", f"{_STANDARD}.fft"}
 _IMPURE = set(
-    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc genfromtxt load loadtxt memmap nditer piecewise place put
-    put_along_axis putmask random save savetxt savez savez_compressed seterr seterrcall setbufsize set_printoptions
-    shuffle apply_along_axis apply_over_axes vectorize""".split()
+    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc genfromtxt load
+    loadtxt memmap nditer piecewise place put put_along_axis putmask random save savetxt savez savez_compressed
+    seterr seterrcall setbufsize set_printoptions shuffle apply_along_axis apply_over_axes vectorize""".split()
 )
 
 # Functions of arrays that NumPy's protocol does not know, or of the standard's namespace.
 _CREATION = set(
-    """arange array asarray astype eye full linspace ones zeros matrix_transpose permute_dims concat vecdot unstack isdtype
-    cumulative_sum cumulative_prod svdvals vector_norm matrix_norm""".split()
+    """arange array asarray astype eye full linspace ones zeros matrix_transpose permute_dims concat vecdot unstack
+    isdtype cumulative_sum cumulative_prod svdvals vector_norm matrix_norm""".split()
 )
 
 
@@ -103,8 +103,8 @@ def _from_rules(name: str) -> Callable[..., Any]:
 
 
 def watched(target: Target) -> Target | None:
-    """The same call under NumPy's present settings for floating-point errors, some of which raise; None where no file can state them."""
-    how = np.geterr().values()
+    """The same call under NumPy's present settings for errors, some of which raise; None where no file states them."""
+    how = [str(each) for each in np.geterr().values()]
     return Target("errstate", ":".join([*how, *target])) if "raise" in how and _HOW.issuperset(how) else None
 
 

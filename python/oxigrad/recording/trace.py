@@ -28,7 +28,7 @@ _NOTHING: dict[str, Any] = {}
 
 @dataclass(slots=True, eq=False, repr=False)
 class Entry:
-    """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids in ``args`` and ``named`` are `EntryId`."""
+    """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids are `EntryId`."""
 
     kind: str
     _: KW_ONLY
@@ -96,7 +96,7 @@ class Trace:
         return self._traced(self._constant(value), value)
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
-        """The result of a function, as a traced value; NotImplemented where another transform's values are among the arguments."""
+        """The result of a function, traced; NotImplemented where another transform's values are among the arguments."""
         if self.refusal is not None:
             return function(*plain_of(args), **plain_of(named or {}))
         is_in_rule = is_permuted = False
@@ -119,7 +119,8 @@ class Trace:
                 return NotImplemented
             self.refuse(f"{target} was called with values of an inner derivative or vmap")
             return function(*plain_of(args), **plain_of(named or {}))
-        if target.name == "empty_like" and is_permuted:  # the result keeps the order of its argument where it is written to
+        # The result keeps the order of its argument where it is written to.
+        if target.name == "empty_like" and is_permuted:
             self.refuse(OF_ORDER)
         if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
             return function(plain_of(args[0]), *args[1:], **named)
@@ -163,8 +164,8 @@ class Trace:
     def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
 
-        A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the elements
-        of the slice: the bits are the same.
+        A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the
+        elements of the slice: the bits are the same.
         """
         scattered = self._scattered.get(total.id) if isinstance(total, Traced) and total.recorder is self else None
         if scattered is not None and _are_of_one_slice(scattered[0], g, scattered[1], key):
@@ -258,7 +259,7 @@ class Trace:
         return identifier
 
     def _scalar(self, value: Any) -> EntryId:
-        """A float or a value of NumPy without dimensions: equal ones are one constant, and so are the calls that read them."""
+        """A number or an array without dimensions: equal ones are one constant, and so are calls that read them."""
         bits = struct.pack("d", value) if type(value) is float else (value.dtype.str, value.tobytes())
         identifier = self._scalars.get((type(value), bits))
         if identifier is None:
@@ -277,7 +278,7 @@ _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
 
 def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
-    """Whether the result of a call, some of whose arguments may be permuted, may be in another order in memory than that of its indices."""
+    """Whether the result of a call may be in another order in memory than that of its indices."""
     if not isinstance(result, np.ndarray) or result.ndim < 2:
         return False
     if target.name == "scatter_into" or (result.ndim == 2 and target.name == "matmul"):
@@ -290,12 +291,13 @@ def _is_ufunc(target: Target) -> bool:
     return target.kind == "numpy" and isinstance(getattr(np, target.name, None), np.ufunc)
 
 
-# Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is a constant.
+# Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is
+# a constant.
 _OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
 
 
 def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
-    """Whether two cotangents are arrays alike of the same elements, each of which a key of slices and integers names once."""
+    """Whether two cotangents are arrays alike of the same elements, which a key of slices and integers names."""
     parts, others = (each if type(each) is tuple else (each,) for each in (key, its))
     are_plain = all(is_plain_part(part) for part in (*parts, *others)) and any(type(part) is slice for part in parts)
     return (
@@ -314,7 +316,7 @@ def _kept(array: np.ndarray) -> np.ndarray:
 
 
 def _is_data(value: Any) -> bool:
-    """Whether an argument by name is a number, text or None, or a tuple of them: neither an array nor a traced value."""
+    """Whether an argument by name is a number, text or None, or a tuple of them."""
     return type(value) in _DATA or (type(value) is tuple and all(type(part) in _DATA for part in value))
 
 

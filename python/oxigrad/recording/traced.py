@@ -1,8 +1,9 @@
 """The values that a function is recorded with: each knows its value in this call, and the entry that it came from.
 
-A function that is called with one computes its result at once, on plain values, exactly as without recording, and appends an entry. What
-turns a value into something that Python sees (a truth value, a number, an index, a plain array) appends a check instead: a replay in which it
-would be another one does not count. Each answers questions about its type as its plain value does.
+A function that is called with one computes its result at once, on plain values, exactly as without recording, and
+appends an entry. What turns a value into something that Python sees (a truth value, a number, an index, a plain array)
+appends a check instead: a replay in which it would be another one does not count. Each answers questions about its type
+as its plain value does.
 """
 
 import contextlib
@@ -240,7 +241,7 @@ _lock = threading.Lock()
 
 @contextlib.contextmanager
 def types_of_plain(namespaces: list[dict[str, Any]]) -> Iterator[None]:
-    """While it lasts, `type` is `type_of` in these namespaces, for methods and functions of which there are no copies."""
+    """While it lasts, `type` is `type_of` in these namespaces, for methods and functions without copies."""
     with _lock:
         taken = [space for space in namespaces if space.get("type", type_of) is type_of]
         for space in taken:
@@ -280,7 +281,7 @@ def _method(name: str) -> Callable[..., Any]:
     return lambda x, *rest, **by: getattr(x, name)(*rest, **by)
 
 
-# --- the operators of plain values ------------------------------------------------------------------------------------------
+# --- the operators of plain values ------------------------------------------------------------------------------------
 
 
 def _operator(self: Traced, name: str, *args: Any) -> Any:
@@ -370,7 +371,8 @@ def _class_of(plain: type) -> type[Traced]:
     methods: dict[str, Any] = {name: each for name, each in _METHODS.items() if getattr(plain, name, None) is not None}
     methods["__hash__"] = None if plain.__hash__ is None else _seen("__hash__")
     if issubclass(plain, (np.ndarray, np.generic)):
-        # The memory of the host: what a function reads of the values there is checked, and no branch is that of another device.
+        # The memory of the host: what a function reads of the values there is checked, and no branch is that of another
+        # device.
         methods["__dlpack_device__"] = lambda self: (1, 0)
         methods["__array_namespace__"] = _namespace
         methods |= {name: property(operator.attrgetter(f"value.{name}")) for name in _OF_TYPES}
@@ -382,7 +384,7 @@ def _namespace(self: Traced, *, api_version: str | None = None) -> Any:
     return array_library()
 
 
-# --- array libraries, whose functions append an entry where they are called with a traced value ------------------------------
+# --- array libraries, whose functions append an entry where they are called with a traced value -----------------------
 
 
 def traced_in(value: Any) -> Traced | None:
