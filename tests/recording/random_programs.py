@@ -143,7 +143,7 @@ def _filled(a: Any, n: Any) -> Any:
 
 
 def _updated(a: Any, b: Any) -> Any:
-    new = xp.empty_like(a)
+    new = xp.empty(a.shape, dtype=a.dtype)
     new[...] = a
     new[:, :2] += b[:, :2]
     return new

@@ -11,6 +11,7 @@ use crate::arrays::compute::numpy_functions::is_array;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::foreign::{is_plain_operand, operator_with_foreign};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::record::{record, record_call};
@@ -54,10 +55,8 @@ pub fn binary<'py>(
     }
     let (py, mine, other) = (slf.py(), slf.as_any().clone(), other.clone());
     let args = if reflected { [other, mine] } else { [mine, other] };
-    match op {
-        Elementwise::Pow => record_call(py, Op::Elementwise(op), &args, |args| args[0].pow(&args[1], py.None())),
-        _ => record(py, Op::Elementwise(op), &args, None),
-    }
+    let op = Op::Elementwise(op);
+    record_call(py, op, &args, |args| by_operator(op, args).unwrap_or_else(|| record(py, op, args, None)))
 }
 
 /// Whether a class asks arithmetic to leave its objects to their own operators, by NumPy's `__array_ufunc__ = None`.

@@ -256,6 +256,8 @@ impl<'py> PythonHost<'py> {
             return Ok(Cotangent::Known(value)); // the rules gave zeros for zeros
         }
         let (g, zero) = (value.object(py), PyFloat::new(py, 0.0).into_any());
+        let shape = g.getattr_opt(intern!(py, "shape"))?;
+        let is_number = shape.is_some_and(|shape| shape.len().is_ok_and(|dimensions| dimensions == 0));
         let args = match &*masked.zeros {
             Zeros::If(condition) => [condition.object(py), zero, g],
             Zeros::Unless(condition) => [condition.object(py), g, zero],
@@ -269,7 +271,9 @@ impl<'py> PythonHost<'py> {
                 [elementwise(Elementwise::LogicalAnd, &[is_zero, is_other])?, zero, g]
             }
         };
-        Ok(known(&record(py, Op::Elementwise(Elementwise::Where), &args, None)?))
+        let zeroed = record(py, Op::Elementwise(Elementwise::Where), &args, None)?;
+        // A choice of numbers is an array without dimensions.
+        Ok(known(&if is_number { zeroed.get_item(PyTuple::empty(py))? } else { zeroed }))
     }
 
     /// A mask as an array of truth values.
