@@ -13,6 +13,8 @@ from oxigrad.recording.program import Loops, replay_of
 from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES, Entry
 
+# More recordings of a function are not saved: constants of each are folded for a second, and in so many bytes.
+MOST_CASES = 64
 FORMAT = "oxigrad.recording"
 VERSION = 1
 
@@ -35,6 +37,8 @@ def save(file: Any, name: str, cases: list[Saved]) -> None:
 
     from oxigrad.stepping.state import safetensors_io
 
+    if len(cases) > MOST_CASES:
+        raise StateError(f"found {len(cases)} recordings, expected at most {MOST_CASES}")
     encoder = Encoder()
     stated = {"format": FORMAT, "version": VERSION, "name": name, "cases": [_stated(case, encoder) for case in cases]}
     arrays, stated["complex"] = in_pairs(encoder.arrays)
@@ -93,6 +97,8 @@ def load_recording(file: Any) -> "LoadedRecording":
         if not isinstance(stated["name"], str):
             raise StateError("the name is no text")
         join_pairs(arrays, stated["complex"])
+        if len(stated["cases"]) > MOST_CASES:
+            raise StateError(f"found {len(stated['cases'])} recordings, expected at most {MOST_CASES}")
         cases, left = [], MOST_ENTRIES
         for case in stated["cases"]:
             cases.append(_case(case, arrays, left))
