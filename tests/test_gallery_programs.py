@@ -63,16 +63,3 @@ def test_where_numpys_own_names_do_not_suffice_an_error_says_so(name: str) -> No
     module = under_numpy(name)
     with pytest.raises(TypeError, match="lose its derivative|loses its derivative"):
         ox.grad(module["loss"])(module["start"]())
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_recordings_have_the_same_gradient(name: str) -> None:
-    module = program(name)
-    start = module["start"]()
-    both = ox.value_and_grad(module["loss"])
-    recorded = ox.record(both)
-    for _ in range(3):
-        (value, gradient), (expected, of_call) = recorded(start), both(start)
-        np.testing.assert_allclose(value, expected, rtol=1e-12)
-        for one, other in zip(ox.tree.leaves(gradient), ox.tree.leaves(of_call), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

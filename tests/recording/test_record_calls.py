@@ -39,6 +39,62 @@ def test_an_exception_midway_is_the_functions():
     assert agrees(g, f, a)
 
 
+def test_a_first_call_that_raises_only_when_traced_runs_again_on_its_inputs_as_they_were():
+    """The second run is the function's own, and sees nothing of the first one in what it reads by name or is given."""
+    scale, seen, calls = np.ones(5), {"calls": [0]}, []
+
+    def f(x: Any, state: list[Any]) -> Any:
+        calls.append(1)
+        scale[0] += 1.0
+        state.append(x)
+        seen["calls"].append(len(state))
+        return np.frombuffer(memoryview(x)) * scale  # which takes no traced value
+
+    def expected(x: Any) -> Any:
+        return x * np.array([2.0, 1.0, 1.0, 1.0, 1.0])
+
+    g, state = ox.record(f), []
+    assert equal(g(X, state), expected(X))
+    assert len(state) == 1
+    assert state[0] is X
+    assert seen == {"calls": [0, 1]}
+    assert len(calls) == 2
+    assert g.why is not None
+    g(X, state)
+    assert len(calls) == 3
+
+
+class Weighted:
+    def __init__(self, weight: Any) -> None:
+        self.weight, self.calls = weight, 0
+
+
+@ox.tree.register(fields=("weight",))
+class Registered(Weighted):
+    pass
+
+
+def test_objects_of_a_users_class_as_arguments_are_refused_with_advice_or_registered():
+    def f(model: Any, x: Any) -> Any:
+        return model.weight * x
+
+    g, one = ox.record(f), Weighted(np.ones(5))
+    for at in range(3):
+        one.weight = np.full(5, float(at))
+        assert agrees(g, f, one, X)
+    assert "argument 0 is a Weighted" in str(g.why)
+    assert "ox.tree.register" in str(g.why)
+    h = ox.record(f, audit="always")
+    for at in range(3):
+        assert agrees(h, f, Registered(np.full(5, float(at))), X)
+        assert h.why is None
+    by_name = ox.record(lambda x: one.weight * x, audit="always")
+    for at in range(3):
+        one.weight = np.full(5, float(at))
+        assert equal(by_name(X), float(at) * X)
+        assert by_name.why is None
+
+
 def test_an_interrupt_leaves_the_recording_whole():
     before = signal.signal(
         signal.SIGINT, signal.default_int_handler

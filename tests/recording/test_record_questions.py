@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
 import decimal
 import functools
 import itertools
 import math
 import numbers
 import operator
+import os
 import random
+import sys
+import tempfile
+import time
 import types
+import uuid
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +60,44 @@ def _dispatched(x: Any) -> Any:
 _dispatched.register(np.ndarray)(lambda x: x * 2)
 _dispatched.register(float)(lambda x: x * 3)
 
+
+class Typed:
+    """A class whose methods ask for types."""
+
+    def __init__(self) -> None:
+        self.weight = np.ones(())
+
+    def __call__(self, x: Any) -> Any:
+        return x * 2 * self.weight if type(x) in (np.ndarray, float) else x * 3
+
+    @staticmethod
+    def kind(x: Any) -> int:
+        return {np.ndarray: 2, float: 3}.get(type(x), 4)
+
+    @classmethod
+    def named(cls, x: Any) -> Any:
+        return x * len(type(x).__name__)
+
+
+_TYPED = Typed()
+
+
+def _with_a_metaclass(x: Any) -> Any:
+    class Own(type):
+        pass
+
+    class Of(metaclass=Own):
+        sizes: type[Any] | None = None
+
+    return x * 2 if type(Of) is Own and isinstance(Of, type) and issubclass(Own, type) else x * 3
+
+
 TYPES: dict[str, Callable[[Any], Any]] = {
+    "type in a method": lambda x: _TYPED(x),
+    "type in a method of a new object": lambda x: Typed()(x),
+    "type in a static method": lambda x: x * Typed.kind(x),
+    "type in a class method": lambda x: Typed.named(x) + _TYPED.weight,
+    "the class of a class": _with_a_metaclass,
     "isinstance of an array": lambda x: x * 2 if isinstance(x, np.ndarray) else x * 3,
     "isinstance of a result": lambda x: x * 2 if isinstance(np.sum(x), np.floating) else x * 3,
     "isinstance of a float": lambda x: x * 2 if isinstance(x, float) else x * 3,
@@ -112,6 +156,19 @@ def test_traced_values_answer_as_plain_ones(name, values, audit):
             assert equal(g(x), f(x)), g.why
 
 
+def test_the_name_type_is_as_before_after_a_recording():
+    g, space = ox.record(lambda x: _TYPED(x)), globals()
+    assert equal(g(X), X * 2)
+    assert "type" not in space
+    with pytest.raises(ValueError, match="of the function"):
+        ox.record(_raises)(X)
+    assert "type" not in space
+
+
+def _raises(x: Any) -> Any:
+    raise ValueError(f"of the function: {_TYPED.kind(x)}")
+
+
 @pytest.mark.parametrize("name", ["index", "range", "list", "factorial"])
 def test_a_float_is_no_index(name):
     functions: dict[str, Callable[[Any], Any]] = {
@@ -164,6 +221,7 @@ class WithDescriptor:
 _RNG = np.random.default_rng(0)
 _STATE: dict[str, Any] = {"rate": 2.0}
 _MODULE: Any = types.ModuleType("of_a_user")
+sys.modules["of_a_user"] = _MODULE
 _FROM_C = np.frompyfunc(lambda x: x * _STATE["rate"], 1, 1)
 _HOLDER = types.SimpleNamespace(objects=np.array([2.0, None], dtype=object))
 
@@ -185,10 +243,32 @@ def _handed(module: Any, x: Any) -> Any:
     return x * module.rate
 
 
+def _of_import(x: Any) -> Any:
+    from of_a_user import rate
+
+    return x * rate
+
+
+_FILE = Path(tempfile.mkdtemp()) / "rate"
+
 # What reads a constant, and what changes it.
 CONSTANTS: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
     "an alias of a module": (_of_module, lambda rate: setattr(_MODULE, "rate", rate)),
     "a module handed to a helper": (lambda x: _handed(_MODULE, x), lambda rate: setattr(_MODULE, "rate", rate)),
+    "an import inside": (_of_import, lambda rate: setattr(_MODULE, "rate", rate)),
+    "a module's __getattr__": (
+        lambda x: x * getattr(_MODULE, "la" + "zy"),
+        lambda rate: setattr(_MODULE, "__getattr__", lambda name: rate),
+    ),
+    "a text file": (lambda x: x * float(_FILE.read_text()), lambda rate: _FILE.write_text(str(rate))),
+    "a file of an array": (
+        lambda x: x * np.load(f"{_FILE}.npy"),
+        lambda rate: np.save(f"{_FILE}.npy", np.full(5, rate)),
+    ),
+    "the environment": (
+        lambda x: x * float(os.environ["OF_A_USER"]),
+        lambda rate: os.environ.update(OF_A_USER=str(rate)),
+    ),
     "a property of a metaclass": (lambda x: x * OfMeta.rate, lambda rate: _STATE.update(rate=rate)),
     "a descriptor": (lambda x: x * WithDescriptor().rate, lambda rate: _STATE.update(rate=rate)),
     "a function in C": (lambda x: x * float(_FROM_C(2.0)), lambda rate: _STATE.update(rate=rate)),
@@ -267,6 +347,11 @@ def test_audits_at_powers_of_two_find_a_change_at_the_next_one(name, change_befo
         lambda n=np: n.random.rand(),
         lambda: random.random(),
         lambda: _RNG.normal(),
+        lambda: float(pytest.importorskip("scipy.stats").norm.rvs()),
+        lambda: time.perf_counter(),
+        lambda: time.time_ns() * 1e-9,
+        lambda: datetime.datetime.now(datetime.UTC).timestamp(),
+        lambda: float.fromhex(uuid.uuid4().hex[:12]),
     ],
 )
 def test_a_function_that_draws_numbers_runs_as_it_is(draw):
@@ -425,16 +510,55 @@ def test_no_audit_runs_inside_of_a_derivative():
     assert g.replays == 0
 
 
-def test_floating_point_errors_that_raise_inside_of_a_function_do():
-    def f(x: Any) -> Any:
-        with np.errstate(divide="raise"):
-            return 1.0 / x
+def _reciprocal(x: Any) -> Any:
+    with np.errstate(divide="raise"):
+        return xp.sum(1.0 / x) + xp.sum(xp.log(x))
 
-    g = ox.record(f)
+
+def _reciprocal_or_zero(x: Any) -> Any:
+    try:
+        return _reciprocal(x)
+    except FloatingPointError:
+        return xp.sum(x) * 0.0
+
+
+@pytest.mark.parametrize("f", [_reciprocal, ox.grad(_reciprocal), _reciprocal_or_zero])
+def test_settings_for_floating_point_errors_inside_of_a_function_are_those_of_its_replays(f, tmp_path):
+    g = ox.record(f, audit="always")
     for at in range(3):
         assert equal(g(X + at), f(X + at))
-    with pytest.raises(FloatingPointError):
-        g(np.zeros(5))
+        assert g.why is None
+    if f is _reciprocal:
+        g.save(tmp_path / "f.safetensors")
+        loaded = ox.load_recording(tmp_path / "f.safetensors")
+        assert equal(loaded(X), f(X))
+        with pytest.raises(FloatingPointError):
+            loaded(np.zeros(5))
+        with pytest.raises(FloatingPointError):
+            g(np.zeros(5))
+    elif f is _reciprocal_or_zero:
+        assert equal(g(np.zeros(5)), 0.0 * np.float64(1.0))
+
+
+@pytest.mark.parametrize(
+    ("f", "raises"),
+    [
+        (_reciprocal_or_zero, np.zeros(5)),
+        (lambda x: x if _is_singular(xp.reshape(x[:4], (2, 2))) else -x, np.zeros(5)),
+    ],
+)
+def test_an_exception_that_the_function_catches_is_no_branch_of_a_recording(f, raises):
+    g = ox.record(f)
+    for x in (raises, -raises, X, raises, X + 1.0):
+        assert equal(g(x), f(x))
+
+
+def _is_singular(matrix: Any) -> bool:
+    try:
+        np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return True
+    return False
 
 
 def _sum_in_place(x: Any) -> Any:

@@ -115,10 +115,20 @@ def test_entries_are_counted_over_all_cases(tmp_path, monkeypatch):
         ox.load_recording(file)
 
 
+def test_a_file_has_a_bounded_number_of_cases(tmp_path):
+    with pytest.raises(ox.StateError, match="at most 64"):
+        ox.load_recording(write(tmp_path / "file", [call("numpy", "exp", E0)], [1], cases=65))
+
+
 @pytest.mark.parametrize(
     "entries",
     [
         [call("builtins", "eval", E0)],
+        [call("errstate", "raise:warn:ignore:warn:builtins:eval", E0)],
+        [call("errstate", "raise:warn:ignore:warn:numpy:add", E0)],
+        [call("errstate", "raise:warn:ignore:call:numpy:exp", E0)],
+        [call("errstate", "raise:warn:ignore:warn:errstate:raise", E0)],
+        [call("errstate", "numpy:exp", E0)],
         [call("numpy", "load", E0)],
         [call("numpy", "fromfile", E0)],
         [call("numpy", "__import__", E0)],

@@ -100,6 +100,12 @@ class Batched(Examples):
         """Indexed updates, as of variables."""
         return xp.at(self)
 
+    @property
+    def out_of_rule(self) -> Any:
+        """The same value outside of a derivative rule, where it is one of a recording."""
+        value = getattr(self.value, "out_of_rule", self.value)
+        return self if value is self.value else Batched(self.level, value)
+
     def computed(self, name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any:
         """An op, of which this is an argument with the highest level."""
         return batched(name, args, named)

@@ -1,4 +1,4 @@
-"""Audits: which calls of a recording are compared with calls of the function itself, and the error where they differ."""
+"""Audits: which calls of a recording are compared with the function itself, and the error where they differ."""
 
 from typing import Any, Literal
 
@@ -13,10 +13,10 @@ _NEVER = (1 << 64) - 2
 
 
 class StaleRecordingError(RuntimeError):
-    """Raised where an audit finds that a function gives another result than its recording, since a constant of it has changed.
+    """Raised where an audit finds that a constant of a recording has changed: the function gives another result.
 
-    Results since the call ``last_good`` may be wrong. ``path`` is where the results differ, ``call`` the number of this call, of which nothing is
-    returned; the next call records anew.
+    Results since the call ``last_good`` may be wrong. ``path`` is where the results differ, ``call`` the number of this
+    call, of which nothing is returned; the next call records anew.
     """
 
     path: str
@@ -25,8 +25,8 @@ class StaleRecordingError(RuntimeError):
 
     def __init__(self, name: str, path: str, last_good: int, call: int) -> None:
         super().__init__(
-            f"{name}: the recording is stale: results since call {last_good} may be wrong, call {call} differs from the function at "
-            f"{path}. What the function reads otherwise than by arguments and names, and has changed, is a constant of the recording"
+            f"{name}: the recording is stale: results since call {last_good} may be wrong, call {call} differs from "
+            f"the function at {path}. A constant has changed: what it reads otherwise than by arguments and names"
         )
         self.path, self.last_good, self.call = path, last_good, call
 

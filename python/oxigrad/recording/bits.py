@@ -46,7 +46,7 @@ def is_alike(a: Any, b: Any) -> bool:
 
 
 def difference(one: Any, other: Any) -> str | None:
-    """The place in which the results of two calls differ, with both values; None if structure, dtypes and bits are the same."""
+    """The place in which two results differ, with both values; None if structure, dtypes and bits are the same."""
     (leaves, structure), (others, its) = tree.flatten(one), tree.flatten(other)
     if structure != its:
         return f"the structure: {structure} and {its}"
@@ -64,8 +64,8 @@ def _briefly(value: Any) -> str:
 def has_bits_of_core(op: str) -> bool:
     """Whether NumPy computes ``maximum`` or ``minimum`` of arrays with the bits of the core.
 
-    Of zeros of both signs, and of two NaNs, the result depends on NumPy's vector code, and so on the processor. Each pair of these is looked
-    at in each place of an array, of arrays in order, with steps, and with a number.
+    Of zeros of both signs, and of two NaNs, the result depends on NumPy's vector code, and so on the processor. Each
+    pair of these is looked at in each place of an array, of arrays in order, with steps, and with a number.
     """
     return all(_is_alike(op, dtype, bits) for dtype, bits in (("f4", _NANS_OF_32), ("f8", _NANS_OF_64)))
 

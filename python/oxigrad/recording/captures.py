@@ -1,8 +1,8 @@
 """Captured values of a function: the places of its inputs besides its arguments.
 
-Inputs are the arrays, numbers and trees of them that globals, closure cells and defaults hold by name, and attributes of objects that they hold.
-Functions are followed by the names of their code objects. What is there instead of an array is guarded by identity, or equality where it cannot
-change. All else is a constant of the recording.
+Inputs are the arrays, numbers and trees of them that globals, closure cells and defaults hold by name, and attributes
+of objects that they hold. Functions are followed by the names of their code objects. What is there instead of an array
+is guarded by identity, or equality where it cannot change. All else is a constant of the recording.
 """
 
 import enum
@@ -59,6 +59,17 @@ def _is_of_library(module: Any) -> bool:
     return str(module).partition(".")[0] in _LIBRARIES
 
 
+def _packages_of(value: Any) -> set[str]:
+    """The packages, outside of the libraries, of a module, a function, a class and its bases, or an object."""
+    if isinstance(value, types.ModuleType):
+        modules = [value.__name__]
+    elif isinstance(value, types.FunctionType):
+        modules = [value.__globals__.get("__name__")]
+    else:
+        modules = [each.__module__ for each in (value if isinstance(value, type) else type(value)).__mro__]
+    return {str(module).partition(".")[0] for module in modules} - _LIBRARIES
+
+
 def base_of(value: Any) -> type:
     """The first class of an object that is not written in Python."""
     return next(each for each in type(value).__mro__ if not each.__flags__ & HEAP)
@@ -109,7 +120,7 @@ def _may_hold(value: Any) -> bool:
 
 
 class Captures:
-    """The captured values of a function: ``inputs`` has a path, a place, and the place of the leaves of each tree that is an input."""
+    """The captured values of a function: ``inputs`` has a path, a place and that of the leaves of each tree."""
 
     def __init__(self, f: Callable[..., Any]) -> None:
         if is_holder(f) and isinstance(type(f).__dict__.get("__call__"), types.FunctionType):
@@ -118,11 +129,14 @@ class Captures:
         self.inputs: list[tuple[str, int, int]] = []
         self.guards: Guards = Guards(is_same)
         self.input_at: dict[int, int] = {}
-        # The places of the parts of functions, containers and objects, with their kinds and keys; and those of objects that were seen before.
+        # The places of the parts of functions, containers and objects, with their kinds and keys; and those of objects
+        # that were seen before.
         self.parts: dict[int, list[tuple[str, Any, int]]] = {}
         self.same: dict[int, int] = {}
         self._seen: dict[int, tuple[int, Any]] = {}
         self._count = 0
+        # The packages of functions, classes and modules that the function names.
+        self._packages: set[str] = set()
         self.place: int = self.guards.object(f)
         self._value("", self.place, f)
         self._seen = {}
@@ -150,6 +164,11 @@ class Captures:
         """The paths and the present values of the inputs."""
         return [(path, self.guards.read(place)) for path, place, _ in self.inputs]
 
+    def namespaces(self) -> list[dict[str, Any]]:
+        """Those of the user's modules that the function may call."""
+        modules = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in self._packages]
+        return [vars(module) for module in modules if isinstance(module, types.ModuleType)]
+
     def present(self, place: int, missing: Any) -> Any:
         """The object in a place, or ``missing``."""
         try:
@@ -157,7 +176,7 @@ class Captures:
         except KeyError:
             return missing
 
-    # --- the walk ------------------------------------------------------------------------------------------------------
+    # --- the walk -----------------------------------------------------------------------------------------------------
 
     def _value(self, path: str, place: int, value: Any) -> None:
         """Classifies a value of a place."""
@@ -172,6 +191,7 @@ class Captures:
                 self.guards.expect_place(path, place, before[0])
                 return
             self._seen[id(value)] = place, value
+            self._packages |= _packages_of(value)
         parts = self._parts(place, value)
         if parts is None:
             if not self._tree(path, place, value):
@@ -257,7 +277,7 @@ class Captures:
 
 
 def _is_plain_tree(value: Any) -> bool:
-    """Whether a value is a tree of arrays and plain values, one at least an input, in lists, tuples and dicts without attributes."""
+    """Whether a value is a tree, in bare lists, tuples and dicts, of arrays and plain values, one at least an input."""
     try:
         leaves, _ = tree.flatten(value)
     except StructureError:

@@ -1,7 +1,7 @@
 """Arguments of entries as JSON: numbers, text, containers, slices, dtypes, arrays by name, and the ids of entries.
 
-The entries of a loop are stated once: an integer that is more by the same step in each repetition is ``{"steps": [first, step]}``, and what differs
-otherwise is ``{"each": [...]}``, a value for each repetition.
+The entries of a loop are stated once: an integer that is more by the same step in each repetition is ``{"steps":
+[first, step]}``, and what differs otherwise is ``{"each": [...]}``, a value for each repetition.
 """
 
 import math
@@ -56,12 +56,13 @@ class Encoder:
         self.arrays[name] = array = np.asarray(value)
         if array.flags.c_contiguous:
             return {"array": [name, isinstance(value, np.generic)]}
-        # The layout in memory, on which the bits of products and sums depend: a file holds the elements in the order of the indices.
+        # The layout in memory, on which the bits of products and sums depend: a file holds the elements in the order of
+        # the indices.
         return {"strided": [name, _strides(array)]}
 
 
 def in_pairs(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The arrays as files hold them, which have no complex dtypes: their real and imaginary parts along a last axis; and the names of these."""
+    """The arrays with complex ones as real and imaginary parts along a last axis; and the names of these."""
     names = [name for name, array in arrays.items() if array.dtype.kind == "c"]
     return arrays | {name: np.stack([np.real(arrays[name]), np.imag(arrays[name])], axis=-1) for name in names}, names
 
@@ -78,7 +79,7 @@ def join_pairs(arrays: dict[str, np.ndarray], names: Iterable[str]) -> None:
 
 
 def _strides(array: np.ndarray) -> list[int]:
-    """The strides of an array in elements; shorter ones with the same order and the same gaps where it lies in far more memory than it fills."""
+    """The strides in elements; shorter ones of the same order and gaps where an array fills little memory."""
     strides = [stride // array.itemsize for stride in array.strides]
     is_whole = all(stride % array.itemsize == 0 for stride in array.strides)
     if is_whole and _extent(array.shape, strides) <= _most_extent(array.size):
@@ -103,7 +104,7 @@ def _extent(shape: tuple[int, ...], strides: Sequence[int]) -> int:
 
 
 def _most_extent(size: int) -> int:
-    """The most elements of memory for an array of so many: two for each along every axis of two, and one for a gap after them."""
+    """The most elements of memory for an array: two for each along every axis of two, and one for a gap."""
     return 3 * size
 
 
@@ -217,14 +218,14 @@ _DECODERS: dict[str, Callable[[Any, dict[str, np.ndarray]], Any]] = {
 }
 
 
-# --- loops ------------------------------------------------------------------------------------------------------------------
+# --- loops ------------------------------------------------------------------------------------------------------------
 
 # An item of the list of entries: this, the number of repetitions, and the entries of one.
 LOOP = "loop"
 
 
 def rolled(stated: list[Any], loops: Iterable[tuple[int, int, int]]) -> list[Any]:
-    """The entries with each loop as one item; `Replay.loops` has the first entry of each, its length and the number of repetitions."""
+    """The entries with each loop, as `Replay.loops` has it, as one item."""
     items, before = [], 0
     for start, period, count in loops:
         end = start + period * count
@@ -235,7 +236,7 @@ def rolled(stated: list[Any], loops: Iterable[tuple[int, int, int]]) -> list[Any
 
 
 def unrolled(items: list[Any], most: int) -> list[Any]:
-    """The entries with each repetition stated; raises `ValueError` for a loop that is none, and for more entries than ``most``."""
+    """The entries with each repetition stated; raises `ValueError` for other loops, and more entries than ``most``."""
     stated = []
     for item in items:
         if item[0] != LOOP:

@@ -1,4 +1,4 @@
-"""Recordings as files: entries as JSON beside the arrays that they hold, which another process replays without the function."""
+"""Recordings as files, entries as JSON beside arrays, which another process replays without the function."""
 
 import operator
 from typing import Any, NamedTuple
@@ -13,12 +13,14 @@ from oxigrad.recording.program import Loops, replay_of
 from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES, Entry
 
+# More recordings of a function are not saved: constants of each are folded for a second, and in so many bytes.
+MOST_CASES = 64
 FORMAT = "oxigrad.recording"
 VERSION = 1
 
 
 class Saved(NamedTuple):
-    """One recorded call as a file has it: the tree of the arguments, the kinds of their leaves, entries, and the tree of the result."""
+    """One recorded call as a file has it: trees of arguments and result, the kinds of leaves, and entries."""
 
     arguments: Any
     kinds: list[Any]
@@ -35,6 +37,8 @@ def save(file: Any, name: str, cases: list[Saved]) -> None:
 
     from oxigrad.stepping.state import safetensors_io
 
+    if len(cases) > MOST_CASES:
+        raise StateError(f"found {len(cases)} recordings, expected at most {MOST_CASES}")
     encoder = Encoder()
     stated = {"format": FORMAT, "version": VERSION, "name": name, "cases": [_stated(case, encoder) for case in cases]}
     arrays, stated["complex"] = in_pairs(encoder.arrays)
@@ -70,13 +74,14 @@ def load_recording(file: Any) -> "LoadedRecording":
     Args:
         file: path of a file, or a binary file object.
 
-    It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its source. Arrays
-    that the function captured have the values that they had when it was saved. Its results are differentiable. An array that is not
-    contiguous is copied where the recorded one was, and the results have the bits of the function of the copy.
+    It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its
+    source. Arrays that the function captured have the values that they had when it was saved. Its results are
+    differentiable. An array that is not contiguous is copied where the recorded one was, and the results have the bits
+    of the function of the copy.
 
-    Raises `StateError` for a file of another format or version, and for a damaged one: each entry, function, id and attribute is
-    checked. Only functions that compute their result and nothing else are called, with arrays that they cannot write to. A file has no
-    function: its constants are never audited.
+    Raises `StateError` for a file of another format or version, and for a damaged one: each entry, function, id and
+    attribute is checked. Only functions that compute their result and nothing else are called, with arrays that they
+    cannot write to. A file has no function: its constants are never audited.
     """
     import json
 
@@ -92,6 +97,8 @@ def load_recording(file: Any) -> "LoadedRecording":
         if not isinstance(stated["name"], str):
             raise StateError("the name is no text")
         join_pairs(arrays, stated["complex"])
+        if len(stated["cases"]) > MOST_CASES:
+            raise StateError(f"found {len(stated['cases'])} recordings, expected at most {MOST_CASES}")
         cases, left = [], MOST_ENTRIES
         for case in stated["cases"]:
             cases.append(_case(case, arrays, left))
@@ -159,7 +166,7 @@ def _read_entry(stated: Any, at: int, arrays: dict[str, np.ndarray]) -> Entry:
 
 
 def kind_of(leaf: Any) -> Any:
-    """The kind of a leaf as data: the class of a number, the shape and dtype of an array, the value of anything else."""
+    """The kind of a leaf: the class of a number, the shape and dtype of an array, the value of anything else."""
     leaf = plain(leaf)
     if isinstance(leaf, (np.ndarray, np.generic)):
         return {"shape": tuple(leaf.shape), "dtype": leaf.dtype.str, "scalar": isinstance(leaf, np.generic)}
@@ -185,7 +192,7 @@ def _inputs(entries: list[Entry]) -> list[Entry]:
 
 
 def _in_order(value: Any, entry: Entry) -> Any:
-    """An input as the program takes it, which cannot write to it: an array in the order of its indices, unless the program is one for any order."""
+    """An input that no call can write to, in the order of its indices unless the program takes any order."""
     if not isinstance(value, np.ndarray):
         return value
     value = value.view() if entry.is_permuted or value.flags.c_contiguous else value.copy(order="C")
@@ -214,8 +221,8 @@ class LoadedRecording:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The result of the recorded function.
 
-        Raises `ShapeError`, `DtypeError` or `StructureError` for other arguments than those that were recorded, as one `RuleError`, and so
-        it does where the function would have taken a branch that was not recorded.
+        Raises `ShapeError`, `DtypeError` or `StructureError` for other arguments than those that were recorded, as one
+        `RuleError`, and so it does where the function would have taken a branch that was not recorded.
         """
         leaves, structure = tree.flatten((args, named))
         failed, fitting = None, []
@@ -236,7 +243,7 @@ class LoadedRecording:
                 f"{self.__name__}: a branch that was not recorded: {failed[0]}: {failed[1]!r} -> {failed[2]!r}"
             )
         raise RuleError(
-            f"{self.__name__}: found arguments of other structures, shapes or dtypes than those that were recorded: {self}"
+            f"{self.__name__}: found arguments of other structures, shapes or dtypes than were recorded: {self}"
         )
 
     @property

@@ -16,12 +16,12 @@ from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
 from oxigrad.recording.audits import Audit, OnStale
 from oxigrad.recording.bits import is_alike, is_same
-from oxigrad.recording.captures import SIMPLE, Captures, is_input
+from oxigrad.recording.captures import SIMPLE, Captures, is_holder, is_input
 from oxigrad.recording.cases import Case, loops_shown, plural, saved
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
 from oxigrad.recording.shadows import Shadows
 from oxigrad.recording.trace import Trace, line
-from oxigrad.recording.traced import Traced, UnrecordableError
+from oxigrad.recording.traced import Traced, UnrecordableError, types_of_plain
 
 # Arguments and results that are constants, guarded by identity.
 _CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -62,7 +62,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         return self._why
 
     def _otherwise(self, args: Any, named: Any, failed: Any, raised: Exception | None) -> Any:
-        """The result of a call that was no replay: a check has ``failed`` in the last recording that fits, or a replay has ``raised``."""
+        """The result of a call that was no replay: a check has ``failed``, or a replay has ``raised``."""
         leaves, structure = tree.flatten((args, named))
         if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in leaves):
             return self.__wrapped__(*args, **named)
@@ -92,7 +92,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         self._counts["eager"] += 1
         return self.__wrapped__(*args, **named)
 
-    # --- recording -----------------------------------------------------------------------------------------------------
+    # --- recording ----------------------------------------------------------------------------------------------------
 
     def _begin(self, args: Any, named: Any, changed: Any) -> Any:
         """Finds what the function captures, at the first call or after it has changed, and records."""
@@ -145,9 +145,10 @@ class Recorded(RecordedFunction, Generic[P, R]):
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            with Tape() as constants:  # the arrays that the function makes, and assigns to
+            # The arrays that the function makes, and assigns to.
+            with Tape() as constants, types_of_plain(captures.namespaces()):
                 result = _core.call_traced(function, args_traced, named_traced)
-        except Exception as error:  # noqa: BLE001 - the function may not take traced values: its own error is raised by the call
+        except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
             restore(inputs.values, before)
@@ -195,7 +196,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         return self._eager(args, named)
 
     def _settle(self, key: Key) -> bool:
-        """Gives recordings for arguments of a kind to the core, if there are some that it has not; tells whether there were."""
+        """Gives new recordings for arguments of a kind to the core; tells whether there were any."""
         is_any_added = False
         with self._lock:
             for case in [case for case in self._cases.get(key, ()) if not case.is_added]:
@@ -209,10 +210,10 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 case.shorten()
         return is_any_added
 
-    # --- audits -----------------------------------------------------------------------------------------------------------
+    # --- audits -------------------------------------------------------------------------------------------------------
 
     def _audit(self, args: Any, named: Any, replayed: Any, case: Case, call: int) -> tuple[Any, int]:
-        """The result of a call that was replayed, after a call of the function; and the number of the call that is audited next."""
+        """The result of an audited call, and the number of the call that is audited next."""
         following, captures = audits.next_call(self._schedule, call), self._captures
         if captures is None:
             return replayed, following
@@ -241,7 +242,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
     def _differ(
         self, args: Any, named: Any, case: Case, call: int, path: str, result: Any, error: Exception | None
     ) -> None:
-        """A replay differs from the function: at the second call it is not recordable, later its constants have changed."""
+        """A replay differs: at the second call the function is not recordable, later its constants have changed."""
         if case.first is not None or case.last_audit == 1:
             self._drop(case, f"the function does not give the same bits in two calls, at {path}")
             return
@@ -281,15 +282,16 @@ class Recorded(RecordedFunction, Generic[P, R]):
         if not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"{_name(self.__wrapped__)} was recorded {self._limit} times and runs as it is where no recording fits: {self.why}",
+                f"{_name(self.__wrapped__)} was recorded {self._limit} times and runs as it is where no recording "
+                f"fits: {self.why}",
                 stacklevel=4,
             )
 
     def save(self, file: Any) -> None:
         """Writes the recordings to a file, which `ox.load_recording` reads in another process.
 
-        Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is recorded, and for
-        arguments or results in other containers than lists, tuples and dicts.
+        Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is
+        recorded, and for arguments or results in other containers than lists, tuples and dicts.
         """
         by_key = [case for cases in self._cases.values() for case in cases]
         cases = [saved(case) for case in by_key if self._is_verified(case)]
@@ -299,7 +301,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             )
         files.save(file, _name(self.__wrapped__), cases)
 
-    # --- what it shows ---------------------------------------------------------------------------------------------------
+    # --- what it shows ------------------------------------------------------------------------------------------------
 
     @property
     def recordings(self) -> list[Replay]:
@@ -348,11 +350,12 @@ def _require_constants(inputs: Inputs) -> None:
     leaves = inputs.leaves[: inputs.places[0][1]]
     for at, (leaf, kind) in enumerate(zip(leaves, inputs.key.leaves, strict=False)):
         if not (kind.is_input or isinstance(leaf, _CONSTANTS)):
-            raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched")
+            advice = ": make it a dataclass, call ox.tree.register, or hold it by name" if is_holder(leaf) else ""
+            raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched{advice}")
 
 
 def _escape(trace: Trace) -> str | None:
-    """The reason why a recording is refused that has left traced values behind, results and inputs aside; None where it has not."""
+    """Why a recording is refused that has left traced values behind, results and inputs aside; None if it has not."""
     if trace.alive:
         gc.collect()
     return "the function keeps values of the call, in a cache or a container" if trace.alive else None
@@ -361,7 +364,7 @@ def _escape(trace: Trace) -> str | None:
 def _shadowed(
     trace: Trace, inputs: Inputs, captures: Captures, arguments: Any
 ) -> tuple[Callable[..., Any], Any, Any, Shadows]:
-    """The function and its arguments with traced values, and what was copied for that; raises `UnrecordableError` for odd arguments."""
+    """The function and its arguments, traced, and the copies; raises `UnrecordableError` for odd arguments."""
     _require_constants(inputs)
     pairs = zip(inputs.leaves, inputs.key.leaves, strict=True)
     traced, of_arrays = [], dict[int, Any]()
@@ -381,7 +384,7 @@ def _shadowed(
 def record(
     f: Callable[P, R], *, limit: int = 8, audit: Audit = "powers", on_stale: OnStale = "raise"
 ) -> Recorded[P, R]:
-    """A function that gives the results of ``f``, recorded at the first call and replayed, without its Python code, at later ones.
+    """A function that gives the results of ``f``, recorded at the first call and replayed, without its code, later.
 
     Args:
         f: function of arrays, numbers and trees of them, without effects.
@@ -390,17 +393,18 @@ def record(
             "always", "never", or the number of calls from one audit to the next.
         on_stale: what an audit does where results differ: "raise" `StaleRecordingError`, or "warn".
 
-    Inputs are read at each call: the arguments, and the arrays, numbers and trees of them that globals, closure cells and defaults of ``f``
-    hold by name, also those of the object of a method and of the plain functions that ``f`` calls by such names. Branches on data are
-    checked: another one is recorded beside the first, up to ``limit`` times. A function that writes to its inputs runs as it is. All else
-    that ``f`` reads is a constant, which audits compare: at calls 2, 4, 8, ... 1,024 and each 1,024th, or as ``audit`` says ("powers",
-    "always", "never", or a number of calls), ``f`` runs after its replay, and structure, dtypes and bits have to be the same. The result has
-    `why` (path, old, new: why the last call was no replay, or None), `recordings` (the programs) and `save`. Arrays are those of NumPy: over
-    other libraries the function runs as it is. See docs/recording.md.
+    Inputs are read at each call: the arguments, and the arrays, numbers and trees of them that globals, closure cells
+    and defaults of ``f`` hold by name, also those of the object of a method and of the plain functions that ``f`` calls
+    by such names. Branches on data are checked: another one is recorded beside the first, up to ``limit`` times. A
+    function that writes to its inputs runs as it is. All else that ``f`` reads is a constant, which audits compare: at
+    calls 2, 4, 8, ... 1,024 and each 1,024th, or as ``audit`` says ("powers", "always", "never", or a number of calls),
+    ``f`` runs after its replay, and structure, dtypes and bits have to be the same. The result has `why` (path, old,
+    new: why the last call was no replay, or None), `recordings` (the programs) and `save`. Arrays are those of NumPy:
+    over other libraries the function runs as it is. See docs/recording.md.
 
-    Raises `TypeError` for what is not callable, and for generators and coroutines; `ValueError` for a ``limit`` below 1 and for another
-    ``audit`` or ``on_stale``. A call raises `StaleRecordingError` where an audit finds that a constant has changed, before it returns
-    anything; with ``on_stale="warn"`` it warns, and returns the result of ``f``.
+    Raises `TypeError` for what is not callable, and for generators and coroutines; `ValueError` for a ``limit`` below 1
+    and for another ``audit`` or ``on_stale``. A call raises `StaleRecordingError` where an audit finds that a constant
+    has changed, before it returns anything; with ``on_stale="warn"`` it warns, and returns the result of ``f``.
 
     >>> import numpy as np
     >>> from oxigrad import xp

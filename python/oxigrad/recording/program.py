@@ -1,4 +1,4 @@
-"""A recorded call as a program that is replayed in the core: which entries may be part of a run, and how it is printed."""
+"""A recorded call as a program that the core replays: which entries may be part of a run."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,8 +37,9 @@ _SHORT = 256
 # The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
 Loops = list[tuple[int, int, int]]
 
-# The op of a call that the core may compute in a run, the shape of the arrays, and the dtype in which it is computed, followed by that of truth
-# values if the result is such, or the precisions of scalars; for sums along axes these, and whether they are kept.
+# The op of a call that the core may compute in a run, the shape of the arrays, and the dtype in which it is computed,
+# followed by that of truth values if the result is such, or the precisions of scalars; for sums along axes these, and
+# whether they are kept.
 Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 
@@ -52,8 +53,8 @@ class Entries:
     """The entries of a recording, of which the calls of loops take the memory of one repetition."""
 
     def __init__(self, entries: list[Entry], loops: Loops) -> None:
-        # Entries that are there once, and for each loop the number of repetitions, and for each entry of a repetition a call with the steps of the ids that it
-        # reads, or the entries of all.
+        # Entries that are there once, and for each loop the number of repetitions, and for each entry of a repetition a
+        # call with the steps of the ids that it reads, or the entries of all.
         self._parts: list[list[Entry] | tuple[int, list[tuple[Entry, list[int]] | list[Entry]]]] = []
         before = 0
         for start, period, count in loops:
@@ -75,7 +76,7 @@ class Entries:
 
 
 def _repeated(entries: list[Entry]) -> tuple[Entry, list[int]] | list[Entry]:
-    """A call of a loop with the steps of the ids that it reads, given those of all repetitions; these where they are no calls, or differ otherwise."""
+    """The first of a loop's calls, with the steps of the ids that it reads; all of them where they differ otherwise."""
     first, second, *_ = entries
     ids = [_ids_in((entry.args, entry.named)) for entry in (first, second)]
     steps = [other.id - one.id for one, other in zip(*ids, strict=True)]
@@ -93,7 +94,7 @@ def _call(first: Entry, steps: list[int], at: int) -> Entry:
 
 
 class _Statement:
-    """The entries of a program as the core takes them, one after the other: in long programs, calls that are alike are looked at once."""
+    """The entries of a program as the core takes them; in long programs, calls that are alike are looked at once."""
 
     def __init__(self, entries: list[Entry], spread: set[int]) -> None:
         self._entries, self._spread, self._at = entries, spread, -1
@@ -212,7 +213,7 @@ def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
 
 
 def _is_repeated_array(entry: Entry, entries: list[Entry]) -> bool:
-    """Whether the first argument of a call is an array with dimensions, in the order of its indices, of the dtype of the result."""
+    """Whether the first argument is an array with dimensions, in order, of the dtype of the result."""
     if entry.type is None or type(entry.args[0]) is not EntryId:
         return False
     of = entries[entry.args[0].id]
@@ -220,7 +221,7 @@ def _is_repeated_array(entry: Entry, entries: list[Entry]) -> bool:
 
 
 def _repeats(entry: Entry, entries: list[Entry], spread: set[int]) -> bool:
-    """Whether an elementwise call gives the same result of arguments that are not repeated, where these are ``spread``."""
+    """Whether an elementwise call gives the same result where arguments that are ``spread`` are not repeated."""
     if _op(entry) not in _EXACT or entry.type is None:
         return False
     if entry.is_permuted or _elementwise(entry, entries) is None:
@@ -321,7 +322,7 @@ def _has_bits_of_core(entry: Entry, op: str, entries: list[Entry]) -> bool:
 
 
 def _precision(entry: Entry) -> str | None:
-    """The precision of a float of Python or NumPy; None for any other value. Integers that are constants are floats of Python."""
+    """The precision of a float of Python or NumPy, or of an integer that is a constant; None for any other value."""
     if entry.kind == "constant":
         value = entry.value
         if type(value) in (float, int):
@@ -334,7 +335,7 @@ def _precision(entry: Entry) -> str | None:
 
 
 def _fits(argument: Entry, dtype: str, *, with_scalars: bool) -> bool:
-    """Whether an argument is an array of this dtype, or of truth values, or a number of Python; with ``with_scalars``, or a scalar of NumPy of this dtype."""
+    """Whether an argument is an array of this dtype or of truth values, or a number; NumPy's scalars if asked for."""
     if _is_of_truths(argument):
         return True
     if argument.kind == "constant":

@@ -16,7 +16,7 @@ _Contents = tuple[dict[Any, Any], dict[str, Any]]
 
 
 class Shadows:
-    """Copies of functions, containers and objects that hold traced values: what is written to them is written to the originals afterwards."""
+    """Copies of functions, containers and objects that hold traced values; originals get what is written to them."""
 
     def __init__(self, captures: Captures, trees: list[Any]) -> None:
         self._captures = captures
@@ -25,13 +25,14 @@ class Shadows:
         self._of: dict[int, Any] = {}
         self._spaces: dict[int, dict[str, Any]] = {}
         self._cells: dict[int, types.CellType] = {}
-        # The originals by the ids of their copies; and for each pair the path, original, copy, and contents of the copy.
+        # The originals by the ids of their copies; and for each pair the path, original, copy, and contents of the
+        # copy.
         self._originals: dict[int, tuple[Any, Any]] = {}
         self._pairs: list[tuple[str, Any, Any, Any]] = []
         self._seen: dict[int, Any] = {}
 
     def note(self, path: str, original: Any, copy: Any) -> None:
-        """Watches the containers of a tree and of its copy; raises `UnrecordableError` for a container that is there twice."""
+        """Watches the containers of a tree and its copy; raises `UnrecordableError` for one that is there twice."""
         if isinstance(copy, Traced):
             self._originals[id(copy)] = copy, original
             return
@@ -151,7 +152,7 @@ class Shadows:
         copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
         return copy
 
-    # --- afterwards ----------------------------------------------------------------------------------------------------
+    # --- afterwards ---------------------------------------------------------------------------------------------------
 
     def settle(self) -> str | None:
         """Writes to the originals what the function has written to the copies; returns the path of the first change."""
@@ -165,7 +166,7 @@ class Shadows:
         return first
 
     def plain(self, value: Any, seen: set[int] | None = None) -> Any:
-        """The original of a copy, the plain value of a traced one, and the same inside of containers and objects that the function has made."""
+        """The original of a copy, the plain value of a traced one, also inside of new containers."""
         pair = self._originals.get(id(value))
         if pair is not None:
             return pair[1]

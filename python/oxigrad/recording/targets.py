@@ -54,9 +54,9 @@ _UNARY = {"abs", "invert", "neg", "pos"}
 _ARITIES = dict(_core.ops())
 _ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
 METHODS = set(
-    """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot
-    flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose
-    var item view""".split()
+    """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum
+    diagonal dot flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes
+    take trace transpose var item view""".split()
 )
 ATTRIBUTES = {"T", "mT", "real", "imag"}
 BUILTINS = {"float", "int", "bool", "complex", "divmod", "round"}
@@ -64,16 +64,20 @@ BUILTINS = {"float", "int", "bool", "complex", "divmod", "round"}
 _STANDARD = "array_api_compat.numpy"
 MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy.special", _STANDARD, f"{_STANDARD}.linalg", f"{_STANDARD}.fft"}
 _IMPURE = set(
-    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc genfromtxt load loadtxt memmap nditer piecewise place put
-    put_along_axis putmask random save savetxt savez savez_compressed seterr seterrcall setbufsize set_printoptions
-    shuffle apply_along_axis apply_over_axes vectorize""".split()
+    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc genfromtxt load
+    loadtxt memmap nditer piecewise place put put_along_axis putmask random save savetxt savez savez_compressed
+    seterr seterrcall setbufsize set_printoptions shuffle apply_along_axis apply_over_axes vectorize""".split()
 )
 
 # Functions of arrays that NumPy's protocol does not know, or of the standard's namespace.
 _CREATION = set(
-    """arange array asarray astype eye full linspace ones zeros matrix_transpose permute_dims concat vecdot unstack isdtype
-    cumulative_sum cumulative_prod svdvals vector_norm matrix_norm""".split()
+    """arange array asarray astype eye full linspace ones zeros matrix_transpose permute_dims concat vecdot unstack
+    isdtype cumulative_sum cumulative_prod svdvals vector_norm matrix_norm""".split()
 )
+
+
+# What NumPy does at a floating-point error, in a call whose settings a recording states.
+_HOW = {"ignore", "warn", "raise"}
 
 
 def _from_operators(name: str) -> Callable[..., Any]:
@@ -98,6 +102,26 @@ def _from_rules(name: str) -> Callable[..., Any]:
     return lambda *args: _core.compute_in_rule(name, list(args))
 
 
+def watched(target: Target) -> Target | None:
+    """The same call under NumPy's present settings for errors, some of which raise; None where no file states them."""
+    how = [str(each) for each in np.geterr().values()]
+    return Target("errstate", ":".join([*how, *target])) if "raise" in how and _HOW.issuperset(how) else None
+
+
+def _unwatched(name: str) -> tuple[dict[Any, Any], Target]:
+    """The settings and the target of a call that `watched` names; raises `ValueError` for other text."""
+    kinds = [*np.geterr()]
+    *how, kind, of = name.split(":")
+    if len(how) != len(kinds) or not _HOW.issuperset(how) or kind == "errstate":
+        raise ValueError(f"found the settings {name!r}")
+    return dict(zip(kinds, how, strict=True)), Target(kind, of)
+
+
+def _from_watched(name: str) -> Callable[..., Any]:
+    settings, target = _unwatched(name)
+    return np.errstate(**settings)(function_of(target))
+
+
 @functools.lru_cache(maxsize=1024)
 def function_of(target: Target) -> Callable[..., Any]:
     """The function of a target; raises `ValueError` for one that no recording has."""
@@ -114,6 +138,8 @@ def function_of(target: Target) -> Callable[..., Any]:
     }
     if kind in kinds and name in kinds[kind][0]:
         return kinds[kind][1](name)
+    if kind == "errstate":
+        return _from_watched(name)
     if kind in MODULES:
         function = in_module(kind, name)
         if function is not None:
@@ -133,7 +159,7 @@ _NAMES_OF_UFUNCS = set("axis casting dtype initial keepdims order subok where".s
 
 def check_arguments(target: Target, count: int, names: Collection[str]) -> None:
     """Raises `ValueError` for a number of arguments by position, or for ones by name, that no call of a target has."""
-    kind, name = target
+    kind, name = _unwatched(target.name)[1] if target.kind == "errstate" else target
     names_fit = not {"out", "file", "like", "overwrite_input"} & set(names)
     if kind in ("op", "rule"):
         names_fit = names_fit and (not names or name not in _ELEMENTWISE)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_level, scatter_into
+from oxigrad.recording import targets
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
-from oxigrad.recording.traced import Traced, plain_of, traced_in, with_leaves
+from oxigrad.recording.traced import OF_ORDER, Traced, plain_of, traced_in, with_leaves
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
 MOST_ENTRIES = 1 << 20
@@ -27,7 +28,7 @@ _NOTHING: dict[str, Any] = {}
 
 @dataclass(slots=True, eq=False, repr=False)
 class Entry:
-    """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids in ``args`` and ``named`` are `EntryId`."""
+    """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids are `EntryId`."""
 
     kind: str
     _: KW_ONLY
@@ -95,7 +96,7 @@ class Trace:
         return self._traced(self._constant(value), value)
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
-        """The result of a function, as a traced value; NotImplemented where another transform's values are among the arguments."""
+        """The result of a function, traced; NotImplemented where another transform's values are among the arguments."""
         if self.refusal is not None:
             return function(*plain_of(args), **plain_of(named or {}))
         is_in_rule = is_permuted = False
@@ -118,6 +119,9 @@ class Trace:
                 return NotImplemented
             self.refuse(f"{target} was called with values of an inner derivative or vmap")
             return function(*plain_of(args), **plain_of(named or {}))
+        # The result keeps the order of its argument where it is written to.
+        if target.name == "empty_like" and is_permuted:
+            self.refuse(OF_ORDER)
         if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
             return function(plain_of(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
@@ -126,11 +130,16 @@ class Trace:
         plain = (
             [arg.value if isinstance(arg, Traced) else arg for arg in args] if is_flat else list(map(plain_of, args))
         )
-        result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
+        try:
+            result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
+        except Exception as error:  # the function may catch it, and go on
+            self.refuse(f"{target} raises {type(error).__name__}")
+            raise
         if result is NotImplemented:
             return result
-        if is_watched():
-            self.refuse("floating-point errors raise inside of the function")
+        recorded = targets.watched(target) if is_watched() else target
+        if recorded is None:
+            self.refuse("the function searches for NaN, or calls a handler of floating-point errors")
             return result
         is_argument = target.kind in _OF_ARRAYS
         if is_flat:
@@ -141,7 +150,8 @@ class Trace:
         else:
             ids = self._ids(args, is_argument=is_argument)
         by_name = ({**named} if is_data else self._ids(named)) if named else None
-        entry = Entry("call", target=target, function=function, args=tuple(ids), named=by_name)
+        function = function if recorded is target else targets.function_of(recorded)
+        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=by_name)
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
         if type(result) is complex and target.kind in (
@@ -154,8 +164,8 @@ class Trace:
     def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
 
-        A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the elements
-        of the slice: the bits are the same.
+        A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the
+        elements of the slice: the bits are the same.
         """
         scattered = self._scattered.get(total.id) if isinstance(total, Traced) and total.recorder is self else None
         if scattered is not None and _are_of_one_slice(scattered[0], g, scattered[1], key):
@@ -249,7 +259,7 @@ class Trace:
         return identifier
 
     def _scalar(self, value: Any) -> EntryId:
-        """A float or a value of NumPy without dimensions: equal ones are one constant, and so are the calls that read them."""
+        """A number or an array without dimensions: equal ones are one constant, and so are calls that read them."""
         bits = struct.pack("d", value) if type(value) is float else (value.dtype.str, value.tobytes())
         identifier = self._scalars.get((type(value), bits))
         if identifier is None:
@@ -268,7 +278,7 @@ _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
 
 def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
-    """Whether the result of a call, some of whose arguments may be permuted, may be in another order in memory than that of its indices."""
+    """Whether the result of a call may be in another order in memory than that of its indices."""
     if not isinstance(result, np.ndarray) or result.ndim < 2:
         return False
     if target.name == "scatter_into" or (result.ndim == 2 and target.name == "matmul"):
@@ -281,12 +291,13 @@ def _is_ufunc(target: Target) -> bool:
     return target.kind == "numpy" and isinstance(getattr(np, target.name, None), np.ufunc)
 
 
-# Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is a constant.
-_OF_SHAPES = ("ones_like", "zeros_like", "full_like")
+# Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is
+# a constant.
+_OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
 
 
 def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
-    """Whether two cotangents are arrays alike of the same elements, each of which a key of slices and integers names once."""
+    """Whether two cotangents are arrays alike of the same elements, which a key of slices and integers names."""
     parts, others = (each if type(each) is tuple else (each,) for each in (key, its))
     are_plain = all(is_plain_part(part) for part in (*parts, *others)) and any(type(part) is slice for part in parts)
     return (
@@ -305,7 +316,7 @@ def _kept(array: np.ndarray) -> np.ndarray:
 
 
 def _is_data(value: Any) -> bool:
-    """Whether an argument by name is a number, text or None, or a tuple of them: neither an array nor a traced value."""
+    """Whether an argument by name is a number, text or None, or a tuple of them."""
     return type(value) in _DATA or (type(value) is tuple and all(type(part) in _DATA for part in value))
 
 

@@ -1,13 +1,16 @@
 """The values that a function is recorded with: each knows its value in this call, and the entry that it came from.
 
-A function that is called with one computes its result at once, on plain values, exactly as without recording, and appends an entry. What
-turns a value into something that Python sees (a truth value, a number, an index, a plain array) appends a check instead: a replay in which it
-would be another one does not count. Each answers questions about its type as its plain value does.
+A function that is called with one computes its result at once, on plain values, exactly as without recording, and
+appends an entry. What turns a value into something that Python sees (a truth value, a number, an index, a plain array)
+appends a check instead: a replay in which it would be another one does not count. Each answers questions about its type
+as its plain value does.
 """
 
+import contextlib
 import functools
 import operator
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -22,6 +25,10 @@ from oxigrad.recording.targets import Target
 
 class UnrecordableError(TypeError):
     """Raised where a function cannot be recorded; the reason is the text."""
+
+
+# The refusal of what depends on strides.
+OF_ORDER = "the function depends on the order in memory of an array that is not contiguous"
 
 
 class Recorder(Protocol):
@@ -104,7 +111,7 @@ class Traced(BatchLevel):
     def sample(self) -> Any:
         """The value, which lies in memory as in each replay: one that may lie otherwise is refused."""
         if self.recorder.is_permuted(self):
-            self.recorder.refuse("the function depends on the order in memory of an array that is not contiguous")
+            self.recorder.refuse(OF_ORDER)
         return self.value
 
     @property
@@ -210,7 +217,12 @@ class _TypeOf(type):
     """The class of `type_of`."""
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
+        if cls is not type_of:  # a metaclass
+            return type.__call__(cls, *args, **named)
         return args[0].__class__ if len(args) == 1 and not named else type(*args, **named)
+
+    def __getitem__(cls, key: Any) -> Any:
+        return type[key]
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, type)
@@ -221,6 +233,31 @@ class _TypeOf(type):
 
 # What the name `type` is in a function that is recorded: of a traced value it gives the class of the plain one.
 type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
+
+# How many recordings under way have put `type_of` into each namespace.
+_uses: dict[int, int] = {}
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def types_of_plain(namespaces: list[dict[str, Any]]) -> Iterator[None]:
+    """While it lasts, `type` is `type_of` in these namespaces, for methods and functions without copies."""
+    with _lock:
+        taken = [space for space in namespaces if space.get("type", type_of) is type_of]
+        for space in taken:
+            space["type"] = type_of
+            _uses[id(space)] = _uses.get(id(space), 0) + 1
+    try:
+        yield
+    finally:
+        with _lock:
+            for space in taken:
+                _uses[id(space)] -= 1
+                if not _uses[id(space)]:
+                    del _uses[id(space)]
+                    if space.get("type") is type_of:
+                        del space["type"]
+
 
 # The target of a function that no recording has.
 _UNKNOWN = Target("", "")
@@ -244,7 +281,7 @@ def _method(name: str) -> Callable[..., Any]:
     return lambda x, *rest, **by: getattr(x, name)(*rest, **by)
 
 
-# --- the operators of plain values ------------------------------------------------------------------------------------------
+# --- the operators of plain values ------------------------------------------------------------------------------------
 
 
 def _operator(self: Traced, name: str, *args: Any) -> Any:
@@ -334,7 +371,8 @@ def _class_of(plain: type) -> type[Traced]:
     methods: dict[str, Any] = {name: each for name, each in _METHODS.items() if getattr(plain, name, None) is not None}
     methods["__hash__"] = None if plain.__hash__ is None else _seen("__hash__")
     if issubclass(plain, (np.ndarray, np.generic)):
-        # The memory of the host: what a function reads of the values there is checked, and no branch is that of another device.
+        # The memory of the host: what a function reads of the values there is checked, and no branch is that of another
+        # device.
         methods["__dlpack_device__"] = lambda self: (1, 0)
         methods["__array_namespace__"] = _namespace
         methods |= {name: property(operator.attrgetter(f"value.{name}")) for name in _OF_TYPES}
@@ -346,7 +384,7 @@ def _namespace(self: Traced, *, api_version: str | None = None) -> Any:
     return array_library()
 
 
-# --- array libraries, whose functions append an entry where they are called with a traced value ------------------------------
+# --- array libraries, whose functions append an entry where they are called with a traced value -----------------------
 
 
 def traced_in(value: Any) -> Traced | None:

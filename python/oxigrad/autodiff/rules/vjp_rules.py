@@ -181,9 +181,10 @@ def keep_dimensions(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
 
 def _unreduce(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     """``g`` repeated along the reduced dimensions: the cotangent of ``sum``."""
-    if axis is None and len(g.shape) == 0:
-        return xp.broadcast_to(g, x_shape)
-    return xp.broadcast_to(keep_dimensions(g, x_shape, axis), x_shape) if x_shape else g
+    if not x_shape:
+        return g
+    is_number = axis is None and len(g.shape) == 0
+    return xp.broadcast_to(g if is_number else keep_dimensions(g, x_shape, axis), x_shape)
 
 
 def _mean(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:

@@ -27,6 +27,7 @@ from oxigrad.ops.core import composite, in_place
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
 from oxigrad.ops.numpy import ufuncs
+from oxigrad.ops.protocols import constants
 
 # Ufuncs of NumPy with another name in ``xp``.
 _UFUNCS = {
@@ -217,6 +218,8 @@ def name_of_function(function: Any) -> str:
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any], like: Any = None) -> Any:
     """A NumPy function that is not a ufunc, called on variables; arrays created like ``like`` take assignments."""
     try:
+        if (result := constants.call(function, args, named)) is not NotImplemented:
+            return result
         if function not in CREATION:
             return _array_function(xp, function, args, named)
         if like is not None and not has_variable(args) and namespace(plain(like)) is not np:

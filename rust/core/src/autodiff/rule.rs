@@ -176,7 +176,7 @@ impl Rules {
 
     /// The cotangent of an entry's argument, in its precision; `None` if the rule reads a value that is not a scalar.
     #[inline]
-    pub(super) fn pull<V: Value, A>(
+    pub fn pull<V: Value, A>(
         &self,
         op: Elementwise,
         which: usize,

@@ -1,12 +1,14 @@
 //! Ops of derivative rules, one at a time, with the bits of the kernel of the whole rule.
 
 use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::shape::Shape;
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::{Op, ResultKind};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::{compute, kernel, op_taking};
+use crate::arrays::compute::numpy_functions::{extents, repeated};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::operations::record::record;
@@ -34,10 +36,18 @@ pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> Py
             return Ok(Value::from_scalar(result).into_object(py));
         }
         let largest = args.iter().filter(|arg| !Value::of_argument(arg).is_scalar()).max_by_key(|arg| extent(arg));
-        if let Some(like) = largest
-            && let Some(result) = compute(kernel(op), values.iter(), like)?
-        {
-            return Ok(result);
+        if let Some(like) = largest {
+            if let Some(result) = compute(kernel(op), values.iter(), like)? {
+                return Ok(result);
+            }
+            // Arrays that are repeated to a shape that none of them has.
+            let shape =
+                args.iter().try_fold(Shape::default(), |shape, arg| shape.broadcast(&Shape::new(&extents(arg))?));
+            if let Some(shape) = shape
+                && let Some(result) = compute(kernel(op), values.iter(), &repeated(like, shape.extents())?)?
+            {
+                return Ok(result);
+            }
         }
     }
     record(py, op, args, None)

@@ -11,9 +11,10 @@ use crate::arrays::compute::numpy_functions::is_array;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::foreign::{is_plain_operand, operator_with_foreign};
 use crate::autodiff::operations::indexed_assignment;
-use crate::autodiff::operations::record::record;
+use crate::autodiff::operations::record::{record, record_call};
 use crate::autodiff::operations::scalars::{ScalarOperand, record_numbers, record_scalars};
 use crate::callbacks;
 use crate::prelude::*;
@@ -52,8 +53,10 @@ pub fn binary<'py>(
             return Ok(result);
         }
     }
-    let (mine, other) = (slf.as_any().clone(), other.clone());
-    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+    let (py, mine, other) = (slf.py(), slf.as_any().clone(), other.clone());
+    let args = if reflected { [other, mine] } else { [mine, other] };
+    let op = Op::Elementwise(op);
+    record_call(py, op, &args, |args| by_operator(op, args).unwrap_or_else(|| record(py, op, args, None)))
 }
 
 /// Whether a class asks arithmetic to leave its objects to their own operators, by NumPy's `__array_ufunc__ = None`.
@@ -115,7 +118,7 @@ pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Objec
 }
 
 pub fn matmul<'py>(py: Python<'py>, args: [&Object<'py>; 2]) -> PyResult<Object<'py>> {
-    record(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), None)
+    record_call(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), |args| args[0].matmul(&args[1]))
 }
 
 /// Raises `TypeError` for the third argument of `pow`, which is for integers.

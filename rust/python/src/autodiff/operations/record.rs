@@ -134,6 +134,25 @@ pub fn record<'py>(
     Ok(variable)
 }
 
+/// As [`record`], of a call of a program: constants are computed by the call itself, as the program does with plain arrays.
+pub fn record_call<'py>(
+    py: Python<'py>,
+    op: Op,
+    args: &[Object<'py>],
+    call: impl FnOnce(&[Object<'py>]) -> PyResult<Object<'py>>,
+) -> PyResult<Object<'py>> {
+    let has_entry = |arg: &Object<'py>| arg.cast_exact::<Variable>().is_ok_and(|own| !own.get().is_constant());
+    let Some(variable) = innermost(args).filter(|_| !args.iter().any(has_entry)) else {
+        return record(py, op, args, None);
+    };
+    let tape = variable.get().tape.bind(py);
+    if tape.get().symbolic || tape.get().check_recording(variable.get().id).is_err() {
+        return record(py, op, args, None);
+    }
+    let result = call(&args.iter().map(snapshot).collect::<PyResult<Few<_>>>()?)?;
+    if is_inexact(&result)? { lifted(tape, op, args, None, result) } else { Ok(result) }
+}
+
 /// Whether an op is a modulus of several numbers, or parts: it has a kink where they are zero.
 fn has_kink(op: Op, values: &[Object<'_>]) -> PyResult<bool> {
     match op {

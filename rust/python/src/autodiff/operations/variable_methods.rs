@@ -7,12 +7,14 @@ use pyo3::gc::PyVisit;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::value::Value;
+use crate::arrays::compute::numpy_functions::is_host;
+use crate::arrays::value::{Value, host_number};
+use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::open_tapes::OpenTapes;
 use crate::autodiff::graph::variable::{Variable, copied, plain, snapshot};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};
-use crate::autodiff::operations::record::record;
+use crate::autodiff::operations::record::{record, record_call};
 use crate::callbacks;
 use crate::prelude::*;
 
@@ -381,7 +383,14 @@ impl Variable {
             && let Some(op) = ufunc_op(ufunc)?
         {
             let args: SmallVec<[Object<'py>; 3]> = inputs.iter().collect();
-            return record(py, op, &args, None);
+            return record_call(py, op, &args, |args| {
+                for arg in args {
+                    if !(arg.is_instance_of::<BatchLevel>() || host_number(arg).is_some() || is_host(arg)?) {
+                        return record(py, op, args, None);
+                    }
+                }
+                ufunc.call1(PyTuple::new(py, args)?)
+            });
         }
         callbacks::array_ufunc(py, (ufunc, method, inputs, named))
     }

@@ -256,13 +256,24 @@ impl<'py> PythonHost<'py> {
             return Ok(Cotangent::Known(value)); // the rules gave zeros for zeros
         }
         let (g, zero) = (value.object(py), PyFloat::new(py, 0.0).into_any());
+        let shape = g.getattr_opt(intern!(py, "shape"))?;
+        let is_number = shape.is_some_and(|shape| shape.len().is_ok_and(|dimensions| dimensions == 0));
         let args = match &*masked.zeros {
             Zeros::If(condition) => [condition.object(py), zero, g],
             Zeros::Unless(condition) => [condition.object(py), g, zero],
             less @ Zeros::Less(..) => [self.array(less)?, zero, g],
-            Zeros::Described(mask) => [callbacks::masked_zeros(py, (mask.object(py), &g))?, zero, g],
+            Zeros::Described(mask) => {
+                // Rules give zeros, of either sign, for zeros, unless something is not finite.
+                let elementwise = |op, args: &[Object<'py>]| record(py, Op::Elementwise(op), args, None);
+                let is_finite = elementwise(Elementwise::IsFinite, std::slice::from_ref(&g))?;
+                let is_other = elementwise(Elementwise::LogicalNot, &[is_finite])?;
+                let is_zero = callbacks::masked_zeros(py, (mask.object(py), &g))?;
+                [elementwise(Elementwise::LogicalAnd, &[is_zero, is_other])?, zero, g]
+            }
         };
-        Ok(known(&record(py, Op::Elementwise(Elementwise::Where), &args, None)?))
+        let zeroed = record(py, Op::Elementwise(Elementwise::Where), &args, None)?;
+        // A choice of numbers is an array without dimensions.
+        Ok(known(&if is_number { zeroed.get_item(PyTuple::empty(py))? } else { zeroed }))
     }
 
     /// A mask as an array of truth values.

@@ -287,6 +287,13 @@ impl<'py> PythonHost<'py> {
             return Ok(deferred);
         }
         let cotangent = self.resolve(cotangent)?;
+        // Of a masked scalar; the replay computes that of any other.
+        if let Origin::Op(Op::Elementwise(op)) = entry.origin
+            && let Some(g) = cotangent.scalar()
+            && let Some(pulled) = self.rules_in_use().pull(op, which, g, entry)
+        {
+            return Ok(Cotangent::Known(Value::from_scalar(pulled)));
+        }
         let pulled = self.apply(derivative, entry, which, &cotangent)?;
         Ok(Cotangent::Known(Value::from(pulled)))
     }
