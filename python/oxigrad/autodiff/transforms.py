@@ -99,9 +99,10 @@ class Recording:
         named: dict[str, Any] | None = None,
         has_aux: bool = False,
         forward: bool = False,
+        detaches: bool = False,
     ) -> "Recording":
         """Calls ``f`` on a new tape that watches the arguments ``argnums``."""
-        tape = Tape(forward=forward)
+        tape = Tape(forward=forward, detaches=detaches)
         watched, result = _core.record_call(tape, f, args, named, argnums)
         return cls(tape, watched, result, argnums, has_aux=has_aux)
 

@@ -188,6 +188,8 @@ def _found_in(library: Any, dtype: Any) -> Any:
 def is_foreign(value: Any) -> bool:
     """Whether a value is neither an array of some library nor a number, a list, a tuple, a text or None.
 
+    An attribute ``__oxigrad_converts__`` declares so of a subclass of arrays: it is converted where it meets a variable.
+
     >>> import array
     >>> is_foreign(array.array("d", [1.0])), is_foreign(np.ones(3)), is_foreign([1.0])
     (True, False, False)
@@ -196,7 +198,7 @@ def is_foreign(value: Any) -> bool:
     if kind is np.ndarray or id(kind) in _entries or isinstance(value, (*variables, list, tuple, str, type(None))):
         return False
     try:
-        return _remembered(value) is None
+        return hasattr(kind, "__oxigrad_converts__") or _remembered(value) is None
     except TypeError:
         return not kind.__module__.startswith("oxigrad.")
 
