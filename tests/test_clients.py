@@ -49,6 +49,7 @@ def test_training_loops_train_and_resume() -> None:
 
 
 # The others need more than the packages of `make test-all`.
+@pytest.mark.filterwarnings("ignore")  # of the libraries
 @pytest.mark.parametrize(("needs", "name"), [("torch", "accelerate"), ("torch", "lightning"), ("jax", "equinox")])
 def test_a_training_loop_resumes(library: Any, needs: str, name: str) -> None:
     library(needs)

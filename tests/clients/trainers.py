@@ -53,7 +53,7 @@ def torch_optimizer(model: Any) -> Any:
 
 def of_torch(model: Any, loss: Callable[[Any], Any] = torch_loss) -> tuple[np.ndarray, Loss]:
     parameters = [p.detach().cpu().double().ravel().numpy() for p in model.parameters() if p.requires_grad]
-    return np.concatenate(parameters), lambda: float(loss(model))
+    return np.concatenate(parameters), lambda: float(loss(model).detach())
 
 
 def transformers_with_peft(folder: Path, start: int, stop: int) -> Any:

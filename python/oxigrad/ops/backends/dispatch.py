@@ -186,9 +186,7 @@ def _found_in(library: Any, dtype: Any) -> Any:
 
 
 def is_foreign(value: Any) -> bool:
-    """Whether a value is neither an array of some library nor a number, a list, a tuple, a text or None.
-
-    An attribute ``__oxigrad_converts__`` declares so of a subclass of arrays: it is converted where it meets a variable.
+    """Whether a value is neither an array of some library, without ``__oxigrad_converts__``, nor a number, list, tuple, text or None.
 
     >>> import array
     >>> is_foreign(array.array("d", [1.0])), is_foreign(np.ones(3)), is_foreign([1.0])
