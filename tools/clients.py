@@ -242,7 +242,10 @@ def autograd_tests() -> Path:
 
 
 # Each uses autograd by another method: all files of this folder take half an hour.
-SURPYVAL = "test_censored_hessian.py test_custom_distribution.py test_fit_invariants.py test_mps.py test_regressions.py"
+SURPYVAL = (
+    "test_censored_hessian.py test_custom_distribution.py test_extras.py test_fit_invariants.py test_fixed.py test_lfp_zi.py test_mom.py "
+    "test_mps.py test_offset_start.py test_regressions.py test_uniform.py test_weibayes.py"
+)
 SUITES = {
     "autograd": Suite(
         autograd_tests,
