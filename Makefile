@@ -151,7 +151,7 @@ report: .venv/demo # Draw benches/history: docs/performance.svg
 standard: .venv/test .venv/wheel # Print what of the Array API standard is differentiable, and over which installed libraries
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python tools/standard.py
 
-clients: develop # Run programs of libraries that stand on autograd, with autograd and with oxigrad in its place, and print a table
+clients: develop .venv/test-all # Run programs and tests of libraries that stand on autograd, and training loops of others, and print tables
 	.venv/bin/python tools/clients.py $(OPTIONS)
 
 device-report: .venv/test-all .venv/wheel # Print registers, spills and access widths of kernels for GPUs; a spill fails

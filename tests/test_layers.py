@@ -91,7 +91,7 @@ ROOMS = {
         "transforms": "rules arguments",
         "vmap": "rules batching transforms",
         "jacobians": "rules arguments transforms",
-        "products": "rules function_calls transforms jacobians",
+        "products": "rules function_calls transforms vmap jacobians",
         "sparse": "rules arguments transforms jacobians",
         "implicit": "custom_rules function_calls transforms jacobians",
         "inspection": "",

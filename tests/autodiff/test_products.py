@@ -69,6 +69,50 @@ class TestLinearize:
         with pytest.raises(ox.ShapeError, match="expected an axis of tangents first"):
             derivative({**ones, "w": 1.0, "b": 1.0}, together=True)
 
+    def test_the_pullback_is_that_of_vjp(self) -> None:
+        def f(m: Any, x: Any) -> Any:
+            return {"y": forward(m, x), "x": x * m["b"]}
+
+        value, derivative = ox.linearize(f, model(), X)
+        cotangent = ox.tree.map(np.ones_like, value)
+        for one, other in zip(derivative.pullback(cotangent), ox.vjp(f, model(), X)[1](cotangent), strict=True):
+            ox.tree.map(np.testing.assert_array_equal, one, other)
+        _, derivative = ox.linearize(lambda x: np.tanh(x[:2] * x[2]), X)
+        (rows,) = derivative.pullback(np.eye(2), together=True)
+        np.testing.assert_allclose(rows, derivative(np.eye(3), together=True).T, rtol=1e-15)
+        with pytest.raises(ox.ShapeError, match="the cotangent"):
+            derivative.pullback(np.ones(3))
+
+    def test_solvers_of_scipy_take_it(self) -> None:
+        linalg = pytest.importorskip("scipy.sparse.linalg")
+        rng = np.random.default_rng(0)
+        matrix, x = 4.0 * np.eye(5) + rng.normal(size=(5, 5)) / 2, rng.normal(size=3)
+
+        def f(m: Any, y: float) -> Any:
+            return {"first": np.tanh(matrix[:, :3] @ m["x"]) + y * matrix[:, 3], "last": 2.0 * y}
+
+        _, derivative = ox.linearize(f, {"x": x, "n": 3}, 0.5)
+        operator = derivative.operator()
+        slope = 1.0 - np.tanh(matrix[:, :3] @ x) ** 2
+        dense = np.block([[slope[:, None] * matrix[:, :3], matrix[:, 3:4]], [np.zeros((1, 3)), 2.0]])
+        assert operator.shape == (6, 4) and operator.dtype == np.float64
+        np.testing.assert_allclose(operator @ np.eye(4), dense, rtol=1e-13)
+        np.testing.assert_allclose(operator.T @ np.eye(6), dense.T, rtol=1e-13)
+        right = rng.normal(size=6)
+        expected = np.linalg.lstsq(dense, right)[0]
+        np.testing.assert_allclose(linalg.lsmr(operator, right, atol=1e-14, btol=1e-14)[0], expected, rtol=1e-9)
+        square = ox.linearize(lambda x: np.sin(matrix @ x), np.zeros(5))[1].operator()
+        np.testing.assert_allclose(
+            linalg.gmres(square, right[:5], rtol=1e-12)[0], np.linalg.solve(matrix, right[:5]), rtol=1e-9
+        )
+        largest = linalg.eigs(square, k=1, return_eigenvectors=False)[0]
+        np.testing.assert_allclose(abs(largest), abs(np.linalg.eigvals(matrix)).max(), rtol=1e-9)
+
+    def test_an_operator_of_complex_arrays_is_refused(self) -> None:
+        pytest.importorskip("scipy")
+        with pytest.raises(ox.DtypeError, match="found complex arrays, expected real ones"):
+            ox.linearize(lambda z: z * z, 1.0 + 1.0j)[1].operator()
+
     def test_tangents_are_checked(self) -> None:
         _, derivative = ox.linearize(forward, model())
         with pytest.raises(ox.StructureError, match="found 2 tangents, expected 1"):

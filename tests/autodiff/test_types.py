@@ -33,7 +33,7 @@ REVEALED = {
     "ox.vjp(of_tree, {'w': 1.0}, '')": "tuple[float, (float) -> tuple[dict[str, float], str]]",
     "ox.vjp(with_aux, b'', 1.0, has_aux=True)": "tuple[float, (float) -> tuple[bytes, float], int]",
     "ox.jvp(loss, (1.0, 2.0), (1.0, 0.0))": "tuple[float, float]",
-    "ox.linearize(loss, 1.0, 2.0)": "tuple[float, (...) -> float]",
+    "ox.linearize(loss, 1.0, 2.0)": "tuple[float, LinearMap[float]]",
     "ox.checkpoint(loss)": "(w: float, x: float, *, scale: float = 1) -> float",
     "ox.stop_gradient('text')": "str",
     "recorded('')": "bytes",

@@ -235,6 +235,102 @@ def test_values_of_variables() -> None:
     assert ours.grad(f)(2.5) == 2.0
     assert seen == [(True, 2.5, 2.5, True)]
     assert not isinstance(2.5, tracer.Box)
+    of_nested: list[Any] = []
+    ours.grad(lambda x: ours.grad(lambda y: of_nested.append(tracer.getval(x * y)) or x * y)(x))(3.0)
+    assert of_nested == [9.0]
+
+
+class Units(np.ndarray):
+    """An array as a library extends them: ufuncs give arrays of the class, and know no variables."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = tuple(each.view(np.ndarray) for each in kwargs.pop("out", ()))
+        plain = [each.view(np.ndarray) if isinstance(each, Units) else each for each in inputs]
+        if not all(isinstance(each, (np.ndarray, float, int)) for each in plain):
+            return NotImplemented
+        return getattr(ufunc, method)(*plain, **kwargs, **({"out": out} if out else {})).view(Units)
+
+
+def held(value: Any, *_: Any) -> Any:
+    if np.any(np.asarray(value) < 0.0):
+        raise ValueError("negative")
+    return anp.numpy_boxes.ArrayBox(value)
+
+
+tracer.Box.type_mappings[Units] = held
+
+
+@pytest.fixture
+def units() -> np.ndarray:
+    return np.array([1.0, 2.0, 3.0]).view(Units)
+
+
+def test_registered_arrays_compute_with_variables(units: np.ndarray) -> None:
+    def f(x: Any) -> Any:
+        return anp.sum(x * units + units * x) + anp.einsum("i,i->", units, x) + anp.sum(anp.stack([x, units]) ** 2)
+
+    np.testing.assert_array_equal(ours.grad(f)(np.ones(3)), [5.0, 8.0, 11.0])
+    assert type(units * 2.0) is Units
+    gradient = ours.grad(f)(units)
+    np.testing.assert_array_equal(gradient, [5.0, 10.0, 15.0])
+    assert type(gradient) is np.ndarray
+    with pytest.raises(ValueError, match="negative"):
+        ours.grad(f)(-units)
+
+
+def test_registered_arrays_are_added_to_in_place(units: np.ndarray) -> None:
+    def f(phase: Any) -> Any:
+        phi = units
+        phi += phase
+        phase += units
+        return anp.sum(phi * phase)
+
+    # d/dp of the sum of (u + p)^2
+    np.testing.assert_array_equal(ours.grad(f)(np.ones(3)), [4.0, 6.0, 8.0])
+    np.testing.assert_array_equal(units, [1.0, 2.0, 3.0])
+
+
+def test_a_subclass_of_boxes_makes_what_variables_hold() -> None:
+    class Box(anp.numpy_boxes.ArrayBox):
+        def __mul__(self, other: Any) -> Any:
+            return NotImplemented
+
+    np.testing.assert_array_equal(Box(np.ones(2)) * 2.0, [2.0, 2.0])
+
+
+def test_variables_are_values_after_their_call() -> None:
+    """A library may keep variables of a call, and compute with them in a rule of the backward pass."""
+    kept: list[Any] = []
+
+    @extend.primitive
+    def cube(x: Any) -> Any:
+        return x**3
+
+    extend.defvjp(cube, lambda ans, x: lambda g: g * 3.0 * (kept[-1] + 0.0) ** 2)
+
+    def f(x: Any) -> Any:
+        kept.append(x)
+        return anp.sum(cube(x))
+
+    np.testing.assert_array_equal(ours.grad(f)(np.array([1.0, 2.0])), [3.0, 12.0])
+    assert ours.grad(f)(2.0) == 12.0
+    assert not tracer.isbox(kept[-1] * 2.0) and kept[-1] * 2.0 == 4.0 and -kept[-1] == -2.0
+    assert ours.grad(ours.grad(f))(2.0) == 12.0
+
+
+def test_a_vjp_of_a_list_may_be_an_array() -> None:
+    @extend.primitive
+    def weighted(pair: Any) -> Any:
+        return 2.0 * pair[0] + 3.0 * pair[1]
+
+    extend.defvjp(weighted, lambda ans, pair: lambda g: g * np.array([2.0, 3.0]))
+    assert ours.grad(lambda x: weighted([x, x * x]))(5.0) == 32.0
+
+
+@pytest.mark.parametrize("use", [lambda: core.VJPNode.new_root(), lambda: tracer.new_box(1.0, 0, None)])
+def test_parts_of_autograd_s_graph_are_refused_at_their_use(use: Callable[[], Any]) -> None:
+    with pytest.raises(NotImplementedError, match="found a use of autograd's graph"):
+        use()
 
 
 # --- spaces, containers, SciPy, programs ---------------------------------------------------------------------------------

@@ -2,15 +2,22 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Generic, Literal, TypeVar, cast, overload
+
+import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._typing import Argnums, Differentiable, P, R, T, Tree, Ts
+from oxigrad._core import DtypeError
+from oxigrad._names import library
+from oxigrad._typing import Argnums, Differentiable, P, T, Tree, Ts
 from oxigrad.autodiff.function_calls import replaced
-from oxigrad.autodiff.jacobians import jacobian
+from oxigrad.autodiff.jacobians import jacobian, total_size
 from oxigrad.autodiff.rules.tangents import check_several
 from oxigrad.autodiff.transforms import Recording, check_callable, grad, jvp, vjp
-from oxigrad.ops.backends import is_smooth, size_of
+from oxigrad.autodiff.vmap import vmap
+from oxigrad.ops.backends import is_complex, is_smooth, size_of
+
+Y = TypeVar("Y")
 
 
 def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
@@ -62,7 +69,61 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, A
     return grad(summed, argnums)
 
 
-def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]]:
+class LinearMap(Generic[Y]):
+    """The derivative of a function at a point, which `linearize` returns: a linear function of the tangents, and its transpose."""
+
+    def __init__(self, call: Recording) -> None:
+        self._call = call
+
+    def __call__(self, *tangents: Any, together: bool = False) -> Y:
+        """The tangent of the value; with ``together``, each tangent and each array of the result has a leading axis."""
+        return cast("Y", self._call.pushed(tangents, together=together))
+
+    def pullback(self, cotangent: Y, *, together: bool = False) -> tuple[Any, ...]:
+        """The transposed map: a gradient for each primal, as of `vjp`; with ``together``, arrays have a leading axis."""
+        return vmap(self._call.pulled)(cotangent) if together else self._call.pulled(cotangent)
+
+    def operator(self) -> Any:
+        """The map as a `LinearOperator` of SciPy, for GMRES, LSMR, eigs and others.
+
+        Vectors have the elements of all differentiated arrays of the primals, and of the value, in the order of
+        `oxigrad.tree.leaves`. Raises `DtypeError` for complex arrays, along which derivatives may not be linear.
+        """
+        linalg: Any = library("scipy.sparse.linalg", "LinearMap.operator needs SciPy: python -m pip install scipy")
+        inputs, outputs = self._call.watched.variables, [each for each in self._call.outputs if each is not None]
+        if any(map(is_complex, (*inputs, *outputs))):
+            raise DtypeError(
+                "LinearMap.operator: found complex arrays, expected real ones: take real and imaginary parts"
+            )
+
+        def together(vectors: Any, likes: Sequence[Any]) -> list[tuple[Any, Any]]:
+            ends = np.cumsum([like.size for like in likes])[:-1]
+            parts = zip(likes, np.split(np.asarray(vectors).T, ends, axis=1), strict=True)
+            return [(like, np.reshape(part, (-1, *like.shape)).astype(like.dtype)) for like, part in parts]
+
+        def columns(parts: Sequence[Any], count: int) -> np.ndarray:
+            return np.concatenate([np.reshape(np.asarray(part), (count, -1)) for part in parts], axis=1).T
+
+        def matmat(vectors: Any) -> np.ndarray:
+            count = np.shape(vectors)[1]
+            return columns(self._call.tape.push(together(vectors, inputs), outputs, count), count)
+
+        def rmatmat(vectors: Any) -> np.ndarray:
+            seeds = together(vectors, outputs)
+            each = [[(output, part[k]) for output, part in seeds] for k in range(np.shape(vectors)[1])]
+            return np.hstack([columns(self._call.tape.pull(seed, inputs), 1) for seed in each])
+
+        return linalg.LinearOperator(
+            shape=(total_size(outputs), total_size(inputs)),
+            dtype=np.result_type(*(each.dtype for each in (*inputs, *outputs))),
+            matvec=lambda vector: matmat(np.reshape(vector, (-1, 1)))[:, 0],
+            rmatvec=lambda vector: rmatmat(np.reshape(vector, (-1, 1)))[:, 0],
+            matmat=matmat,
+            rmatmat=rmatmat,
+        )
+
+
+def linearize(f: Callable[[*Ts], Y], *primals: *Ts) -> tuple[Y, LinearMap[Y]]:
     """The value of ``f`` at the primals, and its derivative there as a linear function of the tangents.
 
     Args:
@@ -72,7 +133,8 @@ def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]
     ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of
     its structure, shapes and dtypes, and returns a tree of the structure of the value. With ``together=True``, each
     tangent and each array of the result has a leading axis: many directions in one replay, as the columns of
-    `oxigrad.jacobian`. Raises as `jvp`.
+    `oxigrad.jacobian`. Raises as `jvp`. Its ``pullback`` is the transposed map, and its ``operator()`` a
+    `scipy.sparse.linalg.LinearOperator`.
 
     >>> value, derivative = linearize(lambda x: x * x, 3.0)
     >>> value, derivative(1.0), derivative(10.0)
@@ -83,13 +145,13 @@ def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]
     array([[3., 0.],
            [0., 3.],
            [1., 2.]])
+    >>> derivative.pullback(np.array([1.0, 0.0]))
+    (array([3., 0., 1.]),)
+    >>> derivative.operator() @ np.array([1.0, 0.0, 1.0])
+    array([4., 2.])
     """
     call = Recording.of(f, primals, tuple(range(len(primals))), forward=True)
-
-    def derivative(*tangents: Any, together: bool = False) -> Any:
-        return call.pushed(tangents, together=together)
-
-    return call.value, derivative
+    return call.value, LinearMap(call)
 
 
 def ggnvp(

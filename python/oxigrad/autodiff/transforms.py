@@ -99,9 +99,10 @@ class Recording:
         named: dict[str, Any] | None = None,
         has_aux: bool = False,
         forward: bool = False,
+        detaches: bool = False,
     ) -> "Recording":
         """Calls ``f`` on a new tape that watches the arguments ``argnums``."""
-        tape = Tape(forward=forward)
+        tape = Tape(forward=forward, detaches=detaches)
         watched, result = _core.record_call(tape, f, args, named, argnums)
         return cls(tape, watched, result, argnums, has_aux=has_aux)
 
@@ -157,6 +158,15 @@ class Recording:
         filled = [zero_or_same(leaf, batch) if output is None else next(pushed) for output, leaf in leaves]
         return tree.unflatten(self.structure, filled)
 
+    def pulled(self, cotangent: Tree) -> Any:
+        """The gradients by the arguments, given a cotangent of the value; checks its structure, shapes and dtypes."""
+        cotangents, seeds = _leaves_like(self.structure, cotangent, "the cotangent"), []
+        for i, (output, leaf) in enumerate(zip(self.outputs, cotangents, strict=True)):
+            if output is not None:
+                what = ": ".join(filter(None, (_at(self.structure, i), "the cotangent")))
+                seeds.append((output, _matched(leaf, output.value, what, "the target")))
+        return self.arguments(self.tape.pull(seeds, self.watched.variables))
+
     def arguments(self, derivatives: Sequence[Any]) -> Any:
         """The derivatives by the variables, in the structure of the argument or of the tuple of arguments."""
         trees = self.watched.unflatten(derivatives)
@@ -191,16 +201,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     (10.0, (5.0, 2.0))
     """
     call = Recording.of(f, primals, tuple(range(len(primals))), has_aux=has_aux)
-
-    def pullback(cotangent: Tree) -> tuple[Tree, ...]:
-        cotangents, seeds = _leaves_like(call.structure, cotangent, "the cotangent"), []
-        for i, (output, leaf) in enumerate(zip(call.outputs, cotangents, strict=True)):
-            if output is not None:
-                what = ": ".join(filter(None, (_at(call.structure, i), "the cotangent")))
-                seeds.append((output, _matched(leaf, output.value, what, "the target")))
-        return call.arguments(call.tape.pull(seeds, call.watched.variables))
-
-    return (call.value, pullback, call.aux) if has_aux else (call.value, pullback)
+    return (call.value, call.pulled, call.aux) if has_aux else (call.value, call.pulled)
 
 
 @overload

@@ -22,6 +22,9 @@ from oxigrad.autograd.primitives import (
     primitive_jvps,
     primitive_vjps,
 )
+from oxigrad.autograd.tracer import Box
+from oxigrad.autograd.tracer import JVPNode as JVPNode
+from oxigrad.autograd.tracer import VJPNode as VJPNode
 from oxigrad.ops.backends import is_array, is_complex, is_smooth
 
 __all__ = [
@@ -202,7 +205,10 @@ def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, An
 def _called(fun: Callable[[Any], Any], x: Any, *, forward: bool = False) -> Recording:
     x = _floats(x)
     call = Recording.of(
-        *((fun, (x,)) if any(map(is_smooth, tree.leaves(x))) else (lambda _: fun(x), (0.0,))), 0, forward=forward
+        *((fun, (x,)) if any(map(is_smooth, tree.leaves(x))) else (lambda _: fun(x), (0.0,))),
+        0,
+        forward=forward,
+        detaches=True,
     )
     if not any(output is not None for output in call.outputs):
         warnings.warn("Output seems independent of input.", stacklevel=3)
@@ -210,8 +216,14 @@ def _called(fun: Callable[[Any], Any], x: Any, *, forward: bool = False) -> Reco
 
 
 def _floats(x: Any) -> Any:
-    """Value with floating-point numbers for integers, which autograd differentiates."""
-    return tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, x)
+    """Value with floating-point numbers for integers, which autograd differentiates, and as variables hold it."""
+
+    def converted(leaf: Any) -> Any:
+        if maker := Box.type_mappings.get(type(leaf)):
+            return maker(leaf)
+        return float(leaf) if type(leaf) is int else leaf
+
+    return tree.map(converted, x)
 
 
 def _like(g: Any, value: Any) -> Any:

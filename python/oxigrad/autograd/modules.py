@@ -9,6 +9,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from oxigrad._core import Variable
+
 _OURS, _THEIRS = "oxigrad.autograd", "autograd"
 #: The release of HIPS autograd whose names this package has.
 VERSION = "1.9.1"
@@ -55,6 +57,8 @@ def install() -> None:
         )
     sys.meta_path.insert(0, _Finder())
     importlib.import_module(_THEIRS)
+    # Libraries tell autograd's boxes by the module of their class.
+    Variable.__module__ = f"{_THEIRS}.numpy.numpy_boxes"
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -38,7 +38,11 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
                 f"{name}: found no VJP, expected defvjp({name}, ...) before a derivative is taken"
             )
         pulled = primitive_vjps[wrapped](argnums, ans, args, kwargs)(g)
-        return tuple(replaced([None] * len(args), argnums, pulled))
+        return tuple(
+            replaced(
+                [None] * len(args), argnums, [_of_structure(args[at], g) for at, g in zip(argnums, pulled, strict=True)]
+            )
+        )
 
     def push(
         tangents: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Sequence[int]
@@ -60,6 +64,14 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
         return call_leaves(f_raw, None, pull, wrapped in primitive_jvps, whole, expand, args, kwargs)
 
     return wrapped
+
+
+def _of_structure(value: Any, g: Any) -> Any:
+    """Cotangent of a list or tuple, which a rule may return as any sequence, or as an array."""
+    if type(value) not in (list, tuple) or g is None:
+        return g
+    items = [_of_structure(item, part) for item, part in zip(value, g, strict=True)]
+    return items if isinstance(value, list) else tuple(items)
 
 
 # --- rules --------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,43 @@
 """Variables by the names of `autograd.tracer`."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
 
 from oxigrad._core import Variable
+from oxigrad._core import plain as getval
 from oxigrad.autograd.primitives import primitive
+
+
+class _Makers(dict[type, Callable[..., Any]]):
+    """Functions from values of a class to the values that variables hold. Arithmetic of arrays of such a class takes variables."""
+
+    def __setitem__(self, value_type: type, maker: Callable[..., Any]) -> None:
+        super().__setitem__(value_type, maker)
+        overridden = vars(value_type).get("__array_ufunc__")
+        if overridden is not None and issubclass(value_type, np.ndarray):
+            value_type.__array_ufunc__ = _taking_variables(overridden)
+            setattr(value_type, "__oxigrad_converts__", True)  # noqa: B010 (a mark, of no class's attributes)
+
+
+def _taking_variables(array_ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """`__array_ufunc__` of a subclass of arrays, which computes with variables as plain arrays do. ``a += x`` gives a variable."""
+
+    @functools.wraps(array_ufunc)
+    def wrapped(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(map(isbox, inputs)):
+            options = {key: value for key, value in kwargs.items() if key != "out"}
+            return getattr(ufunc, method)(*map(plain_array, inputs), **options)
+        return array_ufunc(self, ufunc, method, *inputs, **kwargs)
+
+    return wrapped
+
+
+def plain_array(value: Any) -> Any:
+    """Array of NumPy's own class for one of a subclass; other values unchanged."""
+    return np.asarray(value) if isinstance(value, np.ndarray) else value
 
 
 class _BoxType(type):
@@ -15,11 +49,19 @@ class _BoxType(type):
 
 
 class Box(metaclass=_BoxType):
-    """Class whose instances are variables, for ``isinstance``. ``register`` declares the values of a class differentiable."""
+    """Class whose instances are variables, for ``isinstance``; called with an array, the array that a variable holds."""
+
+    #: Classes of values that a library has registered, with functions to what variables hold. They may raise an error.
+    type_mappings: ClassVar[dict[type, Callable[..., Any]]] = _Makers()
+
+    def __new__(cls, value: Any, *_: Any) -> Any:
+        """Array that a variable holds: of NumPy's own class."""
+        return plain_array(value)
 
     @classmethod
     def register(cls, value_type: type) -> None:
-        """Does nothing: values of any registered tree or array library are differentiable."""
+        """Declares the values of a class differentiable, as those of any registered tree or array library are."""
+        Box.type_mappings[value_type] = cls
 
 
 def isbox(x: Any) -> bool:
@@ -27,18 +69,11 @@ def isbox(x: Any) -> bool:
     return isinstance(x, Variable)
 
 
-def getval(x: Any) -> Any:
-    """Value of a variable, in the enclosing derivative; other values unchanged."""
-    return x.value if isinstance(x, Variable) else x
-
-
 def notrace_primitive(f_raw: Any) -> Any:
     """Function that is called with plain values, and whose result has no derivative."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        while any(map(isbox, args)):
-            args = tuple(map(getval, args))
-        return f_raw(*args, **kwargs)
+        return f_raw(*map(getval, args), **kwargs)
 
     return wrapped
 
@@ -46,5 +81,23 @@ def notrace_primitive(f_raw: Any) -> Any:
 def register_notrace(trace_type: type, primitive_fun: Any) -> None:
     """Does nothing: functions of NumPy without a derivative are known."""
 
+
+class _Internal:
+    """Part of autograd's graph, which has no counterpart here: NotImplementedError at its use."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        return self()
+
+    def __call__(self, *_: Any) -> NoReturn:
+        raise NotImplementedError(f"{self._name}: found a use of autograd's graph, which oxigrad.Tape replaces")
+
+
+new_box, trace_stack = _Internal("autograd.tracer.new_box"), _Internal("autograd.tracer.trace_stack")
+VJPNode, JVPNode = _Internal("autograd.core.VJPNode"), _Internal("autograd.core.JVPNode")
 
 __all__ = ["Box", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace"]

@@ -4,10 +4,11 @@ A gradient transform takes ``g`` and returns the new gradient. A parameter trans
 the update, and returns a new one.
 """
 
+import math
 from typing import Annotated, Literal
 
-from oxigrad.rules.core.arrays import number_like, wide_product
-from oxigrad.rules.core.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Share
+from oxigrad.rules.core.arrays import matrix_norm, norm, number_like, wide_product
+from oxigrad.rules.core.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Positive, Share
 from oxigrad.rules.core.slots import Slot
 from oxigrad.rules.schedule_free import moved_average
 from oxigrad.rules.schedule_free import schedule_free_average as rules_average
@@ -181,9 +182,35 @@ def weight_decay(
     weight_decay: Annotated[
         NonNegative, "Strength of the decay: a step subtracts learning_rate * weight_decay * parameter."
     ] = 1e-2,
+    cautious: Annotated[bool, "Whether only elements are decayed that the update moves towards zero."] = False,
 ):
-    """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update."""
-    return new - learning_rate * weight_decay * p
+    """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update.
+
+    ``cautious`` decays the elements where the update and the parameter have one sign, or the update is zero (Chen et al. 2025,
+    arXiv:2510.12402, algorithm 1).
+    """
+    decayed = xp.where((p - new) * p >= 0.0, p, 0.0 * p) if cautious else p
+    return new - learning_rate * weight_decay * decayed
+
+
+def _first_norm(xp, p):
+    return norm(xp, p) if len(p.shape) > 1 else xp.zeros_like(p)
+
+
+def hyperball(xp, p, new, radius=Slot.computed(_first_norm), *, learning_rate):
+    """Hyperball optimization (Wen et al. 2025): parameters keep their first norm, and updates have a norm relative to it.
+
+    The update of the optimizer before it gives the direction: ``p - learning_rate * radius * update / norm(update)``, scaled to
+    the norm ``radius``. Parameters with fewer than two axes, or whose first norm is zero, have the update of the optimizer.
+    ``chain(Muon(0.01, weight_decay=0.0), Hyperball())`` is the authors' MuonH.
+    """
+    if len(p.shape) < 2:
+        return new, radius
+    update = p - new
+    length = norm(xp, update)
+    moved = p - learning_rate * radius * update / xp.where(length > 0.0, length, 1.0)
+    size = norm(xp, moved)
+    return xp.where(radius > 0.0, moved * (radius / xp.where(size > 0.0, size, 1.0)), new), radius
 
 
 def ema(
@@ -314,6 +341,62 @@ def adaptive_gradient_clip(
     """
     length, limit = _unit_norms(xp, g, units), max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
     return g * xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6))
+
+
+def _rows(xp, p):
+    return xp.zeros_like(p if len(p.shape) < 2 else p[..., :1])
+
+
+def normalize_rows(
+    xp,
+    p,
+    g,
+    v=Slot.computed(_rows),
+    *,
+    decay: Annotated[Decay, "Decay of the moving mean of squares of each row."] = 0.95,
+    epsilon: NonNegative = 1e-8,
+):
+    """Divides each row of a step by the root of its mean square, and keeps the norm of the step (NorMuon, arXiv:2510.05491).
+
+    It comes after an optimizer: ``chain(Muon(adjust="match_rms_adamw"), NormalizeRows())`` is NorMuon (Li et al. 2025). The mean
+    square of a row is a moving mean over steps, of steps that are scaled to the norm of an orthogonal matrix. Axes before the
+    last two are those of a stack of matrices. Steps with fewer than two axes are unchanged.
+    """
+    if len(g.shape) < 2 or 0 in g.shape:
+        return g, v
+    length = matrix_norm(xp, g)
+    unit = g * (min(g.shape[-2:]) ** 0.5 / xp.where(length > 0.0, length, 1.0))
+    v = decay * v + (1 - decay) * xp.mean(unit * unit, axis=-1, keepdims=True)
+    unit = unit / (xp.sqrt(v) + epsilon)
+    size = matrix_norm(xp, unit)
+    return unit * (length / xp.where(size > 0.0, size, 1.0)), v
+
+
+def scale_by_shape(
+    xp,
+    p,
+    g,
+    *,
+    factor: Annotated[
+        Literal["inverse_inputs", "spectral"],
+        'Factor of the step: "inverse_inputs", base / inputs, for Adam; or "spectral", sqrt(outputs / inputs), for Muon.',
+    ] = "inverse_inputs",
+    base: Annotated[Positive, "Number of inputs of the model whose learning rate is used."] = 1.0,
+    outputs: Annotated[
+        Literal["first", "last"], 'Axis of the outputs of a layer: "first" as in torch, "last" as in JAX and Keras.'
+    ] = "first",
+):
+    """Scales the steps of matrices and filters by their shapes, so that learning rates transfer between widths (muP).
+
+    It comes after an optimizer: ``chain(Adam(), ScaleByShape(base=128))`` multiplies by ``base / inputs`` (Yang et al. 2022,
+    arXiv:2203.03466); "spectral" multiplies by ``sqrt(outputs / inputs)``, the spectral norm that features need (Yang et al. 2023,
+    arXiv:2310.17813). The inputs of filters are all axes but that of the outputs. Steps with fewer than two axes are unchanged.
+    """
+    if len(g.shape) < 2 or 0 in g.shape:
+        return g
+    units = g.shape[0 if outputs == "first" else -1]
+    inputs = math.prod(g.shape) / units
+    return g * (base / inputs if factor == "inverse_inputs" else (units / inputs) ** 0.5)
 
 
 def centralize(

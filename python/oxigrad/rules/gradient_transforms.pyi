@@ -1,6 +1,6 @@
 # Printed by tools/stubs.py.
 from typing import Annotated, Literal
-from oxigrad.rules.core.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Share
+from oxigrad.rules.core.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Positive, Share
 from typing import Any
 from oxigrad._typing import Array
 
@@ -50,8 +50,11 @@ def schedule_free(xp: Any, p: Array, new: Array, z: Array=..., weights: Array=..
 def schedule_free_average(xp: Any, y: Array, z: Array, *, interpolation: Array) -> Array:
     """The average of `schedule_free`, for the parameters ``y``."""
 
-def weight_decay(xp: Any, p: Array, new: Array, *, learning_rate: Array, weight_decay: Annotated[NonNegative, 'Strength of the decay: a step subtracts learning_rate * weight_decay * parameter.']=0.01) -> Array:
+def weight_decay(xp: Any, p: Array, new: Array, *, learning_rate: Array, weight_decay: Annotated[NonNegative, 'Strength of the decay: a step subtracts learning_rate * weight_decay * parameter.']=0.01, cautious: Annotated[bool, 'Whether only elements are decayed that the update moves towards zero.']=False) -> Array:
     """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update."""
+
+def hyperball(xp: Any, p: Array, new: Array, radius: Array=..., *, learning_rate: Array) -> tuple[Array, ...]:
+    """Hyperball optimization (Wen et al. 2025): parameters keep their first norm, and updates have a norm relative to it."""
 
 def ema(xp: Any, p: Array, new: Array, average: Array=..., *, step: Array, decay: Annotated[Share, 'Decay of the average, which spans about 1 / (1 - decay) steps.']=0.999, average_from: Annotated[Literal['start', 'first_step', 'zeros'], 'Initial value of the average: parameters at the "start", after the "first_step", or "zeros".']='start') -> tuple[Array, ...]:
     """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step."""
@@ -67,6 +70,12 @@ def lookahead(xp: Any, p: Array, new: Array, slow: Array=..., *, step: Array, sy
 
 def adaptive_gradient_clip(xp: Any, p: Array, g: Array, *, max_ratio: Annotated[Limit, 'Largest ratio of the norm of a gradient to that of its parameter.']=0.01, min_norm: Annotated[NonNegative, 'Lower bound of the norm of a parameter in the ratio.']=0.001, units: Annotated[Literal['last', 'first'], 'Axis of the units whose norms are compared: "last" as in optax, "first" as in torch.']='last') -> Array:
     """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits gradient norms relative to weights."""
+
+def normalize_rows(xp: Any, p: Array, g: Array, v: Array=..., *, decay: Annotated[Decay, 'Decay of the moving mean of squares of each row.']=0.95, epsilon: NonNegative=1e-08) -> tuple[Array, ...]:
+    """Divides each row of a step by the root of its mean square, and keeps the norm of the step (NorMuon, arXiv:2510.05491)."""
+
+def scale_by_shape(xp: Any, p: Array, g: Array, *, factor: Annotated[Literal['inverse_inputs', 'spectral'], 'Factor of the step: "inverse_inputs", base / inputs, for Adam; or "spectral", sqrt(outputs / inputs), for Muon.']='inverse_inputs', base: Annotated[Positive, 'Number of inputs of the model whose learning rate is used.']=1.0, outputs: Annotated[Literal['first', 'last'], 'Axis of the outputs of a layer: "first" as in torch, "last" as in JAX and Keras.']='first') -> Array:
+    """Scales the steps of matrices and filters by their shapes, so that learning rates transfer between widths (muP)."""
 
 def centralize(xp: Any, p: Array, g: Array, *, kept: Annotated[Literal['first', 'last'], 'Axis over which gradients keep their means apart: "first" or "last".']='first') -> Array:
     """Gradient centralization (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more."""

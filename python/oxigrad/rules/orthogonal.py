@@ -4,7 +4,7 @@ import math
 from typing import Annotated, Literal
 
 from oxigrad._core import ShapeError
-from oxigrad.rules.core.arrays import norm, number_like
+from oxigrad.rules.core.arrays import matrix_norm, norm, number_like
 from oxigrad.rules.core.ranges import Interval, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 
@@ -21,20 +21,21 @@ DION = (
 )
 
 
-def _of_a_matrix(xp, p):
-    if len(p.shape) != 2:
+def _of_a_matrix(xp, p, matrices):
+    if len(p.shape) != 2 and (len(p.shape) < 2 or matrices is None):
         raise ShapeError(
             f"Muon: found shape {tuple(p.shape)}, expected a matrix: assign the parameter to another optimizer, as "
-            f"in partition({{lambda path, array: array.ndim == 2: Muon(), '*': AdamW()}})"
+            f"in partition({{lambda path, array: array.ndim == 2: Muon(), '*': AdamW()}}), or choose the matrices of more axes by "
+            f"matrices='last' or 'filters'"
         )
     return xp.zeros_like(p)
 
 
 def _orthogonalized(xp, x, coefficients, epsilon):
-    """The Newton-Schulz iteration, which brings the singular values near 1; on the shorter side of the matrix."""
-    if x.shape[0] > x.shape[1]:
+    """The Newton-Schulz iteration, which brings the singular values near 1; on the shorter side of each matrix of a stack."""
+    if x.shape[-2] > x.shape[-1]:
         return xp.matrix_transpose(_orthogonalized(xp, xp.matrix_transpose(x), coefficients, epsilon))
-    x = x / xp.maximum(norm(xp, x), epsilon)
+    x = x / xp.maximum(norm(xp, x) if len(x.shape) == 2 else matrix_norm(xp, x), epsilon)
     for a, b, c in coefficients:
         gram = x @ xp.matrix_transpose(x)
         x = a * x + (b * gram + c * (gram @ gram)) @ x
@@ -72,6 +73,10 @@ def muon(
         "Factor of the update by the shape of the matrix; None multiplies by 1.",
     ] = "original",
     nesterov=True,
+    matrices: Annotated[
+        Literal["last", "filters", None],
+        'Matrices of more than two axes: stacks in the "last" two, or "filters", the first axis by all others.',
+    ] = None,
     debias: Annotated[bool, "Whether moving means are corrected for their initial value of zero."] = False,
 ):
     """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): orthogonalized momentum, for matrices only.
@@ -81,13 +86,16 @@ def muon(
     torch and Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m,
     n))`` ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
 
+    Parameters of more than two axes are refused, unless ``matrices`` is "last", for a stack of matrices in the last two axes, as
+    of experts or heads, or "filters", for convolutions: one matrix, with the first axis as rows, as in the authors' program.
+
     By default as torch.optim.Muon, which iterates in bfloat16; here the iteration is in the parameter's dtype.
     ``debias`` corrects the averages for their initial value of zero, as optax does. optax and Keras add ``epsilon`` to
     the norm; here and in torch it is a lower bound of the norm.
     """
     if coefficients and iterations > len(DION):
         raise ValueError(f"iterations is {iterations}: expected at most {len(DION)} for coefficients='dion'")
-    rows, columns = p.shape
+    rows, columns = p.shape[-2:] if matrices != "filters" else (p.shape[0], math.prod(p.shape[1:]))
     m = momentum * m + (1 - momentum) * g
     now, then = (_share(xp, momentum, step + after, m) for after in (0, 1)) if debias else (1.0, 1.0)
     direction = momentum / then * m + (1 - momentum) / now * g if nesterov else m / now
@@ -100,5 +108,6 @@ def muon(
         "spectral_unclamped": ratio**0.5,
         None: 1.0,
     }[adjust]
-    update = _orthogonalized(xp, direction, triples, epsilon)
+    matrix = xp.reshape(direction, (rows, columns)) if len(p.shape) > 2 and matrices == "filters" else direction
+    update = xp.reshape(_orthogonalized(xp, matrix, triples, epsilon), p.shape)
     return (1 - learning_rate * weight_decay) * p - learning_rate * scale * update, m

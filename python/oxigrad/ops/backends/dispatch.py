@@ -199,7 +199,7 @@ def _found_in(library: Any, dtype: Any) -> Any:
 
 
 def is_foreign(value: Any) -> bool:
-    """Whether a value is neither an array of some library nor a number, a list, a tuple, a text or None.
+    """Whether a value is neither an array of some library, without ``__oxigrad_converts__``, nor a number, list, tuple, text or None.
 
     >>> is_foreign(memoryview(b"")), is_foreign(np.ones(3)), is_foreign([1.0])
     (True, False, False)
@@ -208,7 +208,7 @@ def is_foreign(value: Any) -> bool:
     if kind is np.ndarray or id(kind) in _entries or isinstance(value, (*variables, list, tuple, str, type(None))):
         return False
     try:
-        return _remembered(value) is None
+        return hasattr(kind, "__oxigrad_converts__") or _remembered(value) is None
     except TypeError:
         return not kind.__module__.startswith("oxigrad.")
 

@@ -789,6 +789,8 @@ class Muon(RuleOptimizer):
             'transposed', 'match_rms_adamw', 'spectral_unclamped' or None; default 'original'.
         nesterov: Whether the update looks one momentum step ahead, as in Nesterov's method. True or
             False; default True.
+        matrices: Matrices of more than two axes: stacks in the "last" two, or "filters", the first axis
+            by all others. 'last', 'filters' or None; default None.
         debias: Whether moving means are corrected for their initial value of zero. True or False;
             default False.
     """
@@ -803,8 +805,9 @@ class Muon(RuleOptimizer):
     coefficients: Literal['dion'] | None
     adjust: Literal['original', 'transposed', 'match_rms_adamw', 'spectral_unclamped'] | None
     nesterov: bool
+    matrices: Literal['last', 'filters'] | None
     debias: bool
-    def __init__(self, learning_rate: Number = 0.001, momentum: Number = 0.95, weight_decay: Number = 0.1, epsilon: Number = 1e-07, iterations: Number = 5, a: Number = 3.4445, b: Number = -4.775, c: Number = 2.0315, coefficients: Literal['dion'] | None = None, adjust: Literal['original', 'transposed', 'match_rms_adamw', 'spectral_unclamped'] | None = 'original', nesterov: bool = True, debias: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
+    def __init__(self, learning_rate: Number = 0.001, momentum: Number = 0.95, weight_decay: Number = 0.1, epsilon: Number = 1e-07, iterations: Number = 5, a: Number = 3.4445, b: Number = -4.775, c: Number = 2.0315, coefficients: Literal['dion'] | None = None, adjust: Literal['original', 'transposed', 'match_rms_adamw', 'spectral_unclamped'] | None = 'original', nesterov: bool = True, matrices: Literal['last', 'filters'] | None = None, debias: bool = False, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class Shampoo(RuleOptimizer):
     """Shampoo (Gupta et al. 2018, arXiv:1802.09568): each axis of the gradient preconditioned by its own covariance.

@@ -34,11 +34,14 @@ Regularize = _transform(gradient_transforms.regularize, "gradient")
 GradientNoise = _transform(gradient_transforms.gradient_noise, "gradient")
 Centralize = _transform(gradient_transforms.centralize, "gradient", elementwise=False)
 AdaptiveGradientClip = _transform(gradient_transforms.adaptive_gradient_clip, "gradient", elementwise=False)
+NormalizeRows = _transform(gradient_transforms.normalize_rows, "gradient", elementwise=False)
+ScaleByShape = _transform(gradient_transforms.scale_by_shape, "gradient", elementwise=False)
 MARS = _transform(gradient_transforms.mars, "gradient", "MARS")
 Cautious = _transform(gradient_transforms.cautious, "gradient")
 LearningRateDropout = _transform(gradient_transforms.learning_rate_dropout, "gradient")
 ScheduleFree = _transform(gradient_transforms.schedule_free, "after", average=gradient_transforms.schedule_free_average)
 WeightDecay = _transform(gradient_transforms.weight_decay, "after", presets={"optax": {"weight_decay": 1e-4}})
+Hyperball = _transform(gradient_transforms.hyperball, "after", elementwise=False)
 EMA = _transform(
     gradient_transforms.ema,
     "after",

@@ -99,6 +99,35 @@ class AdaptiveGradientClip(Transform):
     units: Literal['last', 'first']
     def __init__(self, max_ratio: Number = 0.01, min_norm: Number = 0.001, units: Literal['last', 'first'] = 'last', *, compat: _Library = None) -> None: ...
 
+class NormalizeRows(Transform):
+    """Divides each row of a step by the root of its mean square, and keeps the norm of the step (NorMuon, arXiv:2510.05491).
+
+    Hyperparameters:
+        decay: Decay of the moving mean of squares of each row. A number in [0, 1), or a schedule;
+            default 0.95.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-08.
+    """
+    decay: _Number
+    epsilon: _Number
+    def __init__(self, decay: Number = 0.95, epsilon: Number = 1e-08, *, compat: _Library = None) -> None: ...
+
+class ScaleByShape(Transform):
+    """Scales the steps of matrices and filters by their shapes, so that learning rates transfer between widths (muP).
+
+    Hyperparameters:
+        factor: Factor of the step: "inverse_inputs", base / inputs, for Adam; or "spectral",
+            sqrt(outputs / inputs), for Muon. 'inverse_inputs' or 'spectral'; default 'inverse_inputs'.
+        base: Number of inputs of the model whose learning rate is used. A number in (0, inf), or a
+            schedule; default 1.0.
+        outputs: Axis of the outputs of a layer: "first" as in torch, "last" as in JAX and Keras.
+            'first' or 'last'; default 'first'.
+    """
+    factor: Literal['inverse_inputs', 'spectral']
+    base: _Number
+    outputs: Literal['first', 'last']
+    def __init__(self, factor: Literal['inverse_inputs', 'spectral'] = 'inverse_inputs', base: Number = 1.0, outputs: Literal['first', 'last'] = 'first', *, compat: _Library = None) -> None: ...
+
 class MARS(Transform):
     """MARS, the variance-reduced gradient (Yuan et al. 2024, arXiv:2411.10438).
 
@@ -148,9 +177,16 @@ class WeightDecay(Transform):
     Hyperparameters:
         weight_decay: Strength of the decay: a step subtracts learning_rate * weight_decay * parameter.
             A number in [0, inf), or a schedule; default 0.01.
+        cautious: Whether only elements are decayed that the update moves towards zero. True or False;
+            default False.
     """
     weight_decay: _Number
-    def __init__(self, weight_decay: Number = 0.01, *, compat: _Library = None) -> None: ...
+    cautious: bool
+    def __init__(self, weight_decay: Number = 0.01, cautious: bool = False, *, compat: _Library = None) -> None: ...
+
+class Hyperball(Transform):
+    """Hyperball optimization (Wen et al. 2025): parameters keep their first norm, and updates have a norm relative to it."""
+    def __init__(self, *, compat: _Library = None) -> None: ...
 
 class EMA(Transform):
     """The exponential moving average of the parameters: ``decay * average + (1 - decay) * new`` in each step.

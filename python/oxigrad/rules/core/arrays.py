@@ -83,3 +83,8 @@ def finite_only(xp, decomposed, x):
 def along(shape, axis):
     """The shape in which a vector along ``axis`` broadcasts to ``shape``."""
     return [n if a == axis else 1 for a, n in enumerate(shape)]
+
+
+def matrix_norm(xp, x):
+    """The norm of each matrix of a stack, with dimensions kept."""
+    return number_like(xp, xp.sqrt(xp.sum(wide_product(xp, x, x), axis=(-2, -1), keepdims=True)), x)

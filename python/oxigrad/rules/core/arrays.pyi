@@ -31,3 +31,6 @@ def finite_only(xp: Any, decomposed: Array, x: Array) -> Array:
 
 def along(shape: Array, axis: Array) -> Array:
     """The shape in which a vector along ``axis`` broadcasts to ``shape``."""
+
+def matrix_norm(xp: Any, x: Array) -> Array:
+    """The norm of each matrix of a stack, with dimensions kept."""

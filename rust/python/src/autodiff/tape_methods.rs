@@ -23,10 +23,10 @@ type Listed<'py> = (&'static str, Vec<Id>, Bound<'py, PyDict>);
 #[pymethods]
 impl Tape {
     #[new]
-    #[pyo3(signature = (*, forward = false, check = false))]
-    fn open(forward: bool, check: bool) -> Self {
+    #[pyo3(signature = (*, forward = false, check = false, detaches = false))]
+    fn open(forward: bool, check: bool, detaches: bool) -> Self {
         let mut tape = Self::new(false);
-        (tape.forward, tape.check) = (forward, check);
+        (tape.forward, tape.check, tape.detaches) = (forward, check, detaches);
         tape
     }
 

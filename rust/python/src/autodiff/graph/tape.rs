@@ -102,6 +102,7 @@ pub struct Inner {
 /// Args:
 ///     forward: whether values for forward replay, by `push`, are kept as well.
 ///     check: whether a replay raises `ArrayMemoryError` where an array that it reads was changed in place.
+///     detaches: whether operations on variables after the tape's end take their values, and do not raise `TapeEndedError`.
 ///
 /// ``with Tape() as tape`` records until the block ends; `gradient` may be called inside and after it. A tape belongs
 /// to the thread that opened it. `check` is for debugging: it stores a hash of each array in host memory. Without it,
@@ -124,6 +125,8 @@ pub struct Tape {
     pub forward: bool,
     /// Whether arrays are checked for changes in place.
     pub check: bool,
+    /// Whether variables act as their values after the end.
+    pub detaches: bool,
     /// Whether results and cotangents are searched for NaN, as it was set for the thread when the tape was made.
     pub debug_nans: bool,
     ended: AtomicBool,
@@ -160,6 +163,7 @@ impl Tape {
             symbolic,
             forward: false,
             check: false,
+            detaches: false,
             debug_nans: debug_nans(),
             ended: AtomicBool::new(false),
             inner: Mutex::default(),
@@ -219,6 +223,11 @@ impl Tape {
     /// Whether the tape has ended, so that nothing more is recorded.
     pub fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether variables act as their values, since the tape has ended.
+    pub fn is_detached(&self) -> bool {
+        self.detaches && self.is_ended()
     }
 
     pub fn end(&self) {

@@ -30,15 +30,15 @@ pub fn binary<'py>(
     let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
     if let Value::Number(a) = this.value
         && let Some(operand) = number_operand(tape, other)
+        && is_recording(tape, this)?
     {
-        tape.get().check_recording(this.id)?;
         let mine = (Some(this.id), a);
         return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
     }
     if let Some(mine) = ScalarOperand::of_variable(tape, slf)
         && let Some(other) = ScalarOperand::of(tape, other)
+        && is_recording(tape, this)?
     {
-        tape.get().check_recording(this.id)?;
         let operands = if reflected { [other, mine] } else { [mine, other] };
         if let Some(variable) = record_scalars(tape, op, &operands)? {
             return Ok(variable);
@@ -57,6 +57,15 @@ pub fn binary<'py>(
     let args = if reflected { [other, mine] } else { [mine, other] };
     let op = Op::Elementwise(op);
     record_call(py, op, &args, |args| by_operator(op, args).unwrap_or_else(|| record(py, op, args, None)))
+}
+
+/// Whether an operation is recorded; not after the end of a tape whose variables then act as values. Of other tapes, an error.
+#[inline]
+fn is_recording(tape: &Bound<'_, Tape>, variable: &Variable) -> PyResult<bool> {
+    match tape.get().check_recording(variable.id) {
+        Err(_) if tape.get().is_detached() => Ok(false),
+        checked => checked.map(|()| true),
+    }
 }
 
 /// Whether a class asks arithmetic to leave its objects to their own operators, by NumPy's `__array_ufunc__ = None`.
@@ -104,12 +113,14 @@ pub fn plain_binary<'py>(
 #[inline]
 pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Object<'py>> {
     let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
-    if let Value::Number(a) = this.value {
-        tape.get().check_recording(this.id)?;
+    if let Value::Number(a) = this.value
+        && is_recording(tape, this)?
+    {
         return record_numbers(tape, op, [(Some(this.id), a)]);
     }
-    if let Some(mine) = ScalarOperand::of_variable(tape, slf) {
-        tape.get().check_recording(this.id)?;
+    if let Some(mine) = ScalarOperand::of_variable(tape, slf)
+        && is_recording(tape, this)?
+    {
         if let Some(variable) = record_scalars(tape, op, &[mine])? {
             return Ok(variable);
         }

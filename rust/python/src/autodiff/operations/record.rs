@@ -187,10 +187,15 @@ fn lifted<'py>(
     Ok(variable)
 }
 
-/// The arguments with the values of constants whose tapes have ended, or belong to other threads; `None` where there are none.
+/// The arguments with the values of constants whose tapes have ended, or belong to other threads, and of the variables of tapes
+/// that detach them; `None` where there are none.
 fn with_values_of_constants<'py>(args: &[Object<'py>]) -> PyResult<Option<Few<Object<'py>>>> {
     let mut is_changed = false;
     let values = args.iter().map(|arg| match arg.cast_exact::<Variable>() {
+        Ok(own) if own.get().tape.get().is_detached() => {
+            is_changed = true;
+            Ok(own.get().current(arg.py())?.1.into_object(arg.py()))
+        }
         Ok(own) if own.get().is_constant() && own.get().tape.get().check_recording(own.get().id).is_err() => {
             is_changed = true;
             snapshot(arg)
