@@ -6,9 +6,11 @@ The test goes through a fixed number of seeds, or with ``--fuzz-seconds=N`` thro
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -55,9 +57,10 @@ def fault(seed: int) -> str | None:
 
 def test_random_changes(request: pytest.FixtureRequest) -> None:
     seconds = request.config.getoption("--fuzz-seconds")
-    seeds, end = iter(range(SEEDS)), float("inf")
+    seeds: Iterator[int] = iter(range(SEEDS))
+    end = float("inf")
     if seconds:
-        seeds, end = iter(range(1_000_000, 2_000_000)), time.monotonic() + seconds
+        seeds, end = itertools.count(time.time_ns() // 1000), time.monotonic() + seconds
     found = []
     while time.monotonic() < end and (seed := next(seeds, None)) is not None:
         found += [text] if (text := fault(seed)) else []
