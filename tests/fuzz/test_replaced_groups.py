@@ -47,7 +47,10 @@ def trained(module: Any, seed: int, log: list[str]) -> list[Any]:
 def fault(seed: int) -> str | None:
     """The fault of the steps of a seed: None if there is none."""
     log: list[str] = []
-    expected = trained(torch.optim, seed, [])
+    try:
+        expected = trained(torch.optim, seed, [])
+    except (KeyError, RuntimeError):  # PyTorch's class cannot take these steps, as with a moment of another dtype
+        return None
     try:
         torch.testing.assert_close(trained(ours, seed, log), expected, rtol=1e-8, atol=1e-10, equal_nan=True)
     except Exception as error:  # noqa: BLE001 - any is a fault

@@ -222,8 +222,6 @@ def count_replaced(opt: Any, draw: random.Random) -> None:
 
 
 def loaded_state(opt: Any, draw: random.Random) -> None:
-    if opt.state.keys() - {p for group in opt.param_groups for p in group["params"]}:
-        return  # PyTorch saves no state of a parameter that was removed: a KeyError
     opt.load_state_dict(copy.deepcopy(opt.state_dict()))
 
 
