@@ -52,7 +52,8 @@ def fault(seed: int) -> str | None:
     except (KeyError, RuntimeError):  # PyTorch's class cannot take these steps, as with a moment of another dtype
         return None
     try:
-        torch.testing.assert_close(trained(ours, seed, log), expected, rtol=1e-8, atol=1e-10, equal_nan=True)
+        # PyTorch's loading gives the product of NAdam, a number of single precision, the dtype of the parameter.
+        torch.testing.assert_close(trained(ours, seed, log), expected, rtol=1e-7, atol=1e-8, equal_nan=True)
     except Exception as error:  # noqa: BLE001 - any is a fault
         return f"PYTHONPATH=tests/tables python tests/fuzz/test_replaced_groups.py {seed}: {error}\n  {', '.join(log)}"
     return None

@@ -83,7 +83,7 @@ impl<V: Value, A> Tape<V, A> {
             }
             (E::Pow, [_, b])
                 if self.origin(*b) != Origin::Constant
-                    || self.values[*b as usize].scalar().is_none_or(|exponent| exponent.number != 2.0) =>
+                    || self.values[*b as usize].scalar().map(|exponent| exponent.number) != Some(2.0) =>
             {
                 Ok(None)
             }
