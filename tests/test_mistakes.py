@@ -46,6 +46,31 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ox.StructureError,
         "w: the gradient is missing: expected an array, or None for no update; found 0",
     ),
+    "optax's order, with a part of the gradients": (
+        lambda: optim.Adam(0.1).update({"w": X}, {"w": X, "b": X}),
+        ox.StructureError,
+        "b: there is a gradient, but no parameter in the model",
+    ),
+    "optax's order, with a gradient of None": (
+        lambda: optim.Adam(0.1).update({"w": X, "b": None}, {"w": X, "b": X}),
+        ox.StructureError,
+        "b: there is a gradient, but no parameter in the model",
+    ),
+    "optax's order, with another shape": (
+        lambda: optim.Adam(0.1).update({"w": np.ones((1, 2))}, model()),
+        ox.ShapeError,
+        "w: gradient has shape (2,), the parameter (1, 2)",
+    ),
+    "optax's order, with another dtype": (
+        lambda: optim.Adam(0.1).update({"w": np.ones(2, np.float32)}, model()),
+        ox.DtypeError,
+        "w: gradient has dtype float64, the parameter float32",
+    ),
+    "optax's order, with a state": (
+        lambda: optim.Adam(0.1).update(model(), optim.Adam(0.1).init(model()), model()),  # type: ignore[misc]
+        TypeError,
+        "takes from 2 to 3 positional arguments",
+    ),
     "a gradient that is a list": (
         lambda: optim.SGD(0.1).update(model(), {"w": [1.0, 2.0]}),
         ox.StructureError,

@@ -298,6 +298,27 @@ def test_a_hyperparameter_that_all_workers_change_is_theirs(case: str) -> None:
     assert changing(case, {0, 1}, 2 * agreement.ROUNDS) == ["", ""]
 
 
+@pytest.mark.parametrize("case", ["large_batch", "data_parallel", "compression", "kfac"])
+def test_a_parameter_that_alone_differs_between_workers_is_found(case: str) -> None:
+    kind, arguments, _ = CASES[case]
+
+    def worker(comm: Any) -> str:
+        model = {"w": np.ones((2, 3)), "b": np.zeros(3)}
+        with kind(new_optimizer(), **arguments) as opt:
+            opt.start(model)
+            try:
+                for step in range(2 * agreement.ROUNDS):
+                    if step == 2 and comm.rank == 1:
+                        model["b"][1] += 2.0**-40
+                    opt.update(model, {path: np.ones_like(array) for path, array in model.items()})
+            except Refused as error:
+                return f"{opt.step}: {error}"
+        return "not found"
+
+    expected = "16: b: other values on rank 1: expected the same ones on every worker"
+    assert distributed.run(worker, workers=2, timeout=30.0) == [expected] * 2
+
+
 @pytest.mark.parametrize(
     "of",
     [optim.SGD, lambda rate: optim.chain(optim.ClipByValue(1.0), optim.SGD(rate)), optim.AdamW],

@@ -6,9 +6,11 @@ The test goes through a fixed number of seeds, or with ``--fuzz-seconds=N`` thro
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,9 +47,13 @@ def trained(module: Any, seed: int, log: list[str]) -> list[Any]:
 def fault(seed: int) -> str | None:
     """The fault of the steps of a seed: None if there is none."""
     log: list[str] = []
-    expected = trained(torch.optim, seed, [])
     try:
-        torch.testing.assert_close(trained(ours, seed, log), expected, rtol=1e-8, atol=1e-10, equal_nan=True)
+        expected = trained(torch.optim, seed, [])
+    except (KeyError, RuntimeError):  # PyTorch's class cannot take these steps, as with a moment of another dtype
+        return None
+    try:
+        # PyTorch's loading gives the product of NAdam, a number of single precision, the dtype of the parameter.
+        torch.testing.assert_close(trained(ours, seed, log), expected, rtol=1e-7, atol=1e-8, equal_nan=True)
     except Exception as error:  # noqa: BLE001 - any is a fault
         return f"PYTHONPATH=tests/tables python tests/fuzz/test_replaced_groups.py {seed}: {error}\n  {', '.join(log)}"
     return None
@@ -55,9 +61,10 @@ def fault(seed: int) -> str | None:
 
 def test_random_changes(request: pytest.FixtureRequest) -> None:
     seconds = request.config.getoption("--fuzz-seconds")
-    seeds, end = iter(range(SEEDS)), float("inf")
+    seeds: Iterator[int] = iter(range(SEEDS))
+    end = float("inf")
     if seconds:
-        seeds, end = iter(range(1_000_000, 2_000_000)), time.monotonic() + seconds
+        seeds, end = itertools.count(time.time_ns() // 1000), time.monotonic() + seconds
     found = []
     while time.monotonic() < end and (seed := next(seeds, None)) is not None:
         found += [text] if (text := fault(seed)) else []

@@ -7,6 +7,7 @@ cancel. Distributions of vectors are rows too: functions of the vector's numbers
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,58 @@ def test_special_functions_at_the_edges_of_their_domains() -> None:
                         f"{name}{point}: {'value' if k == 0 else f'derivative {k - 1}'} is {part}, expected {other}"
                     )
     assert not wrong, "\n".join(wrong)
+
+
+def _expansion(v: float, x: Any, sign: int) -> Any:
+    """A scaled modified Bessel function of a large number (DLMF 10.40.1, 10.40.2)."""
+    term = total = mpf(1)
+    for k in range(1, 30):
+        term *= sign * (4 * mpf(v) ** 2 - (2 * k - 1) ** 2) / (8 * k * x)
+        total += term
+    return total * (mp.sqrt(mp.pi / (2 * x)) if sign > 0 else 1 / mp.sqrt(2 * mp.pi * x))
+
+
+@pytest.mark.parametrize("x", [690.0, 697.5, 698.0, 702.0, 705.0])
+@pytest.mark.parametrize("v", [0.0, 1.0, 2.0, 2.5, 10.0])
+def test_derivatives_where_the_function_of_the_second_kind_is_tiny(v: float, x: float) -> None:
+    """SciPy's own values are zero from 698, and the derivatives are not."""
+    first, second = (float(mp.diff(lambda t: mp.besselk(v, t), mpf(x), n)) for n in (1, 2))
+    names = ["kv", *(["kn"] if v.is_integer() else []), *(["k1"] if v == 1.0 else [])]
+    for name in names:
+        of = getattr(xp.special, name)
+        f = of if name == "k1" else lambda x, of=of, name=name: of(int(v) if name == "kn" else v, x)
+        np.testing.assert_allclose(ox.grad(f)(x), first, rtol=1e-12)
+        np.testing.assert_allclose(ox.grad(ox.grad(f))(x), second, rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [0.9e9, 1.1e9, 2.0e9, 2.2e9, 1e12, 1e100])
+@pytest.mark.parametrize("v", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize(("name", "sign"), [("kve", 1), ("ive", -1)])
+def test_derivatives_of_scaled_functions_of_large_numbers(name: str, sign: int, v: float, x: float) -> None:
+    """SciPy's own values are NaN from 2**31, and the derivatives are not."""
+    with mp.workdps(60):
+        step = mpf(x) * mpf(10) ** -20
+        first, second = (float(mp.diff(lambda t: _expansion(v, t, sign), mpf(x), n, h=step)) for n in (1, 2))
+    f = lambda x: getattr(xp.special, name)(v, x)  # noqa: E731
+    np.testing.assert_allclose(ox.grad(f)(x), first, rtol=1e-13)
+    np.testing.assert_allclose(ox.grad(ox.grad(f))(x), second, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("b", [1e-200, 1e-3, 0.5, 50.0])
+@pytest.mark.parametrize("a", [1e-150, 1e-100, 1e-20])
+def test_derivatives_of_beta_near_its_pole(a: float, b: float) -> None:
+    with mp.workdps(450):
+        x, y = mpf(a), mpf(b)
+        of_log = mp.psi(0, x) - mp.psi(0, x + y)
+        expected = float(mp.beta(x, y) * of_log), float(of_log)
+    np.testing.assert_allclose(ox.grad(xp.special.beta)(a, b), expected[0], rtol=1e-12)
+    np.testing.assert_allclose(ox.grad(xp.special.betaln)(a, b), expected[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [1e-200, 1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("a", [1e-200, 1e-100, 1e-30])
+def test_derivatives_of_gammainc_by_a_tiny_parameter(a: float, x: float) -> None:
+    """``gammainc`` is ``1 - a * E1(x)`` there."""
+    expected = -float(mp.e1(mpf(x)))
+    np.testing.assert_allclose(ox.grad(xp.special.gammainc)(a, x), expected, rtol=1e-12)
+    np.testing.assert_allclose(ox.grad(xp.special.gammaincc)(a, x), -expected, rtol=1e-12)

@@ -191,6 +191,11 @@ def test_options_of_classes_of_pytorch() -> None:
         weight.grad = torch.ones(SHAPE, device="cpu")
         opt.step()
         assert torch.bfloat16 in {value.dtype for value in opt.state[weight].values()}, name
+    for option in ({"state_dtype": "8bit"}, {"state_dtype": "4bit"}, {"master": True}, {"rounding": "kahan"}):
+        weight = torch.nn.Parameter(torch.ones(SHAPE, dtype=torch.bfloat16, device="cpu"))
+        for group in (weight, {"params": [weight], **option}):
+            with pytest.raises(ValueError, match=f"SparseAdam: {next(iter(option))}=.* is not supported"):
+                ours.SparseAdam([group], **({} if isinstance(group, dict) else option))
     with pytest.raises(ValueError, match="state_dtype is '9bit'"):
         ours.AdamW([torch.nn.Parameter(torch.ones(3, device="cpu"))], state_dtype="9bit")
 

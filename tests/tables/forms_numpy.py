@@ -183,8 +183,8 @@ np.linalg.cond(m) | np.linalg.cond(m, "fro") | np.linalg.cond(m, p=1) | np.linal
 np.linalg.cross(r, r[::-1] * 2.0) | np.linalg.cross(r.T, r.T[::-1], axis=0)
 np.linalg.det(m)
 np.linalg.diagonal(t) | np.linalg.diagonal(m, offset=1)
-linalg.eig: np.linalg.eig(m + np.diag([1.0, 3.0, 6.0, 9.0]))[0]
-np.linalg.eigvals(m + np.diag([1.0, 3.0, 6.0, 9.0]))
+linalg.eig: np.linalg.eig(m + np.diag([1.0, 3.0, 6.0, 9.0]))[0] + 0j
+np.linalg.eigvals(m + np.diag([1.0, 3.0, 6.0, 9.0])) + 0j
 linalg.eigh: np.linalg.eigh(m + m.T)[0] | np.abs(np.linalg.eigh(m + m.T)[1]) | np.linalg.eigh(m + m.T, UPLO="U").eigenvalues | np.linalg.eigh(m @ np.diag([1.0, 2.0, 3.0, 4.0]), "U") | np.linalg.eigh(m, UPLO="L")
 np.linalg.eigvalsh(m + m.T) | np.linalg.eigvalsh(m @ np.diag([1.0, 2.0, 3.0, 4.0]), UPLO="U")
 np.linalg.inv(m)

@@ -191,7 +191,8 @@ def copied_state(opt: Any, draw: random.Random) -> None:
 
 def exchanged_states(opt: Any, draw: random.Random) -> None:
     """The states of two parameters of one shape change places, in the same order."""
-    params = [p for p in opt.state if opt.state[p]]
+    # In the order of the groups: steps in the backward make states in the order of gradients.
+    params = [p for group in opt.param_groups for p in group["params"] if opt.state.get(p)]
     for p in params:
         for q in params:
             if p is not q and p.shape == q.shape and opt.state[p].keys() == opt.state[q].keys():

@@ -18,6 +18,11 @@ class WorkerParameters(Parameters):
         super().__init__(optimizer)
         self._specs: tuple[Any, dict[str, GradientSpec]] | None = None
 
+    def of_core(self, model: Tree) -> dict[str, np.ndarray]:
+        """Those of `read` that the core updates, with the same bits on every machine: others may be in the memory of a device."""
+        leaves = self.leaves(model)
+        return {p.text: _host(leaves[p.text]) for p in self._planned(model)[0].parameters if p.executor.is_core}
+
     def specs(self, model: Tree) -> Mapping[str, GradientSpec]:
         """Shape and dtype of the gradient of each parameter, by key path."""
         plan, leaves = self._planned(model)

@@ -127,7 +127,9 @@ class Optimizer(StatefulOptimizer):
         that is in a subtree of ``model`` for which ``grads`` has None, is not updated: its slots stay as they are, and the step that
         its rule reads, as in Adam's bias correction, does not count this one, as in PyTorch. While gradients are accumulated, None
         counts as zeros unless all are None. ``loss`` is the value of the loss at the parameters, a number, which rules such as `MoMo`
-        read; the others do not. A loss on a device is waited for. A model without any gradient raises `StructureError`. An array with several key paths is
+        read; the others do not. A loss on a device is waited for. The order is ``model``, ``grads``, the reverse of optax's; the other
+        order is refused where the trees differ in structure, shapes or dtypes, and cannot be told apart where they do not, so that it
+        takes a step from the gradients along the parameters. A model without any gradient raises `StructureError`. An array with several key paths is
         one parameter: its gradients at these paths are summed, and an array among them that occurs twice counts once. Returns
         the model: the same object, unless a parameter had to be replaced (a JAX array, a read-only array) in an immutable
         container. Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,

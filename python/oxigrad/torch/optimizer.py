@@ -152,7 +152,8 @@ class TensorOptimizer(KeepingDtypes):
 
         Args:
             closure: a function that computes the gradients anew and returns the loss, called first, with gradients enabled.
-            loss: the loss that the gradients are of, in place of the ``closure``, for optimizers that read it, such as MoMo.
+            loss: the loss that the gradients are of, in place of the ``closure``, for optimizers that read it, such as MoMo. A first step
+                at the rate zero with gradients of zero, by which loaders of checkpoints make the state, needs none.
         """
         if closure is not None:
             with torch.enable_grad():
@@ -163,8 +164,18 @@ class TensorOptimizer(KeepingDtypes):
         if self._backward is not None:
             self._backward.finish(self, loss)
         elif found_inf is None or not float(found_inf):
-            untraced(self._take, getattr(self, "grad_scale", None), None, loss)
+            value = 0.0 if loss is None and self._makes_state() else loss
+            untraced(self._take, getattr(self, "grad_scale", None), None, value)
         return loss
+
+    def _makes_state(self) -> bool:
+        """Whether this is the step by which loaders make the state of an optimizer, that reads the loss: without a rate and gradients."""
+        return (
+            "loss" in self.entry.rule.supplied
+            and not self.state
+            and not any(float(group["lr"]) for group in self.param_groups)
+            and not any(p.grad is not None and p.grad.any() for group in self.param_groups for p in group["params"])
+        )
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Sets the gradients to None, or to zero; drops those of micro-batches in host memory."""

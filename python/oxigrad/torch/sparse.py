@@ -1,9 +1,10 @@
 """Adam for sparse gradients: only the rows with gradients are updated."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from oxigrad.ops.core.aliasing import Named, refuse_overlapping
+from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.assignment import Assignment
@@ -50,6 +51,15 @@ class SparseDropIn(DropIn):
             if keywords.get(name):
                 raise TypeError(f"SparseAdam does not support {name}, since it updates rows of sparse gradients")
         super()._take_options(args, keywords)
+
+    def _check_precision(self, values: Mapping[str, Any]) -> None:
+        """See `TensorOptimizer._check_precision`."""
+        super()._check_precision(values)
+        refused = {"state_dtype": CODECS, "master": (True,), "rounding": ("kahan",)}
+        for name, choices in refused.items():
+            if values[name] is not None and values[name] in choices:
+                text = f"SparseAdam: {name}={values[name]!r} is not supported, since it updates rows of the parameter and its moments alone"
+                raise ValueError(text)
 
     def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
         with torch.inference_mode(False), torch.no_grad(), conversion.kept_on_error(self.state):

@@ -11,12 +11,16 @@ does.
 """
 
 import math
+import warnings
 from typing import Any
 
+import numpy as np
+
 from oxigrad import _core, xp
+from oxigrad._core import DerivativeError
 from oxigrad._typing import Array
 from oxigrad.autodiff.rules.cotangents import unbroadcast
-from oxigrad.ops.backends import device_of, is_complex, namespace
+from oxigrad.ops.backends import beneath, device_of, is_complex, namespace
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.primitives import TupleCotangent
 from oxigrad.ops.core.primitives import matrix_transpose as _t
@@ -74,17 +78,32 @@ def size_of_levels(levels: Array) -> Array:
     return _column(xp.max(xp.abs(levels), axis=-1, keepdims=True)) if levels.shape[-1] else 0.0
 
 
-def quotient(x: Array, distance: Array, tolerance: Array, noise: Array | None) -> Array:
+def quotient(x: Array, distance: Array, tolerance: Array, noise: Array) -> Array:
     """``x / distance``, with distances of at most ``tolerance`` treated as zero.
 
     At a zero distance, the result is zero if ``x`` is at most ``noise``, else NaN. Vectors of equal levels are unique
-    up to a rotation, on which a smooth loss does not depend: then ``x`` is zero. ``x`` is also zero for a function of
-    vectors and levels together, whose limit is not zero: without ``noise`` the result is NaN there.
+    up to a rotation, on which a smooth loss does not depend: then ``x`` is zero.
     """
     is_zero = xp.abs(distance) <= tolerance
-    zeros = primitives.zeros_like(x)
-    at_zero = zeros + math.nan if noise is None else xp.where(xp.abs(x) <= noise, zeros, math.nan)
+    at_zero = xp.where(xp.abs(x) <= noise, primitives.zeros_like(x), math.nan)
     return xp.where(is_zero, at_zero, x / xp.where(is_zero, 1.0, distance))
+
+
+def report_nan(x: Array, reason: str, one: Array | None, *causes: Array) -> Array:
+    """``x``, where an array in host memory has no NaN, or the causes have one.
+
+    Otherwise raises `DerivativeError` if ``one`` is the levels of one matrix, and warns if not: other matrices of a stack, or
+    other vectors, may have a derivative. Recordings, and libraries that compile, keep the NaN without a word.
+    """
+    values = [beneath(each) for each in (x, *causes)]
+    # A value of a recording is an instance of NumPy's class, but of a class of its own.
+    is_on_host = all(type(each) is np.ndarray for each in values)
+    if is_on_host and np.isnan(values[0]).any() and all(np.isfinite(each).all() for each in values[1:]):
+        text = f"eigenvalues or singular values are equal up to rounding: {reason}"
+        if one is not None and beneath(one).ndim == 1:
+            raise DerivativeError(text)
+        warnings.warn(f"{text}: these derivatives are NaN", RuntimeWarning, stacklevel=2)
+    return x
 
 
 def norm(*arrays: Array | None) -> Array:
@@ -92,14 +111,27 @@ def norm(*arrays: Array | None) -> Array:
     return _total(*(a if a is None else xp.linalg.vector_norm(a, axis=(-2, -1), keepdims=True) for a in arrays))
 
 
-def between_levels(x: Array, levels: Array, noise: Array | None) -> Array:
+def between_levels(x: Array, levels: Array, noise: Array) -> Array:
     """``x / (w_j - w_i)`` by `quotient`, zero on the diagonal."""
     tolerance = precision(levels, levels.shape[-1]) * size_of_levels(levels)
     return xp.where(is_diagonal(x), 0.0, quotient(x, distances(levels), tolerance, noise))
 
 
-def _noise(levels: Array, n: int, *cotangents: Array | None) -> Array:
-    return precision(levels, n) * norm(*cotangents)
+_BOTH = (
+    "a second derivative, or a loss of both vectors and values of one call, has no value there; xp.linalg.expm, logm, "
+    "sqrtm and pinv have theirs"
+)
+
+
+def _noise(levels: Array, n: int, of_values: Array | None, *of_vectors: Array | None) -> Array:
+    """The noise for `quotient`. For vectors and values together the limit is unknown, but zero if nothing has an effect."""
+    if of_values is None:
+        return precision(levels, n) * norm(*of_vectors)
+    return xp.where(norm(_row(of_values), *of_vectors) == 0.0, 0.0, -1.0)
+
+
+def _checked(x: Array, levels: Array, g: TupleCotangent, of_values: Array | None) -> Array:
+    return x if of_values is None else report_nan(x, _BOTH, levels, *g.values())
 
 
 def _skew(x: Array) -> Array:
@@ -171,7 +203,7 @@ def _svd(g: TupleCotangent, y: Array) -> Array:
     if of_u is not None or of_vh is not None:
         n = max(u.shape[-2], vh.shape[-1])
         tolerance = precision(s, n) * size_of_levels(s)
-        noise = None if of_s is not None else _noise(s, n, of_u, of_vh)
+        noise = _noise(s, n, of_s, of_u, of_vh)
         turn_u = None if of_u is None else _skew(_h(u) @ of_u)
         turn_v = None if of_vh is None else _skew(vh @ _h(of_vh))
         # Equal values turn both sides together, values of zero each side by itself.
@@ -179,11 +211,12 @@ def _svd(g: TupleCotangent, y: Array) -> Array:
         each = quotient(_total(turn_u, None if turn_v is None else -turn_v), distances(s, 1.0), tolerance, noise)
         is_phase = is_diagonal(both)
         both, each = xp.where(is_phase, 0.0, both), each if is_complex(each) else xp.where(is_phase, 0.0, each)
-        terms.append(u @ (0.5 * (both + each)) @ vh)
+        terms.append(u @ _checked(0.5 * (both + each), s, g, of_s) @ vh)
         if of_u is not None and u.shape[-2] > s.shape[-1]:
-            terms.append(quotient(of_u - u @ (_h(u) @ of_u), _row(s), tolerance, noise) @ vh)
+            terms.append(_checked(quotient(of_u - u @ (_h(u) @ of_u), _row(s), tolerance, noise), s, g, of_s) @ vh)
         if of_vh is not None and vh.shape[-1] > s.shape[-1]:
-            terms.append(u @ quotient(of_vh - (of_vh @ _h(vh)) @ vh, _column(s), tolerance, noise))
+            outside = quotient(of_vh - (of_vh @ _h(vh)) @ vh, _column(s), tolerance, noise)
+            terms.append(u @ _checked(outside, s, g, of_s))
     return _total(*terms)
 
 
@@ -192,8 +225,8 @@ def _eigh(g: TupleCotangent, y: Array) -> Array:
     of_values = None if g[0] is None else (v * _row(g[0])) @ _h(v)
     if g[1] is None:
         return of_values
-    noise = None if g[0] is not None else _noise(w, w.shape[-1], g[1])
-    return _total(of_values, v @ between_levels(0.5 * _skew(_h(v) @ g[1]), w, noise) @ _h(v))
+    inner = between_levels(0.5 * _skew(_h(v) @ g[1]), w, _noise(w, w.shape[-1], g[0], g[1]))
+    return _total(of_values, v @ _checked(inner, w, g, g[0]) @ _h(v))
 
 
 def _eig(g: TupleCotangent, y: Array, x: Array) -> Array:
@@ -203,8 +236,9 @@ def _eig(g: TupleCotangent, y: Array, x: Array) -> Array:
         turn = _t(v) @ g[1]
         length = xp.where(is_diagonal(turn), xp.real(turn) if is_complex(turn) else turn, 0.0)
         lengths = _row(xp.sum(length, axis=-2))
-        noise = None if g[0] is not None else _noise(w, w.shape[-1], g[1])
-        inner = _total(inner, between_levels(turn - (_t(v) @ xp.conjugate(v)) * lengths, w, noise))
+        noise = _noise(w, w.shape[-1], g[0], g[1])
+        between = between_levels(turn - (_t(v) @ xp.conjugate(v)) * lengths, w, noise)
+        inner = _total(inner, _checked(between, w, g, g[0]))
     pulled = xp.linalg.solve(_t(v), inner @ _t(v))
     return pulled if is_complex(x) else xp.real(pulled)
 

@@ -190,7 +190,7 @@ class DataParallel(LocalSums):
             return super()._repeated(model, operation)
         with self._telling_of_slots():
             result = operation()
-            self._check_settings()
+            self._check_settings(model)
             return model, result
 
     @contextmanager

@@ -14,7 +14,7 @@ from oxigrad.distributed.messages.message import checksum
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 ROUNDS = 16
-"""Steps between two comparisons of hyperparameters."""
+"""Steps between two comparisons of hyperparameters and parameters."""
 
 VERSION_BYTES = 64
 """The bytes of `version`."""
@@ -42,17 +42,20 @@ def described(
     config: Any = None,
     untrained: Mapping[str, Any] = _NONE,
     constant: Mapping[str, Any] = _NONE,
+    replicas: Mapping[str, Any] = _NONE,
 ) -> np.ndarray:
     """A description as bytes: the version of the package, configurations as plain data, and shapes and dtypes by key path.
 
-    ``untrained`` are the arrays that no step updates. Of ``constant`` ones, which all workers must have alike, the values are described too.
+    ``untrained`` are the arrays that no step updates. Of ``constant`` ones among them, and of ``replicas``, which all workers must have
+    alike, the values are described too.
     """
+    arrays = {**arrays, **replicas}
     apart = {f"{path} (not trained)": array for path, array in {**untrained, **constant}.items()}
     parameters = {
         path: [[*map(int, array.shape)], np.dtype(array.dtype).name] for path, array in {**arrays, **apart}.items()
     }
-    for path, array in constant.items():
-        parameters[f"{path} (not trained)"].append(checksum([np.ascontiguousarray(array)]))
+    for path, array in {**{f"{path} (not trained)": array for path, array in constant.items()}, **replicas}.items():
+        parameters[path].append(checksum([np.ascontiguousarray(array)]))
     description = {"version": oxigrad.__version__, "config": config, "parameters": parameters}
     return np.frombuffer(json.dumps(description).encode(), np.uint8)
 

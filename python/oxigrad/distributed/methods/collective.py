@@ -147,11 +147,14 @@ class CollectiveWrapper(Wrapper):
             differences = (agreement.difference(first, each, f"rank {rank}") for rank, each in enumerate(others, 1))
             raise next(error for error in differences if error is not None)
 
-    def _check_settings(self) -> None:
-        """Compares hyperparameters with those of the others, once in so many rounds. Raises `Refused` on all workers where they differ."""
+    def _check_settings(self, model: Tree) -> None:
+        """Compares hyperparameters and parameters with those of the others, once in so many rounds.
+
+        Raises `Refused` on all workers where they differ.
+        """
         if self._done % agreement.ROUNDS == 0 < self._done and self.communicator.size > 1 and self._are_replicas:
             settings = [*self._agreed_settings(), values_of_functions(self.optimizer)]
-            description = agreement.described({}, settings)
+            description = agreement.described({}, settings, replicas=self._parameters.of_core(model))
             numbers = np.array([_digest(description), self._wants_agreement()], np.int64)
             rows = self.communicator.all_gather_v(numbers, timeout=self._seconds)
             self._check_same(description, [int(each[0]) for each in rows])
@@ -202,7 +205,7 @@ class CollectiveWrapper(Wrapper):
         while True:
             try:
                 result = operation()
-                self._check_settings()
+                self._check_settings(model)
                 return model, result
             except WorkerLost:
                 model, is_behind = self._recover(model)

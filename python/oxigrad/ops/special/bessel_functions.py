@@ -33,7 +33,7 @@ def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
 def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Callable[[Array], Array]) -> Array:
     """The derivative of a scaled Bessel function: ``slope(x)``, or Hankel's expansion for large ``x``.
 
-    There ``slope`` would cancel (DLMF 10.40).
+    There ``slope`` would cancel (DLMF 10.40). SciPy's `kve` and `ive` are NaN from 2**31 on.
     """
     size = ops.abs(x)
     is_far = size > 30.0 + 2.0 * v * v
@@ -42,12 +42,23 @@ def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Callable[[Arra
     for k in range(1, 21):
         term = term * (sign * (4.0 * v * v - (2 * k - 1) ** 2) / (8.0 * k)) / ops.abs(safe)
         total, weighted = total + term, weighted + k * term
+    beyond = x > 1e9
+    at = where(beyond, x, 1.0)
+    leading = ops.sqrt(0.5 * math.pi / at) if sign > 0.0 else 1.0 / ops.sqrt(2.0 * math.pi * at)
+    y = where(beyond, leading * total, y)
     return where(is_far, -y * (0.5 + weighted / total) / safe, slope(where(is_far, 1.0, x)))
 
 
 def _kve_slope(y: Array, v: Any, x: Array) -> Array:
     slope = lambda x: y - _half(1.0, "kve")(v, x)  # noqa: E731
     return slope(x) if is_complex(x) else _scaled_slope(v, x, y, 1.0, slope)
+
+
+def _kv_slope(v: Any, x: Array) -> Array:
+    """The derivative of a function of the second kind, from scaled ones where SciPy's `kv` is zero (from 698)."""
+    is_far = (ops.real(x) if is_complex(x) else x) > 600.0
+    far = where(is_far, x, 600.0)
+    return where(is_far, -ops.exp(-far) * _half(1.0, "kve")(v, far), -_half(1.0, "kv")(v, where(is_far, 1.0, x)))
 
 
 def _struve_slope(name: str, sign: float) -> Callable[..., Array]:
@@ -91,18 +102,18 @@ ROWS: dict[str, Row] = {
         lambda y, v, x: _scaled_slope(v, _real(x), y, -1.0, lambda x: _half(1.0, "ive")(v, x) - ops.sign(x) * y),
     ),
     "k0": ("x", "Modified Bessel function of the second kind and order 0.", lambda x: -f.k1(x)),
-    "k1": ("x", "Modified Bessel function of the second kind and order 1.", lambda x: -_half(1.0, "kv")(1.0, x)),
+    "k1": ("x", "Modified Bessel function of the second kind and order 1.", lambda x: _kv_slope(1.0, x)),
     "kn": (
         "n x",
         "Modified Bessel function of the second kind and integer order.",
         INTEGER,
-        lambda n, x: -_half(1.0, "kv")(trunc(n), x),
+        lambda n, x: _kv_slope(trunc(n), x),
     ),
     "kv": (
         "v x",
         "Modified Bessel function of the second kind and real order.",
         ORDER,
-        lambda v, x: -_half(1.0, "kv")(v, x),
+        lambda v, x: _kv_slope(v, x),
     ),
     "k0e": ("x", "``exp(x) * k0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, 1.0, lambda x: y - f.k1e(x))),
     "k1e": (

@@ -82,7 +82,8 @@ impl<V: Value, A> Tape<V, A> {
                     .then(|| Smooth::Even(self.view(view.id).with_args(behind.args))))
             }
             (E::Pow, [_, b])
-                if self.origin(*b) != Origin::Constant || self.values[*b as usize].number() != Some(2.0) =>
+                if self.origin(*b) != Origin::Constant
+                    || self.values[*b as usize].scalar().map(|exponent| exponent.number) != Some(2.0) =>
             {
                 Ok(None)
             }
