@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
-from oxigrad._typing import Array, Config, T, Tree
+from oxigrad._typing import Array, Config, R, T, Tree
 from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.messages.reports.clock import Clock
@@ -259,13 +259,13 @@ class Wrapper(Agreed, WholeSteps, DeclaredAttributes, Optimizer):
 
     def minimize(
         self,
-        loss: Callable[[T], Any],
+        loss: Callable[[T], R],
         model: T,
         *,
         record: bool = False,
         in_backward: bool = False,
         has_aux: bool = False,
-    ) -> Any:
+    ) -> R:
         """See `Optimizer.minimize`. Raises an error of communication as well, and `ValueError` with ``in_backward``."""
         if has_aux:
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)

@@ -5,7 +5,7 @@ from typing import Any
 
 from oxigrad import _core, tree
 from oxigrad._tables import Table
-from oxigrad._typing import Array, T, Tree
+from oxigrad._typing import Array, R, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import in_backward as in_backward_steps
@@ -210,13 +210,13 @@ class Optimizer(StatefulOptimizer):
 
     def minimize(
         self,
-        loss: Callable[[T], Any],
+        loss: Callable[[T], R],
         model: T,
         *,
         record: bool = False,
         in_backward: bool = False,
         has_aux: bool = False,
-    ) -> Any:
+    ) -> R:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
         With ``has_aux``, the loss returns ``(value, aux)``, and so does `minimize`: both are of the first evaluation, before the step.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
-from oxigrad._typing import Array, T, Tree
+from oxigrad._typing import Array, R, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.closures.line_search import Point, strong_wolfe
@@ -263,13 +263,13 @@ class ClosureOptimizer(RuleOptimizer):
 
     def minimize(
         self,
-        loss: Callable[[T], Any],
+        loss: Callable[[T], R],
         model: T,
         *,
         record: bool = False,
         in_backward: bool = False,
         has_aux: bool = False,
-    ) -> Any:
+    ) -> R:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
         With ``record``, value and gradient of the loss are recorded and replayed: see `Optimizer.minimize`.
