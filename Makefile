@@ -189,7 +189,7 @@ release-wheel: .venv/release # Build the wheel of a release into dist: make rele
 
 test-lowest: .venv/lowest target/wheel/stamp # Test with the lowest releases of the dependencies that are declared, as uv resolves them
 	$(PYTHON) -m venv --clear target/lowest
-	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --resolution lowest-direct target/wheel/*.whl
+	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --resolution lowest target/wheel/*.whl
 	$(BIN)/uv pip freeze --python target/lowest/bin/python | grep -v '^oxigrad' > target/lowest/lowest.txt
 	cat target/lowest/lowest.txt
 	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --constraint target/lowest/lowest.txt --group test

@@ -18,10 +18,10 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "times.md"
 HEAD = """\
 # Times beside other libraries
 
-Printed by `make times`; do not edit. Each line is a row of `make versus` or `make gradbench`: our median time, the times of the others as
-multiples of it (above 1 we are faster), and what the row is to reach. The ceiling is what the row names: it does no more than what has to be done,
-and a goal that was missed is followed by what a row that took the ceiling's time would reach.
-Everybody evaluates the same formulas, in turn, and was checked first; compile times are not counted.
+Printed by `make times`; do not edit. Each line is a row of `make versus` or `make gradbench`. It shows our median time, other libraries' times as
+multiples of ours (above 1 we are faster), and the goal of the row. The ceiling is a program that does only the necessary work. After a missed goal
+stands the ratio that the ceiling's time would reach. All libraries evaluate the same formulas, in turn. Their results were checked first. Compile
+times are not counted.
 
 """
 

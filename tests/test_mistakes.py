@@ -19,6 +19,8 @@ NUMBER: Any = 2.0
 # The modules without their types: a type checker names these mistakes itself.
 NAMES: Any = xp
 SCHEDULES: Any = schedules
+PACKAGE: Any = ox
+OPTIMIZERS: Any = optim
 
 
 def cubes(x: Any) -> Any:
@@ -126,6 +128,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ox.StructureError,
         "the root: the gradient is missing: found float",
     ),
+    "a value in place of the loss": (lambda: optim.SGD(0.1).minimize(cubes(X), model()), TypeError, "minimize: found np.float64(9.0), expected a function"),
+    "model before loss": (lambda: OPTIMIZERS.LBFGS().minimize(model(), cubes), TypeError, "minimize: found {'w': array([1., 1.])}, expected a function"),
+    "a list of parts": (lambda: OPTIMIZERS.chain([optim.Lion()]), TypeError, "expected optimizers of one rule, transforms and at most one partition: write chain(*parts)"),
+    "a class as a part": (lambda: OPTIMIZERS.chain(optim.SGD), TypeError, "at most one partition: write SGD(...)"),
+    "a function of xp": (lambda: PACKAGE.cumsum, AttributeError, "module 'oxigrad' has no attribute 'cumsum': use oxigrad.xp.cumsum"),
+    "an optimizer of optim": (lambda: PACKAGE.Adam, AttributeError, "module 'oxigrad' has no attribute 'Adam': use oxigrad.optim.Adam"),
 }  # fmt: skip
 
 

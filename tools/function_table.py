@@ -52,7 +52,7 @@ array([1., 1.])
 * A function that only moves elements (`np.append`, `np.block`, `np.lib.stride_tricks.sliding_window_view`) takes all keywords that NumPy's
   takes: NumPy moves indices, and the elements follow them. One that moves them by their values (`np.sort`, `np.unique`,
   `np.quantile`) has the derivative of the elements where it put them.
-* NumPy does not dispatch on lists: of a list of variables, `np.sum([v, w])` raises, and `xp.sum([v, w])` does what is meant.
+* NumPy does not dispatch on lists. `np.sum([v, w])` of variables raises. Use `xp.sum([v, w])`.
   NumPy's functions of several arrays (`np.stack([v, w])`, `np.block`, `np.select`) take lists under both names. `np.array` takes
   a list of variables with `like=`: `np.array([v[0], 1.0], like=v)`.
 * `np.r_[v, w]` and `np.c_` are not dispatched either: `xp.r_[v, w]` and `xp.c_` are. `out=` is a keyword in `xp`; `xp.round` takes
@@ -63,7 +63,7 @@ array([1., 1.])
 OF_SCIPY = """\
 # SciPy's functions
 
-Generated from the catalogue of functions, `ox.support()`, by `make generated`; do not edit. [NumPy's functions](numpy.md) are in a table of their own.
+Generated from the catalogue of functions, `ox.support()`, by `make generated`; do not edit. See also [NumPy's functions](numpy.md).
 
 | SciPy's | takes variables under SciPy's name | under ours |
 |---|---|---|
@@ -91,16 +91,17 @@ array([-16.,  30., -14.])
 
 * A function of `scipy.special` that is a ufunc is recorded through NumPy's protocols, as `np.sin` is. With `SCIPY_ARRAY_API=1` in
   the environment SciPy refuses a call of a variable and a plain array together (`TypeError`); `xp.special` takes both.
-* SciPy's other functions convert their arguments to arrays of NumPy, and no protocol intercepts them: those of `scipy.stats` compute
-  in place, with masks, too. `xp` has the same names, arguments and defaults;
-  an argument that is not implemented is refused by name.
-* Values are SciPy's, for the arrays of every library that can be read in host memory; `NotImplementedError` names the function
-  otherwise.
+* SciPy's other functions convert their arguments to NumPy arrays, and no protocol intercepts them. `scipy.stats` also computes
+  in place, with masks. Use `xp`, which has the same names, arguments and defaults. An argument that is not implemented is refused by
+  name.
+* Values are SciPy's, for arrays of every library that can be read in host memory. For other arrays, `NotImplementedError` names the
+  function.
 * `xp.linalg` has the functions of `numpy.linalg` as well; they are in the [table of NumPy's functions](numpy.md).
-* A distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`, or `logpmf`, `pmf`, `cdf`, `logcdf`, `sf` and `logsf` if it is discrete, each with
-  derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits are SciPy's.
-* A ufunc without a rule, and a parameter without a derivative, such as the order of a Bessel function, raises `DerivativeError`, which
-  names the function and the parameter.
+* A continuous distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`. A discrete distribution has `logpmf`, `pmf`,
+  `cdf`, `logcdf`, `sf` and `logsf`. Each has derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits
+  are SciPy's.
+* A ufunc without a rule raises `DerivativeError`. So does a parameter without a derivative, such as the order of a Bessel function. The
+  error names the function and the parameter.
 * *Calls* is the number of different calls that are tested, *keywords* lists the keyword arguments among them. *First* and
   *second*: derivatives of this order agree with central differences, as in the table of NumPy's functions.
 """

@@ -139,15 +139,22 @@ _ELSEWHERE = {
     "compile": "functions run as they are, and need no compilation",
     "jit": "functions run as they are, and need no compilation",
     "no_grad": "oxigrad.stop_gradient(x) is a plain value",
-    "numpy": "its functions are those of oxigrad.xp",
+    "numpy": "oxigrad.xp has its functions",
 }
+
+
+def _advice(name: str) -> dict[str, str]:
+    """Advice for names that the package lacks: the place of ``name`` in one of its modules, such as ``oxigrad.optim.Adam``."""
+    modules = () if name.startswith("_") else ("oxigrad.optim", "oxigrad.schedules", "oxigrad.xp")
+    places = [each for each in modules if name in _importlib.import_module(each).__all__]
+    return {name: f"use {places[0]}.{name}"} if places else _ELSEWHERE
 
 
 if not _stdlib_typing.TYPE_CHECKING:  # to type checkers, a name that is not there is an error
 
     def __getattr__(name: str) -> _Any:
         if name not in _LAZY:
-            raise _unknown_name("oxigrad", name, [*__all__, *_LAZY], _ELSEWHERE)
+            raise _unknown_name("oxigrad", name, [*__all__, *_LAZY], _advice(name))
         try:
             module = _importlib.import_module(_LAZY[name])
         except ModuleNotFoundError as error:  # of a library that is not installed

@@ -6,7 +6,7 @@ import dataclasses
 import io
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,18 +114,16 @@ def _shown(expression: str, scope: dict[str, Any], error: str = "") -> tuple[str
     return _prompt(expression) + printed.getvalue() + shown, result
 
 
-def read(text: str) -> dict[str, Example]:
-    """The examples of a table by name, below the package: ``xp.sin``."""
+def read(text: str) -> dict[str, list[Example]]:
+    """The examples of a table by name, below the package: ``xp.sin``. A line with ``{*}`` is for names without another line."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     values = dict(line.split(" = ", 1) for line in lines if re.match(r"\w+ = ", line))
     programs = sorted((line for line in lines if not re.match(r"\w+ = ", line)), key=lambda line: "{*}" in line)
-    examples: dict[str, Example] = {}
+    examples: dict[str, list[Example]] = {}
     for line in programs:
         for example in _of_line(line, values):
-            if example.name not in examples:
-                examples[example.name] = example
-            elif "{*}" not in line:
-                raise ValueError(f"{example.name} has two examples: {line}")
+            if "{*}" not in line or example.name not in examples:
+                examples.setdefault(example.name, []).append(example)
     return examples
 
 
@@ -160,11 +158,12 @@ def _optimizers(module: str) -> list[str]:
     return re.findall(_DEFINITIONS[module], stub, re.MULTILINE)
 
 
-def table() -> dict[str, Example]:
+def table() -> dict[str, list[Example]]:
     """The examples of the reference."""
     return read(FILE.read_text())
 
 
-def rubric(example: Example) -> str:
-    """An example as a part of a page."""
-    return f".. rubric:: Example\n\n.. code-block:: pycon\n\n{textwrap.indent(example.text(), '   ')}"
+def rubric(examples: Sequence[Example]) -> str:
+    """Examples as a part of a page."""
+    blocks = (f".. code-block:: pycon\n\n{textwrap.indent(each.text(), '   ')}" for each in examples)
+    return "\n\n".join((f".. rubric:: Example{'s' * (len(examples) > 1)}", *blocks))

@@ -98,13 +98,13 @@ class Entry:
         return f"{self.module}.{self.name}".removeprefix("oxigrad.")
 
     def text(
-        self, others: dict[str, dict[str, list[str]]], supported: dict[str, Support], shown: dict[str, Example]
+        self, others: dict[str, dict[str, list[str]]], supported: dict[str, Support], shown: dict[str, list[Example]]
     ) -> str:
         """The page."""
         place = self.place
         parts = [":orphan:", heading(f"{self.module}.{self.name}"), self.body]
-        if example := shown.get(place):
-            parts.append(rubric(example))
+        if place in shown:
+            parts.append(rubric(shown[place]))
         if optimizer := described(self.module, self.name):
             said = f"its formula, memory and cost, and when to take it: :doc:`/gallery/{optimizer}`"
             parts.append(f".. rubric:: See also\n\nThe page of the optimizer: {said}.")

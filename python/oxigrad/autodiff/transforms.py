@@ -388,7 +388,7 @@ def grad(
         holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
 
     Returns:
-        A function with the arguments of ``f``. It returns the gradient: a tree of the structure, shapes and dtypes of the argument, or
+        A function with the arguments of ``f``. It returns the gradient, a tree of the structure, shapes and dtypes of the argument, or
         a tuple of trees where ``argnums`` is a tuple. With ``has_aux`` it returns ``(gradient, aux)``.
 
     Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where an argument has no leaf to differentiate.

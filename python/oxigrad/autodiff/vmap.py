@@ -115,7 +115,7 @@ def _size(pairs: list[_Pair]) -> int:
             )
         if first is not None and shape[axis] != first[0]:
             raise ShapeError(
-                f"vmap: {place}: axis {axis} has size {shape[axis]}, expected {first[0]}, that of {first[1]}"
+                f"vmap: {place}: axis {axis} has size {shape[axis]}, expected {first[0]}, as {first[1]} has"
             )
         first = first or (shape[axis], place)
     if first is None:

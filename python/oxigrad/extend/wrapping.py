@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
-from oxigrad._typing import Array, Config, T, Tree
+from oxigrad._typing import Array, Config, R, T, Tree
 from oxigrad.extend.parameters import Parameters
 from oxigrad.optim.in_backward import LateLock
 from oxigrad.optim.losses import minimized_with_aux
@@ -191,13 +191,13 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     def minimize(
         self,
-        loss: Callable[[T], Any],
+        loss: Callable[[T], R],
         model: T,
         *,
         record: bool = False,
         in_backward: bool = False,
         has_aux: bool = False,
-    ) -> Any:
+    ) -> R:
         """See `Optimizer.minimize`. Raises `ValueError` with ``in_backward``."""
         if has_aux:
             return self._minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)

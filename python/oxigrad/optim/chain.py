@@ -184,7 +184,14 @@ class Chain(DeclaredAttributes, RuleOptimizer):
 def _flat(part: Any) -> list[Part]:
     """The parts of a nested chain, else the part itself, as a tuple."""
     if not isinstance(part, Part):
-        raise TypeError(f"chain: found {part!r}, expected optimizers of one rule, transforms and at most one partition")
+        hint = ""
+        if isinstance(part, (list, tuple)):
+            hint = ": write chain(*parts)"
+        elif isinstance(part, type) and issubclass(part, Part):
+            hint = f": write {part.__name__}(...)"
+        raise TypeError(
+            f"chain: found {part!r}, expected optimizers of one rule, transforms and at most one partition{hint}"
+        )
     label = "chain" if isinstance(part, Chain) else type(part).__name__
     if isinstance(part, Optimizer):
         if options := part._options():

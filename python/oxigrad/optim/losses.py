@@ -51,10 +51,8 @@ class LossWithAux:
         return result
 
 
-def minimized_with_aux(
-    minimize: Callable[..., Any], loss: Callable[[Any], Any], model: Any, **options: Any
-) -> tuple[Any, Any]:
-    """The value of the loss before the step of ``minimize``, and its auxiliary result there."""
+def minimized_with_aux(minimize: Callable[..., Any], loss: Callable[[Any], Any], model: Any, **options: Any) -> Any:
+    """The pair of the value of the loss before the step of ``minimize``, and its auxiliary result there."""
     value = minimize(with_aux := LossWithAux(loss), model, **options)
     return value, with_aux.aux
 

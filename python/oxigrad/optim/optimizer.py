@@ -5,8 +5,8 @@ from typing import Any
 
 from oxigrad import _core, tree
 from oxigrad._tables import Table
-from oxigrad._typing import Array, T, Tree
-from oxigrad.autodiff.transforms import value_and_grad_of
+from oxigrad._typing import Array, R, T, Tree
+from oxigrad.autodiff.transforms import check_callable, value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import in_backward as in_backward_steps
 from oxigrad.optim.losses import dependent, minimized_with_aux, warn_of_floats
@@ -212,13 +212,13 @@ class Optimizer(StatefulOptimizer):
 
     def minimize(
         self,
-        loss: Callable[[T], Any],
+        loss: Callable[[T], R],
         model: T,
         *,
         record: bool = False,
         in_backward: bool = False,
         has_aux: bool = False,
-    ) -> Any:
+    ) -> R:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
         With ``has_aux``, the loss returns ``(value, aux)``, and so does `minimize`: both are of the first evaluation, before the step.
@@ -244,6 +244,7 @@ class Optimizer(StatefulOptimizer):
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
         ``model`` itself; use `update`, which returns the new tree.
         """
+        check_callable(loss, "minimize")
         if has_aux:
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import state
-from oxigrad._typing import T, Tree
+from oxigrad._typing import R, T, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
@@ -250,13 +250,13 @@ class DataParallel(LocalSums):
 
     def minimize(
         self,
-        loss: Callable[[T], Any],
+        loss: Callable[[T], R],
         model: T,
         *,
         record: bool = False,
         in_backward: bool = False,
         has_aux: bool = False,
-    ) -> Any:
+    ) -> R:
         """See `Wrapper.minimize`. With ``overlap``, gradients leave while derivatives are computed, unless they are recorded.
 
         After an error in the middle, while gradients are under way, a step raises `RuntimeError`: call `reform` or `leave`.

@@ -151,8 +151,8 @@ class JAXArray:
         if not module.startswith("jax.") or module.endswith(".array_methods"):
             raise AttributeError("__jax_array__")
         raise NotImplementedError(
-            "a function of JAX takes JAX's arrays, and found a variable: the function of oxigrad.xp of its name takes variables, "
-            "and oxigrad.interop.jax.from_jax(f) is a function f of JAX's arrays for variables"
+            "a function of JAX got a variable of oxigrad: expected the function of oxigrad.xp with its name, or "
+            "oxigrad.interop.jax.from_jax(f), which makes a function f of JAX's arrays accept variables"
         )
 
 

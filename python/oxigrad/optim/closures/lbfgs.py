@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
-from oxigrad._typing import Array, T, Tree
-from oxigrad.autodiff.transforms import value_and_grad
+from oxigrad._typing import Array, R, T, Tree
+from oxigrad.autodiff.transforms import check_callable, value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.closures.line_search import Point, strong_wolfe
 from oxigrad.optim.losses import dependent, minimized_with_aux
@@ -263,13 +263,13 @@ class ClosureOptimizer(RuleOptimizer):
 
     def minimize(
         self,
-        loss: Callable[[T], Any],
+        loss: Callable[[T], R],
         model: T,
         *,
         record: bool = False,
         in_backward: bool = False,
         has_aux: bool = False,
-    ) -> Any:
+    ) -> R:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
         With ``record``, value and gradient of the loss are recorded and replayed: see `Optimizer.minimize`.
@@ -285,6 +285,7 @@ class ClosureOptimizer(RuleOptimizer):
         >>> np.round(model["x"], 4)
         array([1., 1.])
         """
+        check_callable(loss, "minimize")
         if has_aux:
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
