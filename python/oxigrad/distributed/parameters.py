@@ -8,7 +8,7 @@ import numpy as np
 from oxigrad import SparseRows, StructureError
 from oxigrad._typing import Tree
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.extend import Parameters
+from oxigrad.extend import Parameters, to_host
 
 
 class WorkerParameters(Parameters):
@@ -19,9 +19,9 @@ class WorkerParameters(Parameters):
         self._specs: tuple[Any, dict[str, GradientSpec]] | None = None
 
     def of_core(self, model: Tree) -> dict[str, np.ndarray]:
-        """Those of `read` that the core updates, with the same bits on every machine: others may be in the memory of a device."""
-        leaves = self.leaves(model)
-        return {p.text: _host(leaves[p.text]) for p in self._planned(model)[0].parameters if p.executor.is_core}
+        """The parameters that the core updates, by key path. Their bits are the same on every machine."""
+        plan, leaves = self._planned(model)
+        return {p.text: np.asarray(to_host(leaves[p.index])) for p in plan.parameters if p.executor.is_core}
 
     def specs(self, model: Tree) -> Mapping[str, GradientSpec]:
         """Shape and dtype of the gradient of each parameter, by key path."""
