@@ -54,11 +54,17 @@ pub struct Product<'a> {
     pub right: Factor<'a>,
 }
 
+/// Whether a right factor of these rows and columns is so narrow that a product is faster here than by a library for large matrices.
+#[must_use]
+pub const fn is_narrow(rows: usize, columns: usize) -> bool {
+    columns <= 32 && rows.saturating_mul(columns) <= 1 << 15
+}
+
 impl Product<'_> {
     /// Whether the right factor is so narrow that this is faster than a library for large matrices.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
-        self.columns <= 32 && self.inner.saturating_mul(self.columns) <= 1 << 15
+        is_narrow(self.inner, self.columns)
     }
 
     /// Writes the products to `to`, contiguously.

@@ -2,6 +2,7 @@
 //!
 //! Sums along axes other than the first are added up part by part: a part is some indices of the first axis, whose numbers are in the cache.
 
+pub mod small;
 mod source;
 
 use std::ops::Range;

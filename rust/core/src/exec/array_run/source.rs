@@ -50,7 +50,7 @@ impl Source {
 }
 
 /// Whether elements lie in the order of their indices, apart from axes along which they are repeated.
-fn is_in_order(extents: &[usize], strides: &[isize]) -> bool {
+pub(super) fn is_in_order(extents: &[usize], strides: &[isize]) -> bool {
     let mut axes = extents.iter().zip(strides).filter(|(extent, stride)| **extent > 1 && **stride != 0);
     let mut last = isize::MAX;
     axes.all(|(_, stride)| *stride > 0 && std::mem::replace(&mut last, *stride) >= *stride)
