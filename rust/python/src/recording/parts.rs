@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::matmul::is_narrow;
 use oxigrad_core::array::shape::Reduction;
 use oxigrad_core::exec::array_run::small::{MOST, Read, SmallCall, SmallRun};
 use oxigrad_core::exec::array_run::{ArrayRun, Group, Member};
@@ -62,6 +63,13 @@ pub enum Part {
     Small(SmallCall),
     /// An op on scalars of these precisions.
     Scalars(ScalarOp, SmallVec<[Precision; 3]>),
+}
+
+impl Part {
+    /// Whether the eager result is a view.
+    const fn is_view(&self) -> bool {
+        matches!(self, Self::Small(SmallCall::Reshape(_)))
+    }
 }
 
 /// The group of the calls of a run.
@@ -165,7 +173,7 @@ impl Parts {
         }
         let member = self.members[at].as_ref();
         let reduces = matches!(member, Some((Part::Array(Member::Sum | Member::Mean | Member::Axes(..)), _)));
-        let group = member.map(|(_, group)| *group);
+        let group = member.filter(|(part, _)| !part.is_view()).map(|(_, group)| *group);
         Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
     }
 
@@ -188,7 +196,10 @@ impl Parts {
             Op::Elementwise(op) => Member::Elementwise(op),
             Op::Structured(Structured::Sum) => Member::Sum,
             Op::Structured(Structured::Mean) => Member::Mean,
-            Op::Structured(_) => return Ok(None),
+            Op::Structured(op) => {
+                let small = structured(op, &shape, call).map(Part::Small);
+                return Ok(small.map(|part| (part, self.group(Runs::Small))));
+            }
         };
         let dtype = match dtypes.first().map(String::as_str) {
             Some("<f4") => Dtype::F32,
@@ -218,6 +229,11 @@ impl Parts {
             return Ok(None);
         }
         Ok(Some((Part::Array(member), self.group(Runs::Arrays(group)))))
+    }
+
+    /// The group of calls whose eager results are views, by their number.
+    pub fn view(&self, number: u32) -> Option<u32> {
+        self.members[number as usize].as_ref().filter(|(part, _)| part.is_view()).map(|(_, group)| *group)
     }
 
     /// The number of a group.
@@ -300,6 +316,22 @@ impl Parts {
                 ArrayRun::new(&operations, *reads, writes, group).map(|run| Pass::Arrays(Box::new(run)))
             }
         }
+    }
+}
+
+/// A call on small arrays: a product, whose rows, inner length and columns are the shape, or a view of an array of the shape.
+fn structured(op: Structured, shape: &[usize], call: &Call) -> Option<SmallCall> {
+    let is_small = |extents: &[usize]| (1..=MOST).contains(&extents.iter().product());
+    match (op, shape) {
+        (Structured::Matmul, [rows, inner, columns]) => {
+            let are_small =
+                [[rows, inner], [inner, columns], [rows, columns]].map(|[one, other]| is_small(&[*one, *other]));
+            (are_small == [true; 3] && is_narrow(*inner, *columns)).then_some(SmallCall::Product)
+        }
+        (Structured::Reshape | Structured::ExpandDims | Structured::Squeeze, shape) if is_small(shape) => {
+            call.shape.clone().map(SmallCall::Reshape)
+        }
+        _ => None,
     }
 }
 

@@ -115,7 +115,7 @@ impl Replay {
             Some(number)
         });
         raised?;
-        let program = constant.without_dead_entries();
+        let program = constant.without_dead_entries().with_grouped_views(|number| parts.view(number));
         let schedule = scheduled(&program, &parts.groups, &parts.calls);
         let steps = schedule.rolled(&program, |computation| parts.work(computation));
         let place = |id: Id| schedule.places[id as usize].expect("a value between steps has a place");

@@ -78,7 +78,7 @@ pub enum SmallCall {
     Number(Elementwise, Condition, SmallVec<[Precision; 3]>),
     /// The sum along axes, all where none are given, divided by the number of summands if it is a mean, and whether the axes are kept.
     Sum(Option<SmallVec<[isize; 4]>>, bool, bool),
-    /// A product of two matrices.
+    /// A product of two matrices or vectors.
     Product,
     /// The elements in another shape, in their order.
     Reshape(Extents),

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Extents, Kind, LINE, Layout, SmallCall, Step};
 use crate::array::buffer::Dtype;
-use crate::array::matmul::is_narrow;
+use crate::array::matmul::{is_narrow, product_extents};
 use crate::array::shape::{Reduction, Strides, broadcast_strides, contiguous_strides};
 use crate::array::sum::Axes;
 use crate::exec::array_run::Group;
@@ -35,12 +35,30 @@ pub(super) struct Store {
 /// The work of a step, which steps that differ in places have in common.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Work {
-    Apply { op: Elementwise, moves: [bool; 3], length: usize, dtype: Dtype, condition: Condition },
+    Apply {
+        op: Elementwise,
+        moves: [bool; 3],
+        length: usize,
+        dtype: Dtype,
+        condition: Condition,
+    },
     /// Elements at strides, of a dtype, to one after the other of another.
-    Copy { extents: Extents, strides: Strides, from: Dtype, to: Dtype },
-    Sum { axes: Axes, is_mean: bool, dtype: Dtype },
+    Copy {
+        extents: Extents,
+        strides: Strides,
+        from: Dtype,
+        to: Dtype,
+    },
+    Sum {
+        axes: Axes,
+        is_mean: bool,
+        dtype: Dtype,
+    },
     /// Rows of the left factor, its columns, and those of the right one.
-    Product { rows: [usize; 3], dtype: Dtype },
+    Product {
+        rows: [usize; 3],
+        dtype: Dtype,
+    },
 }
 
 impl Work {
@@ -160,7 +178,7 @@ impl Planner {
             SmallCall::Product => {
                 let ([(one, dtype), (other, its)], [left, right]) =
                     ([self.array(*args.first()?)?, self.array(*args.get(1)?)?], [args[0], args[1]]);
-                let (rows, shape) = product(&one, &other)?;
+                let (rows, shape) = product_extents(&one, &other)?;
                 if dtype != its || !is_narrow(rows[1], rows[2]) {
                     return None;
                 }
@@ -172,7 +190,11 @@ impl Planner {
                 let (extents, dtype) = self.array(*args.first()?)?;
                 let node = self.node(args[0], &extents, dtype)?;
                 let fits = length(shape) == length(&extents);
-                fits.then(|| Known { node: Some(node), kind: Kind::array(shape, dtype) })
+                let layout = match self.values[args[0]].kind {
+                    Kind::Array(.., layout) => layout,
+                    Kind::Number(_) => Layout::Contiguous,
+                };
+                fits.then(|| Known { node: Some(node), kind: Kind::Array(shape.clone(), dtype, layout) })
             }
         }
     }
@@ -286,6 +308,10 @@ impl Planner {
         for at in writes {
             let Known { node, kind } = &self.values[reads + at];
             let node = (*node)?;
+            // A view of an array whose elements lie apart: arrays here do not.
+            if matches!(kind, Kind::Array(.., Layout::Strided)) {
+                return None;
+            }
             last[node as usize] = KEPT;
             stores.push((node, kind.clone()));
         }
@@ -352,15 +378,5 @@ fn number_or_array(shape: &[usize], dtype: Dtype) -> Kind {
         ([], Dtype::F32) => Kind::Number(Precision::F32),
         ([], _) => Kind::Number(Precision::F64),
         _ => Kind::array(shape, dtype),
-    }
-}
-
-/// The rows, the inner length and the columns of a product, and the shape of its result.
-fn product(one: &[usize], other: &[usize]) -> Option<([usize; 3], Extents)> {
-    match (one, other) {
-        ([rows, inner], [its, columns]) if inner == its => {
-            Some(([*rows, *inner, *columns], Extents::from_slice(&[*rows, *columns])))
-        }
-        _ => None,
     }
 }

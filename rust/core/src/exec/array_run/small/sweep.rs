@@ -44,7 +44,8 @@ impl<'a> Sweep<'a> {
     #[inline(never)]
     fn other(&self, work: &Work, Step { to, from, .. }: &Step) {
         let (to, from) = (self.at(*to), from.map(|line| self.at(line)));
-        let buffer = |pointer, length, dtype| Buffer::contiguous(pointer, length, dtype, true).expect("it is in memory");
+        let buffer =
+            |pointer, length, dtype| Buffer::contiguous(pointer, length, dtype, true).expect("it is in memory");
         let length = match work {
             Work::Apply { .. } => unreachable!("it has a loop"),
             Work::Copy { extents, strides, from: dtype, to: into } => {
@@ -54,7 +55,8 @@ impl<'a> Sweep<'a> {
             }
             Work::Sum { axes, is_mean, dtype } => {
                 let length = axes.outer * axes.inner;
-                let [from, to] = [(from[0], length * axes.count), (to, length)].map(|(at, length)| buffer(at, length, *dtype));
+                let [from, to] =
+                    [(from[0], length * axes.count), (to, length)].map(|(at, length)| buffer(at, length, *dtype));
                 #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
                 let divisor = if *is_mean { axes.count as f64 } else { 1.0 };
                 // SAFETY: the plan gave the places such lengths, apart from each other.
