@@ -272,7 +272,8 @@ def _product(entry: Entry, entries: list[Entry]) -> Member | None:
     if entry.named or entry.type is None or not all(type(arg) is EntryId for arg in entry.args):
         return None
     (one, dtype), (other, its) = (_array_type(entries[arg.id]) for arg in entry.args)
-    if dtype != its or dtype not in _FLOATS or not {len(one), len(other)} <= {1, 2}:
+    are_permuted = any(_is_permuted(entries[arg.id]) for arg in entry.args)
+    if dtype != its or dtype not in _FLOATS or are_permuted or not {len(one), len(other)} <= {1, 2}:
         return None
     return "matmul", [one[0] if len(one) == 2 else 1, one[-1], other[1] if len(other) == 2 else 1], [dtype], None
 
@@ -283,9 +284,16 @@ def _reshape(entry: Entry, entries: list[Entry]) -> Member | None:
         return None
     if any(_ids_in((entry.args[1:], entry.named))):
         return None
-    shape, dtype = _array_type(entries[entry.args[0].id])
-    fits = shape and dtype == entry.type[1] and dtype in _FLOATS
+    of = entries[entry.args[0].id]
+    shape, dtype = _array_type(of)
+    fits = shape and not _is_permuted(of) and dtype == entry.type[1] and dtype in _FLOATS
     return (entry.target.name, list(shape), [dtype], None) if fits else None
+
+
+def _is_permuted(entry: Entry) -> bool:
+    """Whether a value is an array of some axes that may lie in another order than that of its indices."""
+    shape, _ = _array_type(entry)
+    return entry.is_permuted and len(shape) > 1
 
 
 def _array_type(entry: Entry) -> tuple[tuple[int, ...], str]:
@@ -330,7 +338,9 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
         return None
     if not _has_bits_of_core(entry, op, entries):
         return None
-    fits = all(_fits(entries[arg.id], entry.type[1], with_scalars=op in _EXACT) for arg in entry.args)
+    read = [entries[arg.id] for arg in entry.args]
+    # A run reads elements in the order of their indices.
+    fits = all(_fits(each, entry.type[1], with_scalars=op in _EXACT) and not _is_permuted(each) for each in read)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
 
 

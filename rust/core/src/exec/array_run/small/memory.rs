@@ -1,6 +1,6 @@
 //! Copies of few elements, with a change of layout or dtype. One of the files that touch foreign memory.
 
-use super::LINE;
+use super::values::LINE;
 use crate::array::buffer::Dtype;
 use crate::scalar::narrowed;
 

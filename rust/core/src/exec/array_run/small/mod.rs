@@ -5,6 +5,7 @@
 mod memory;
 mod plan;
 mod sweep;
+mod values;
 
 use std::mem::MaybeUninit;
 
@@ -13,20 +14,15 @@ use smallvec::SmallVec;
 use self::memory::{copy, number_at};
 use self::plan::{Load, Planned, Store, Work};
 use self::sweep::Sweep;
-use super::Group;
-use super::source::is_in_order;
+pub use self::values::{Extents, Kind, Layout, Read, SmallCall};
+use self::values::{LINE, Step};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::shape::{broadcast_strides, contiguous_strides};
-use crate::array::view::ArrayView;
-use crate::op::Elementwise;
-use crate::scalar::{Condition, Precision, Scalar};
+use crate::scalar::Scalar;
 use crate::simd::dispatch::Isa;
 
 /// The most elements of an array whose calls are part of such a run: a few of these fit the first-level cache.
 pub const MOST: usize = 1 << 10;
-
-/// Bytes of a line: places are of whole lines, and the widest lane is one.
-const LINE: usize = 64;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -39,51 +35,6 @@ pub struct Arena(Vec<Line>);
 /// More lines than these are given back after a run.
 const KEPT: usize = (4 << 20) / LINE;
 
-/// The lengths of axes.
-pub type Extents = SmallVec<[usize; 4]>;
-
-/// What is known of a value before a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number of this precision.
-    Number(Precision),
-    /// An array of these extents, of float32, float64 or truth values.
-    Array(Extents, Dtype, Layout),
-}
-
-/// The layout of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// One element after the other.
-    Contiguous,
-    /// The elements lie in the order of their indices, some apart from each other or repeated.
-    Strided,
-}
-
-/// A value that a run reads.
-#[derive(Clone, Debug)]
-pub enum Read {
-    /// A number.
-    Number(Scalar),
-    /// An array.
-    Array(ArrayView),
-}
-
-/// A call of a run.
-#[derive(Clone, Debug)]
-pub enum SmallCall {
-    /// An op on arrays and numbers, whose result is an array of the group, or of as many truth values.
-    Elementwise(Elementwise, Group, bool),
-    /// An op on numbers of these precisions, and its condition.
-    Number(Elementwise, Condition, SmallVec<[Precision; 3]>),
-    /// The sum along axes, all where none are given, divided by the number of summands if it is a mean, and whether the axes are kept.
-    Sum(Option<SmallVec<[isize; 4]>>, bool, bool),
-    /// A product of two matrices or vectors.
-    Product,
-    /// The elements in another shape, in their order.
-    Reshape(Extents),
-}
-
 /// Calls on small arrays and numbers, planned for values of some kinds.
 #[derive(Debug)]
 pub struct SmallRun {
@@ -93,39 +44,6 @@ pub struct SmallRun {
     steps: Vec<Step>,
     stores: Vec<Store>,
     lines: usize,
-}
-
-/// A step: the number of its work, and the lines at which the places of its result and its arguments begin.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    work: u32,
-    to: u32,
-    from: [u32; 3],
-}
-
-impl Kind {
-    /// A contiguous array.
-    fn array(extents: &[usize], dtype: Dtype) -> Self {
-        Self::Array(Extents::from_slice(extents), dtype, Layout::Contiguous)
-    }
-}
-
-impl Read {
-    /// The kind of the value; `None` for an array of another dtype, or whose elements do not lie in the order of their indices.
-    #[must_use]
-    pub fn kind(&self) -> Option<Kind> {
-        match self {
-            Self::Number(scalar) => Some(Kind::Number(scalar.precision)),
-            Self::Array(ArrayView { extents, strides, dtype, .. }) => {
-                let dtype = dtype.filter(|dtype| matches!(dtype, Dtype::F32 | Dtype::F64 | Dtype::Bool))?;
-                let contiguous = contiguous_strides(extents, dtype.size())?;
-                let mut axes = extents.iter().zip(strides.iter().zip(&contiguous));
-                let is_contiguous = axes.all(|(extent, (stride, its))| *extent < 2 || stride == its);
-                let layout = if is_contiguous { Layout::Contiguous } else { Layout::Strided };
-                is_in_order(extents, strides).then(|| Kind::Array(extents.clone(), dtype, layout))
-            }
-        }
-    }
 }
 
 impl SmallRun {
@@ -179,7 +97,7 @@ impl SmallRun {
             unsafe { load.fill(&reads[load.read], first) };
         }
         // SAFETY: the plan gave each step places within the memory, which earlier steps or loads have filled.
-        let holds = isa.run(unsafe { Sweep::new(self, first, isa) });
+        let holds = isa.run(unsafe { Sweep::new(&self.works, &self.steps, first, isa) });
         let mut numbers = Vec::new();
         if holds {
             let mut arrays = arrays.iter();

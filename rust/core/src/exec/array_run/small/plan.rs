@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::{Extents, Kind, LINE, Layout, SmallCall, Step};
+use super::super::source::Group;
+use super::values::{Extents, Kind, LINE, Layout, SmallCall, Step};
 use crate::array::buffer::Dtype;
 use crate::array::matmul::{is_narrow, product_extents};
 use crate::array::shape::{Reduction, Strides, broadcast_strides, contiguous_strides};
 use crate::array::sum::Axes;
-use crate::exec::array_run::Group;
 use crate::op::Elementwise;
 use crate::scalar::{Condition, Precision};
 

@@ -2,7 +2,7 @@
 
 use super::memory::{copy, number_at, spread};
 use super::plan::Work;
-use super::{LINE, SmallRun, Step};
+use super::values::{LINE, Step};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::matmul::{Factor, Product};
 use crate::array::sum::sum;
@@ -15,7 +15,8 @@ use crate::simd::{Lane, Simd, Task};
 
 /// The steps of a run over memory; the result tells whether the conditions of all calls hold.
 pub(super) struct Sweep<'a> {
-    run: &'a SmallRun,
+    works: &'a [Work],
+    steps: &'a [Step],
     memory: *mut u8,
     isa: Isa,
 }
@@ -31,8 +32,8 @@ enum Bound<'a> {
 impl<'a> Sweep<'a> {
     /// # Safety
     /// The memory has the lines of the run, in which its loads are filled.
-    pub unsafe fn new(run: &'a SmallRun, memory: *mut u8, isa: Isa) -> Self {
-        Self { run, memory, isa }
+    pub unsafe fn new(works: &'a [Work], steps: &'a [Step], memory: *mut u8, isa: Isa) -> Self {
+        Self { works, steps, memory, isa }
     }
 
     #[inline(always)]
@@ -98,7 +99,7 @@ impl Task for Sweep<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self) -> bool {
-        let works = self.run.works.iter().map(|work| match work {
+        let works = self.works.iter().map(|work| match work {
             Work::Apply { op, moves, length, dtype, condition } => {
                 let (bound, length) = match dtype {
                     Dtype::F32 => bound::<S::F32>(*op, *moves, *length),
@@ -112,7 +113,7 @@ impl Task for Sweep<'_> {
             other => Bound::Other(other),
         });
         let works: Vec<Bound> = works.collect();
-        for step in &self.run.steps {
+        for step in self.steps {
             let (to, from) = (self.at(step.to), step.from.map(|line| self.at(line).cast_const()));
             // SAFETY: the plan gave the places room for the lengths of the work, and those that it reads are filled; an argument that does not
             // move is a lane.

@@ -1,8 +1,12 @@
 use proptest::prelude::*;
 
+use super::super::Group;
 use super::*;
 use crate::array::matmul::{Factor, Product};
 use crate::array::sum::{Axes, sum};
+use crate::array::view::ArrayView;
+use crate::op::Elementwise;
+use crate::scalar::{Condition, Precision};
 
 type Call = (SmallCall, SmallVec<[usize; 3]>);
 
