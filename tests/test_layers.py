@@ -184,7 +184,7 @@ CORE = {
     "scalar": "op simd",
     "array": "array/dtype array/half array/quantized error noise parallel simd",
     "kernel": "array/dtype array/quantized error op simd",
-    "exec": "array array/dtype array/half array/quantized error kernel noise op parallel simd",
+    "exec": "array array/dtype array/half array/quantized error kernel noise op parallel scalar simd",
     "autodiff": "array error exec kernel op scalar",
     "recording": "error op scalar simd",
     "lib": "array autodiff error exec kernel noise op parallel recording scalar simd special tree",

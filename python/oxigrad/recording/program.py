@@ -22,6 +22,8 @@ _TRUTHS = set(
 )
 _OF_BITS = {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor", "invert": "logical_not"}
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
+# Those that give an array in another shape, in the order of its elements.
+_RESHAPES = (("op", "reshape"), ("op", "expand_dims"), ("op", "squeeze"))
 # Those that NumPy computes with the bits of the core, whatever it repeats.
 _EXACT = ("add", "subtract", "multiply", "divide")
 # Those whose bits depend on NumPy's vector code.
@@ -259,7 +261,48 @@ def _member(entry: Entry, entries: list[Entry]) -> Member | None:
     """The part of a run that a call may be; None for any other."""
     if entry.target in (("op", "sum"), ("op", "mean")):
         return _sum(entry, entries)
+    if entry.target == ("op", "matmul"):
+        return _product(entry, entries)
+    if entry.target in _RESHAPES:
+        return _reshape(entry, entries)
     return _elementwise(entry, entries)
+
+
+def _product(entry: Entry, entries: list[Entry]) -> Member | None:
+    """The same of a product of matrices or vectors, whose shape is the rows, the inner length and the columns; None for any other."""
+    if entry.named or entry.type is None or not all(type(arg) is EntryId for arg in entry.args):
+        return None
+    (one, dtype), (other, its) = (_array_type(entries[arg.id]) for arg in entry.args)
+    are_permuted = any(_is_permuted(entries[arg.id]) for arg in entry.args)
+    if dtype != its or dtype not in _FLOATS or are_permuted or not {len(one), len(other)} <= {1, 2}:
+        return None
+    return "matmul", [one[0] if len(one) == 2 else 1, one[-1], other[1] if len(other) == 2 else 1], [dtype], None
+
+
+def _reshape(entry: Entry, entries: list[Entry]) -> Member | None:
+    """The same of an array in another shape; None for any other."""
+    if entry.type is None or not entry.type[0] or type(entry.args[0]) is not EntryId:
+        return None
+    if any(_ids_in((entry.args[1:], entry.named))):
+        return None
+    of = entries[entry.args[0].id]
+    shape, dtype = _array_type(of)
+    fits = shape and not _is_permuted(of) and dtype == entry.type[1] and dtype in _FLOATS
+    return (entry.target.name, list(shape), [dtype], None) if fits else None
+
+
+def _is_permuted(entry: Entry) -> bool:
+    """Whether a value is an array of some axes that may lie in another order than that of its indices."""
+    shape, _ = _array_type(entry)
+    return entry.is_permuted and len(shape) > 1
+
+
+def _array_type(entry: Entry) -> tuple[tuple[int, ...], str]:
+    """The shape and the dtype of a value; an empty dtype where it is no array."""
+    if entry.kind == "constant":
+        value = entry.value
+        return (value.shape, value.dtype.str) if isinstance(value, np.ndarray) else ((), "")
+    return entry.type or ((), "")
 
 
 def _sum(entry: Entry, entries: list[Entry]) -> Member | None:
@@ -296,7 +339,9 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
         return None
     if not _has_bits_of_core(entry, op, entries):
         return None
-    fits = all(_fits(entries[arg.id], entry.type[1], with_scalars=op in _EXACT) for arg in entry.args)
+    read = [entries[arg.id] for arg in entry.args]
+    # A run reads elements in the order of their indices.
+    fits = all(_fits(each, entry.type[1], with_scalars=op in _EXACT) and not _is_permuted(each) for each in read)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
 
 

@@ -112,6 +112,30 @@ impl Elementwise {
     }
 }
 
+/// A condition on a call, without which its caller has another result than the op, raises, or warns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Always true.
+    None,
+    /// The second argument is not zero.
+    Divisor,
+    /// No floating-point flag is raised: see [`Elementwise::is_quiet`].
+    Quiet,
+}
+
+impl Condition {
+    /// Whether it holds.
+    #[inline(always)]
+    #[must_use]
+    pub fn holds(self, op: Elementwise, result: Scalar, numbers: [f64; 3]) -> bool {
+        match self {
+            Self::None => true,
+            Self::Divisor => numbers[1] != 0.0,
+            Self::Quiet => op.is_quiet(result, numbers),
+        }
+    }
+}
+
 /// The precision that scalars promote to.
 #[inline]
 #[must_use]

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use rayon::ThreadPool;
+use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype, Layout, elements};
 use crate::error::{Error, Result};
@@ -54,11 +55,33 @@ pub struct Product<'a> {
     pub right: Factor<'a>,
 }
 
+/// The rows of the left factor, its columns, and those of the right one, for matrices and vectors of these extents; and the extents of the
+/// result. A vector is a row on the left and a column on the right, an axis that the result has not. `None` for other factors.
+#[must_use]
+pub fn product_extents(one: &[usize], other: &[usize]) -> Option<([usize; 3], SmallVec<[usize; 4]>)> {
+    let (left, right) = (one.len() > 1, other.len() > 1);
+    let ([rows, inner], [its, columns]) = match (one, other) {
+        ([inner], [its]) => ([1, *inner], [*its, 1]),
+        ([rows, inner], [its]) => ([*rows, *inner], [*its, 1]),
+        ([inner], [its, columns]) => ([1, *inner], [*its, *columns]),
+        ([rows, inner], [its, columns]) => ([*rows, *inner], [*its, *columns]),
+        _ => return None,
+    };
+    let shape = [(left, rows), (right, columns)].into_iter().filter_map(|(is_kept, extent)| is_kept.then_some(extent));
+    (inner == its).then(|| ([rows, inner, columns], shape.collect()))
+}
+
+/// Whether a right factor of these rows and columns is so narrow that a product is faster here than by a library for large matrices.
+#[must_use]
+pub const fn is_narrow(rows: usize, columns: usize) -> bool {
+    columns <= 32 && rows.saturating_mul(columns) <= 1 << 15
+}
+
 impl Product<'_> {
     /// Whether the right factor is so narrow that this is faster than a library for large matrices.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
-        self.columns <= 32 && self.inner.saturating_mul(self.columns) <= 1 << 15
+        is_narrow(self.inner, self.columns)
     }
 
     /// Writes the products to `to`, contiguously.

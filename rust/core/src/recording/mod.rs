@@ -11,6 +11,6 @@ mod steps;
 pub use program::{Entry, Id, Origin, Program};
 pub use rolled::{Loop, Rolled};
 pub use scalar_op::ScalarOp;
-pub use scalars::{Condition, ScalarCall, ScalarRun};
+pub use scalars::{ScalarCall, ScalarRun};
 pub use schedule::{Schedule, Step};
 pub use steps::Computation;

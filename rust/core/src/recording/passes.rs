@@ -82,6 +82,21 @@ impl Program {
         Self { entries: entries.collect(), outputs: self.outputs.clone() }
     }
 
+    /// The program in which calls whose results may be views are of the groups that `group` gives for their numbers, but for those of which a
+    /// result of the program may be a view: a group computes new values.
+    #[must_use]
+    pub fn with_grouped_views(&self, group: impl Fn(u32) -> Option<u32>) -> Self {
+        let is_apart = self.apart();
+        let grouped = |(entry, is_apart): (&Entry, bool)| match entry.origin {
+            Origin::Call { group: None, reduces } if !is_apart => {
+                Entry { origin: Origin::Call { group: group(entry.number), reduces }, ..entry.clone() }
+            }
+            _ => entry.clone(),
+        };
+        let entries = self.entries.iter().zip(is_apart).map(grouped).collect();
+        Self { entries, outputs: self.outputs.clone() }
+    }
+
     /// For each entry, whether it is a result of the program, or a result may be a view of it: the result of a call that is not elementwise may
     /// be one of its arguments.
     fn apart(&self) -> Vec<bool> {
@@ -218,6 +233,24 @@ mod tests {
         expected[3] = entry(Origin::Constant, 11, &[]);
         assert_eq!(program, Program { entries: expected, outputs: vec![6, 8, 9] });
         assert_eq!(asked, [(2, 0, vec![0, 0]), (3, 1, vec![10]), (5, 3, vec![0])]);
+    }
+
+    #[test]
+    fn views_are_of_a_group_where_no_result_may_be_one_of_them() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(CALL, 1, &[0]), // read by a new value alone
+            entry(ELEMENTWISE, 2, &[1]),
+            entry(CALL, 1, &[2]), // a result is a view of it
+            entry(CALL, 1, &[3]),
+            entry(CALL, 3, &[2]), // of no group
+            entry(ELEMENTWISE, 2, &[5]),
+        ];
+        let program = Program::new(entries.clone(), vec![4, 6]).unwrap();
+        let mut expected = entries;
+        expected[1].origin = Origin::Call { group: Some(7), reduces: false };
+        let found = program.with_grouped_views(|number| (number == 1).then_some(7));
+        assert_eq!(found, Program { entries: expected, outputs: vec![4, 6] });
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Elementwise ops on scalars as their callers compute them.
 
 use super::program::Entry;
-use super::scalars::{Condition, ScalarCall};
+use super::scalars::ScalarCall;
 use crate::op::{Attribute, Elementwise, Operator, ResultKind};
-use crate::scalar::{Precision, Scalar, promoted};
+use crate::scalar::{Condition, Precision, Scalar, promoted};
 
 impl Elementwise {
     /// Whether the op is computed here on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower or less

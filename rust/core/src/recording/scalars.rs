@@ -2,33 +2,9 @@
 
 use super::rolled::Rolled;
 use crate::op::Elementwise;
-use crate::scalar::{Precision, Scalar, computed};
+use crate::scalar::{Condition, Precision, Scalar, computed};
 use crate::simd::dispatch::{Isa, with_fma};
 use crate::simd::{Simd, Task};
-
-/// A condition on a call, without which its caller has another result than the op, raises, or warns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// Always true.
-    None,
-    /// The second argument is not zero.
-    Divisor,
-    /// No floating-point flag is raised: see [`Elementwise::is_quiet`].
-    Quiet,
-}
-
-impl Condition {
-    /// Whether it holds.
-    #[inline(always)]
-    #[must_use]
-    pub fn holds(self, op: Elementwise, result: Scalar, numbers: [f64; 3]) -> bool {
-        match self {
-            Self::None => true,
-            Self::Divisor => numbers[1] != 0.0,
-            Self::Quiet => op.is_quiet(result, numbers),
-        }
-    }
-}
 
 /// An elementwise op on scalars.
 #[derive(Clone, Copy, Debug)]

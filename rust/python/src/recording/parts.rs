@@ -1,17 +1,22 @@
 //! The parts of a program while it is made: what its entries refer to, and which of them may be runs.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::matmul::is_narrow;
+use oxigrad_core::array::shape::Reduction;
+use oxigrad_core::exec::array_run::small::{MOST, Read, SmallCall, SmallRun};
 use oxigrad_core::exec::array_run::{ArrayRun, Group, Member};
 use oxigrad_core::op::{Op, Structured};
-use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarOp, ScalarRun};
+use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
+use crate::arrays::compute::run::{read_of, run_small};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::prelude::*;
@@ -25,20 +30,54 @@ const MOST_FOLDED: usize = 1 << 16;
 pub enum Pass {
     Arrays(Box<ArrayRun>),
     Scalars(ScalarRun),
+    Small(Small),
+}
+
+/// Calls on small arrays and numbers, which are planned for the values of the first replay.
+pub struct Small {
+    calls: Vec<(SmallCall, SmallVec<[usize; 3]>)>,
+    writes: Vec<usize>,
+    run: OnceLock<Option<SmallRun>>,
+}
+
+impl Small {
+    /// The results that are needed later; `None` where the calls do not take the values, or these are of another kind than those of the first
+    /// replay.
+    pub fn run(&self, py: Python<'_>, read: &[&Value]) -> PyResult<Option<Vec<Value>>> {
+        let mut reads: SmallVec<[_; 8]> = SmallVec::new();
+        for value in read {
+            let Some(read) = read_of(py, value)? else { return Ok(None) };
+            reads.push(read);
+        }
+        let planned = || {
+            let kinds = reads.iter().map(Read::kind).collect::<Option<_>>()?;
+            SmallRun::new(&self.calls, kinds, &self.writes)
+        };
+        self.run.get_or_init(planned).as_ref().map_or(Ok(None), |run| run_small(py, run, &reads))
+    }
 }
 
 /// The computation of a call of a run.
 pub enum Part {
     Array(Member),
+    Small(SmallCall),
     /// An op on scalars of these precisions.
     Scalars(ScalarOp, SmallVec<[Precision; 3]>),
+}
+
+impl Part {
+    /// Whether the eager result is a view.
+    const fn is_view(&self) -> bool {
+        matches!(self, Self::Small(SmallCall::Reshape(_)))
+    }
 }
 
 /// The group of the calls of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs {
     Arrays(Group),
-    Scalars,
+    /// Small arrays of any shape, and numbers.
+    Small,
 }
 
 /// A value that Python saw, and where.
@@ -134,7 +173,7 @@ impl Parts {
         }
         let member = self.members[at].as_ref();
         let reduces = matches!(member, Some((Part::Array(Member::Sum | Member::Mean | Member::Axes(..)), _)));
-        let group = member.map(|(_, group)| *group);
+        let group = member.filter(|(part, _)| !part.is_view()).map(|(_, group)| *group);
         Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
     }
 
@@ -151,13 +190,16 @@ impl Parts {
                 let precisions = dtypes.iter().map(|dtype| precision_named(dtype)).collect::<Option<_>>();
                 let part = call.scalar_op.filter(|_| call.is_plain).zip(precisions);
                 let part = part.filter(|(op, precisions): &(_, SmallVec<_>)| op.in_run(precisions).is_some());
-                return Ok(part.map(|(op, precisions)| (Part::Scalars(op, precisions), self.group(Runs::Scalars))));
+                return Ok(part.map(|(op, precisions)| (Part::Scalars(op, precisions), self.group(Runs::Small))));
             }
             Op::Elementwise(op) if dtypes.len() > 1 => Member::Truth(op),
             Op::Elementwise(op) => Member::Elementwise(op),
             Op::Structured(Structured::Sum) => Member::Sum,
             Op::Structured(Structured::Mean) => Member::Mean,
-            Op::Structured(_) => return Ok(None),
+            Op::Structured(op) => {
+                let small = structured(op, &shape, call).map(Part::Small);
+                return Ok(small.map(|part| (part, self.group(Runs::Small))));
+            }
         };
         let dtype = match dtypes.first().map(String::as_str) {
             Some("<f4") => Dtype::F32,
@@ -165,6 +207,20 @@ impl Parts {
             _ => return Ok(None),
         };
         let group = Group { shape: SmallVec::from_vec(shape), dtype };
+        if (1..=MOST).contains(&group.len()) {
+            let call = match member {
+                Member::Elementwise(op) => SmallCall::Elementwise(op, group, false),
+                Member::Truth(op) => SmallCall::Elementwise(op, group, true),
+                total => {
+                    let (axes, keepdims) = along.map_or((None, false), |(axes, keepdims)| (Some(axes), keepdims));
+                    if Reduction::over(&group.shape, axes.as_deref(), keepdims).is_none() {
+                        return Ok(None);
+                    }
+                    SmallCall::Sum(axes.map(SmallVec::from_vec), keepdims, matches!(total, Member::Mean))
+                }
+            };
+            return Ok(Some((Part::Small(call), self.group(Runs::Small))));
+        }
         if let Some((axes, keepdims)) = along {
             let member = group.sums_along(&axes, keepdims, matches!(member, Member::Mean));
             return Ok(member.map(|member| (Part::Array(member), self.group(Runs::Arrays(group)))));
@@ -173,6 +229,11 @@ impl Parts {
             return Ok(None);
         }
         Ok(Some((Part::Array(member), self.group(Runs::Arrays(group)))))
+    }
+
+    /// The group of calls whose eager results are views, by their number.
+    pub fn view(&self, number: u32) -> Option<u32> {
+        self.members[number as usize].as_ref().filter(|(part, _)| part.is_view()).map(|(_, group)| *group)
     }
 
     /// The number of a group.
@@ -222,24 +283,55 @@ impl Parts {
         let part = |number: u32| self.members[number as usize].as_ref().map(|(part, _)| part);
         let (_, group) = self.members[calls.first()?.number as usize].as_ref()?;
         match &self.groups[*group as usize] {
-            Runs::Scalars => {
+            Runs::Small if calls.iter().all(|call| matches!(part(call.number), Some(Part::Scalars(..)))) => {
                 let stated = |number| match part(number)? {
                     Part::Scalars(op, precisions) => Some((*op, &precisions[..])),
-                    Part::Array(_) => None,
+                    _ => None,
                 };
                 let precisions = ScalarOp::precisions_read(*reads, calls, stated)?;
                 let call = |number| stated(number).and_then(|(op, precisions)| op.in_run(precisions));
                 ScalarRun::new(precisions, rolled, writes, call).map(Pass::Scalars)
             }
+            Runs::Small => {
+                let call = |entry: &Entry| {
+                    let call = match part(entry.number)? {
+                        Part::Small(call) => call.clone(),
+                        Part::Scalars(op, precisions) => {
+                            let ScalarCall { op, condition, .. } = op.in_run(precisions)?;
+                            SmallCall::Number(op, condition, precisions.clone())
+                        }
+                        Part::Array(_) => return None,
+                    };
+                    Some((call, entry.args.iter().map(|at| *at as usize).collect()))
+                };
+                let calls = calls.iter().map(call).collect::<Option<_>>()?;
+                Some(Pass::Small(Small { calls, writes: writes.clone(), run: OnceLock::new() }))
+            }
             Runs::Arrays(group) => {
                 let operation = |entry: &Entry| match part(entry.number)? {
                     Part::Array(member) => Some((member.clone(), entry.args.iter().map(|at| *at as usize).collect())),
-                    Part::Scalars(..) => None,
+                    _ => None,
                 };
                 let operations: Vec<_> = calls.iter().map(operation).collect::<Option<_>>()?;
                 ArrayRun::new(&operations, *reads, writes, group).map(|run| Pass::Arrays(Box::new(run)))
             }
         }
+    }
+}
+
+/// A call on small arrays: a product, whose rows, inner length and columns are the shape, or a view of an array of the shape.
+fn structured(op: Structured, shape: &[usize], call: &Call) -> Option<SmallCall> {
+    let is_small = |extents: &[usize]| (1..=MOST).contains(&extents.iter().product());
+    match (op, shape) {
+        (Structured::Matmul, [rows, inner, columns]) => {
+            let are_small =
+                [[rows, inner], [inner, columns], [rows, columns]].map(|[one, other]| is_small(&[*one, *other]));
+            (are_small == [true; 3] && is_narrow(*inner, *columns)).then_some(SmallCall::Product)
+        }
+        (Structured::Reshape | Structured::ExpandDims | Structured::Squeeze, shape) if is_small(shape) => {
+            call.shape.clone().map(SmallCall::Reshape)
+        }
+        _ => None,
     }
 }
 

@@ -15,7 +15,6 @@ use crate::arrays::value::Value;
 use crate::prelude::*;
 use crate::recording::call::Call;
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
-use crate::recording::scalars::scalar_in;
 
 /// Calls of constants are folded until their results take so many bytes, and for so long: the others are computed at each replay.
 const MOST_FOLDED: usize = 1 << 26;
@@ -69,7 +68,7 @@ type Sizes = (usize, usize, usize, usize, usize);
 fn scheduled(program: &Program, groups: &[Runs], calls: &[Call]) -> Schedule {
     let most = |group: u32| match groups[group as usize] {
         Runs::Arrays(_) => MOST,
-        Runs::Scalars => usize::MAX,
+        Runs::Small => usize::MAX,
     };
     Schedule::new(program, most, |number| calls[number as usize].is_total)
 }
@@ -116,7 +115,7 @@ impl Replay {
             Some(number)
         });
         raised?;
-        let program = constant.without_dead_entries();
+        let program = constant.without_dead_entries().with_grouped_views(|number| parts.view(number));
         let schedule = scheduled(&program, &parts.groups, &parts.calls);
         let steps = schedule.rolled(&program, |computation| parts.work(computation));
         let place = |id: Id| schedule.places[id as usize].expect("a value between steps has a place");
@@ -303,8 +302,9 @@ impl Replay {
                     let read: SmallVec<[&Value; 8]> = reads.iter().map(|place| &values[*place as usize]).collect();
                     let results = match pass {
                         Some(Pass::Arrays(run)) => run::run(py, run, &read)?,
-                        Some(Pass::Scalars(run)) => {
-                            let found = run.run(read.iter().map(|value| scalar_in(py, value)));
+                        Some(Pass::Small(small)) => small.run(py, &read)?,
+                        Some(Pass::Scalars(scalars)) => {
+                            let found = scalars.run(read.iter().map(|value| run::scalar_in(py, value)));
                             found.map(|results| results.into_iter().map(Value::from_scalar).collect())
                         }
                         None => None,

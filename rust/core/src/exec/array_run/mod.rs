@@ -2,6 +2,7 @@
 //!
 //! Sums along axes other than the first are added up part by part: a part is some indices of the first axis, whose numbers are in the cache.
 
+pub mod small;
 mod source;
 
 use std::ops::Range;
@@ -10,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::ThreadPool;
 use smallvec::SmallVec;
 
-pub use self::source::Source;
+pub use self::source::{Group, Source};
 use super::batch::{Batch, Leaf};
 use super::interpreter::Scratch;
 use super::run::{run, run_one};
@@ -22,15 +23,6 @@ use crate::kernel::{Kernel, Node, Wanted};
 use crate::op::Elementwise;
 use crate::parallel::share_evenly;
 use crate::simd::dispatch::Isa;
-
-/// The shape of the results of a group of elementwise entries, and the dtype in which they are computed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// The shape.
-    pub shape: SmallVec<[usize; 4]>,
-    /// The dtype.
-    pub dtype: Dtype,
-}
 
 /// The calls of a run as a kernel: an input for each value that it reads, an output or a result for each that is needed later.
 #[derive(Debug)]
@@ -73,18 +65,6 @@ pub enum Member {
 pub type Operation = (Member, SmallVec<[usize; 3]>);
 
 impl Group {
-    /// The number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Whether the sum of an array is, to the bit, the one that a kernel computes in its pass: chunks of both are added up
     /// alike from 64 elements on. A sum of few elements is quicker by itself.
     #[must_use]

@@ -1,4 +1,4 @@
-//! The values that a run reads.
+//! The values that a run reads, and the shape of those that it computes.
 
 use std::ops::Range;
 
@@ -6,6 +6,29 @@ use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::shape::{Strides, broadcast_strides};
+
+/// The shape of the results of a group of elementwise entries, and the dtype in which they are computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The shape.
+    pub shape: SmallVec<[usize; 4]>,
+    /// The dtype.
+    pub dtype: Dtype,
+}
+
+impl Group {
+    /// The number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
 
 /// A value that a run reads.
 #[derive(Debug)]
@@ -50,7 +73,7 @@ impl Source {
 }
 
 /// Whether elements lie in the order of their indices, apart from axes along which they are repeated.
-fn is_in_order(extents: &[usize], strides: &[isize]) -> bool {
+pub(super) fn is_in_order(extents: &[usize], strides: &[isize]) -> bool {
     let mut axes = extents.iter().zip(strides).filter(|(extent, stride)| **extent > 1 && **stride != 0);
     let mut last = isize::MAX;
     axes.all(|(_, stride)| *stride > 0 && std::mem::replace(&mut last, *stride) >= *stride)

@@ -360,10 +360,16 @@ impl BoundLoop {
         for (moves, arg) in moves.iter_mut().zip(arguments) {
             *moves = registers[usize::from(*arg)].moves;
         }
+        Self::new::<L>(fused.work, moves)
+    }
+
+    /// The loop of arguments of which these move; those beyond the arity do not.
+    #[inline(always)]
+    pub fn new<L: Lane>(work: LoopWork, moves: [bool; 3]) -> Self {
         let is_still = moves == [false; 3];
         let moves = if is_still { [true; 3] } else { moves };
         let find = Find { moves };
-        let function = match fused.work {
+        let function = match work {
             LoopWork::Apply(op, _) => op.visit::<L, _>(find),
             LoopWork::Pair(pair, _) => pair.visit::<L, _>(find),
             // They have loops of their own.
@@ -371,11 +377,11 @@ impl BoundLoop {
                 Elementwise::Positive.visit::<L, _>(find)
             }
         };
-        let wide = match fused.work {
+        let wide = match work {
             LoopWork::Apply(op, _) if is_widened::<L>(op.code()) => Some(op.visit::<L::Wide, _>(find)),
             _ => None,
         };
-        Self { function, wide, arity: arguments.len(), moves, is_still }
+        Self { function, wide, arity: work.arguments().len(), moves, is_still }
     }
 
     /// Runs the loop.

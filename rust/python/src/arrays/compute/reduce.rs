@@ -1,7 +1,7 @@
 //! Sums of NumPy arrays along adjacent axes: the call overhead of a library exceeds the time that most of them take
 //! here, and libraries add up short rows one by one.
 
-use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::buffer::Buffer;
 use oxigrad_core::array::shape::Reduction;
 use oxigrad_core::array::sum;
 use oxigrad_core::autodiff::tape::Value as _;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::numpy_functions::{Extents, integers};
-use crate::arrays::memory::contiguous::{Contiguous, scalar, scalar_of};
+use crate::arrays::memory::contiguous::{Contiguous, scalar_of, scalar_of_bytes};
 use crate::arrays::value::Value;
 use crate::prelude::*;
 use crate::threads::{isa, shared};
@@ -96,10 +96,5 @@ fn run<'py>(py: Python<'py>, given: &Contiguous<'_>, plan: &Reduction, is_mean: 
     }
     let mut number = 0u64;
     sum(&Buffer::contiguous((&raw mut number).cast(), 1, from.dtype(), true).python()?)?;
-    let bytes = number.to_ne_bytes();
-    let value = match from.dtype() {
-        Dtype::F32 => f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
-        _ => f64::from_ne_bytes(bytes),
-    };
-    Ok(Some(scalar(py, value, from.dtype())))
+    Ok(Some(scalar_of_bytes(py, number, from.dtype())))
 }

@@ -1,17 +1,84 @@
 //! Runs of calls of a recording over the memory of NumPy arrays.
 
+use std::cell::RefCell;
+
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::contiguous_strides;
+use oxigrad_core::array::view::ArrayView;
+use oxigrad_core::autodiff::tape::Value as _;
+use oxigrad_core::exec::array_run::small::{Arena, Read, SmallRun};
 use oxigrad_core::exec::array_run::{ArrayRun, Group, Source};
+use oxigrad_core::scalar::Scalar;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::SCRATCH;
-use crate::arrays::memory::contiguous::Contiguous;
+use crate::arrays::memory::contiguous::{Contiguous, element_of};
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::value::{Value, host_number};
 use crate::prelude::*;
 use crate::threads::{isa, shared};
+
+thread_local!(static ARENA: RefCell<Arena> = RefCell::default());
+
+/// The results of a run on small arrays and numbers; `None` where a value is of another kind than it was planned for, or a condition does not
+/// hold.
+pub fn run_small(py: Python<'_>, run: &SmallRun, read: &[Read]) -> PyResult<Option<Vec<Value>>> {
+    let (mut results, mut arrays) = (Vec::new(), SmallVec::<[Buffer; 4]>::new());
+    for array in run.arrays() {
+        let Some((shape, dtype)) = array else {
+            results.push(Value::Absent);
+            continue;
+        };
+        let (array, buffer) = array_pool::take(py, shape, dtype)?;
+        results.push(Value::Object(array.unbind()));
+        arrays.push(buffer);
+    }
+    // SAFETY: the caller's values and `results` keep the memory; the arrays are new or have no other reference.
+    let numbers = ARENA.with_borrow_mut(|arena| unsafe { run.compute(read, &arrays, isa(), arena) });
+    let Some(numbers) = numbers else {
+        results.into_iter().for_each(|array| array_pool::keep(py, array));
+        return Ok(None);
+    };
+    let absent = results.iter_mut().filter(|result| matches!(result, Value::Absent));
+    absent.zip(numbers).for_each(|(result, number)| *result = Value::from_scalar(number));
+    Ok(Some(results))
+}
+
+/// The scalar of a value: a number, or an array of NumPy without dimensions.
+#[inline]
+pub fn scalar_in(py: Python<'_>, value: &Value) -> Option<Scalar> {
+    match value {
+        Value::Object(object) => {
+            let object = object.bind(py);
+            host_number(object).map(Scalar::weak).or_else(|| element_of(object))
+        }
+        _ => value.own_scalar(),
+    }
+}
+
+/// A value as a run on small arrays reads it; `None` where it is no number and no array of NumPy.
+pub fn read_of(py: Python<'_>, value: &Value) -> PyResult<Option<Read>> {
+    if let Some(scalar) = scalar_in(py, value) {
+        return Ok(Some(Read::Number(scalar)));
+    }
+    let Value::Object(object) = value else { return Ok(None) };
+    let object = object.bind(py);
+    if let Some(array) = Contiguous::of(object) {
+        let extents = SmallVec::from_slice(array.shape.extents());
+        let strides = contiguous_strides(&extents, array.dtype.size()).map(|strides| SmallVec::from_slice(&strides));
+        let first = array.buffer().map(|buffer| buffer.pointer());
+        let view = first.zip(strides).map(|(pointer, strides)| ArrayView {
+            pointer,
+            extents,
+            strides,
+            dtype: Some(array.dtype),
+            writable: false,
+        });
+        return Ok(view.map(Read::Array));
+    }
+    Ok(HostArray::of_numpy(object)?.map(|HostArray { view, .. }| Read::Array(view)))
+}
 
 /// The results of a run; `None` where a value is no number and no array of the dtype, or of truth values, that lies in order.
 pub fn run(py: Python<'_>, run: &ArrayRun, read: &[&Value]) -> PyResult<Option<Vec<Value>>> {

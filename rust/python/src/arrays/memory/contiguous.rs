@@ -135,6 +135,16 @@ pub fn is_float_array(value: &Object<'_>) -> bool {
     matches!(dtype, Some(Dtype::F32 | Dtype::F64))
 }
 
+/// A NumPy scalar whose bytes are the first ones of a word: of float32 or float64.
+pub fn scalar_of_bytes(py: Python<'_>, word: u64, dtype: Dtype) -> Object<'_> {
+    let bytes = word.to_ne_bytes();
+    let value = match dtype {
+        Dtype::F32 => f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
+        _ => f64::from_bits(word),
+    };
+    scalar(py, value, dtype)
+}
+
 /// A NumPy scalar, which NumPy's functions return in place of an array without dimensions.
 pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> Object<'_> {
     let numpy = Numpy::get(py);

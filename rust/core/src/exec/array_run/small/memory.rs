@@ -1,0 +1,111 @@
+//! Copies of few elements, with a change of layout or dtype. One of the files that touch foreign memory.
+
+use super::values::LINE;
+use crate::array::buffer::Dtype;
+use crate::scalar::narrowed;
+
+/// Writes elements, which lie at strides in bytes, to contiguous memory in the order of their indices.
+///
+/// # Safety
+/// The elements must be valid to read, there must be room for them at `to`, and the two must not overlap.
+pub(super) unsafe fn copy(
+    from: *const u8,
+    extents: &[usize],
+    strides: &[isize],
+    dtype: Dtype,
+    mut to: *mut u8,
+    into: Dtype,
+) {
+    let Some((row, outer)) = extents.split_last() else {
+        // SAFETY: promised by the caller.
+        return unsafe { copy_row(from, dtype.size().cast_signed(), 1, dtype, to, into) };
+    };
+    if extents.contains(&0) {
+        return;
+    }
+    let (step, strides) = strides.split_last().expect("a stride for each axis");
+    let (mut index, mut offset) = ([0_usize; 64], 0_isize);
+    loop {
+        // SAFETY: promised by the caller: the row lies at the strides of its indices.
+        unsafe { copy_row(from.wrapping_offset(offset), *step, *row, dtype, to, into) };
+        to = to.wrapping_add(row * into.size());
+        let mut axis = outer.len();
+        loop {
+            if axis == 0 {
+                return;
+            }
+            axis -= 1;
+            index[axis] += 1;
+            offset += strides[axis];
+            if index[axis] < outer[axis] {
+                break;
+            }
+            offset -= strides[axis] * index[axis].cast_signed();
+            index[axis] = 0;
+        }
+    }
+}
+
+/// # Safety
+/// As of [`copy`], of elements at a `step` in bytes.
+unsafe fn copy_row(from: *const u8, step: isize, count: usize, dtype: Dtype, to: *mut u8, into: Dtype) {
+    let size = dtype.size();
+    // SAFETY: promised by the caller.
+    unsafe {
+        if dtype == into && step == size.cast_signed() {
+            to.copy_from_nonoverlapping(from, count * size);
+            return;
+        }
+        for at in 0..count {
+            let (from, to) = (from.wrapping_offset(step * at.cast_signed()), to.add(at * into.size()));
+            if dtype == into {
+                to.copy_from_nonoverlapping(from, size);
+            } else {
+                set_number(to, into, number_at(from, dtype));
+            }
+        }
+    }
+}
+
+/// The number at an address.
+///
+/// # Safety
+/// It must be valid to read.
+#[inline(always)]
+pub(super) unsafe fn number_at(from: *const u8, dtype: Dtype) -> f64 {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match dtype {
+            Dtype::F32 => f64::from(from.cast::<f32>().read_unaligned()),
+            Dtype::Bool => f64::from(u8::from(from.read() != 0)),
+            _ => from.cast::<f64>().read_unaligned(),
+        }
+    }
+}
+
+/// # Safety
+/// There must be room for an element at `to`.
+#[inline(always)]
+unsafe fn set_number(to: *mut u8, dtype: Dtype, number: f64) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match dtype {
+            Dtype::F32 => to.cast::<f32>().write_unaligned(narrowed(number)),
+            Dtype::Bool => to.write(u8::from(number != 0.0)),
+            _ => to.cast::<f64>().write_unaligned(number),
+        }
+    }
+}
+
+/// Repeats the first number of a line in all of it.
+///
+/// # Safety
+/// There must be a line with a number at `to`.
+#[inline(always)]
+pub(super) unsafe fn spread(to: *mut u8, dtype: Dtype) {
+    let size = dtype.size();
+    for at in (size..LINE).step_by(size) {
+        // SAFETY: promised by the caller; the numbers are apart.
+        unsafe { to.add(at).copy_from_nonoverlapping(to, size) };
+    }
+}

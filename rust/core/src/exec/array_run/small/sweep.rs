@@ -1,0 +1,137 @@
+//! The computation of a run, step after step. One of the files that touch foreign memory.
+
+use super::memory::{copy, number_at, spread};
+use super::plan::Work;
+use super::values::{LINE, Step};
+use crate::array::buffer::{Buffer, Dtype};
+use crate::array::matmul::{Factor, Product};
+use crate::array::sum::sum;
+use crate::exec::loops::BoundLoop;
+use crate::kernel::fuse::LoopWork;
+use crate::op::Elementwise;
+use crate::scalar::{Condition, Precision, Scalar};
+use crate::simd::dispatch::Isa;
+use crate::simd::{Lane, Simd, Task};
+
+/// The steps of a run over memory; the result tells whether the conditions of all calls hold.
+pub(super) struct Sweep<'a> {
+    works: &'a [Work],
+    steps: &'a [Step],
+    memory: *mut u8,
+    isa: Isa,
+}
+
+/// A work with the loop of an instruction set.
+enum Bound<'a> {
+    Loop(BoundLoop, usize),
+    /// A loop of one number, with a condition.
+    Checked(BoundLoop, usize, Elementwise, Condition, Dtype),
+    Other(&'a Work),
+}
+
+impl<'a> Sweep<'a> {
+    /// # Safety
+    /// The memory has the lines of the run, in which its loads are filled.
+    pub unsafe fn new(works: &'a [Work], steps: &'a [Step], memory: *mut u8, isa: Isa) -> Self {
+        Self { works, steps, memory, isa }
+    }
+
+    #[inline(always)]
+    fn at(&self, line: u32) -> *mut u8 {
+        self.memory.wrapping_add(line as usize * LINE)
+    }
+
+    /// Computes what is no loop.
+    #[inline(never)]
+    fn other(&self, work: &Work, Step { to, from, .. }: &Step) {
+        let (to, from) = (self.at(*to), from.map(|line| self.at(line)));
+        let buffer =
+            |pointer, length, dtype| Buffer::contiguous(pointer, length, dtype, true).expect("it is in memory");
+        let length = match work {
+            Work::Apply { .. } => unreachable!("it has a loop"),
+            Work::Copy { extents, strides, from: dtype, to: into } => {
+                // SAFETY: the plan gave the places such extents, apart from each other.
+                unsafe { copy(from[0], extents, strides, *dtype, to, *into) };
+                extents.iter().product()
+            }
+            Work::Sum { axes, is_mean, dtype } => {
+                let length = axes.outer * axes.inner;
+                let [from, to] =
+                    [(from[0], length * axes.count), (to, length)].map(|(at, length)| buffer(at, length, *dtype));
+                #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
+                let divisor = if *is_mean { axes.count as f64 } else { 1.0 };
+                // SAFETY: the plan gave the places such lengths, apart from each other.
+                unsafe { sum(&from, &to, *axes, divisor, self.isa, None) }.expect("it was planned");
+                length
+            }
+            Work::Product { rows: [rows, inner, columns], dtype } => {
+                let size = dtype.size().cast_signed();
+                let factor = |pointer: *mut u8, columns: usize| Factor {
+                    pointer,
+                    stack: &[],
+                    row: size * columns.cast_signed(),
+                    column: size,
+                };
+                let (left, right) = (factor(from[0], *inner), factor(from[1], *columns));
+                let (rows, inner, columns, dtype) = (*rows, *inner, *columns, *dtype);
+                let product = Product { stack: &[], rows, inner, columns, dtype, left, right };
+                // SAFETY: the plan gave the places such lengths, apart from each other.
+                unsafe { product.compute(&buffer(to, rows * columns, dtype), self.isa, None) }.expect("it was planned");
+                rows * columns
+            }
+        };
+        if length == 1 {
+            // SAFETY: a place of one number is a line.
+            unsafe { spread(to, work.dtype()) };
+        }
+    }
+}
+
+/// The loop of a work, and its length: one number is computed in a whole lane, which repeats it.
+#[inline(always)]
+fn bound<L: Lane>(op: Elementwise, moves: [bool; 3], length: usize) -> (BoundLoop, usize) {
+    let bound = BoundLoop::new::<L>(LoopWork::Apply(op, [0; 3]), moves);
+    (bound, if bound.is_still { LINE / size_of::<L::Element>() } else { length })
+}
+
+impl Task for Sweep<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: Simd>(self) -> bool {
+        let works = self.works.iter().map(|work| match work {
+            Work::Apply { op, moves, length, dtype, condition } => {
+                let (bound, length) = match dtype {
+                    Dtype::F32 => bound::<S::F32>(*op, *moves, *length),
+                    _ => bound::<S::F64>(*op, *moves, *length),
+                };
+                match condition {
+                    Condition::None => Bound::Loop(bound, length),
+                    condition => Bound::Checked(bound, length, *op, *condition, *dtype),
+                }
+            }
+            other => Bound::Other(other),
+        });
+        let works: Vec<Bound> = works.collect();
+        for step in self.steps {
+            let (to, from) = (self.at(step.to), step.from.map(|line| self.at(line).cast_const()));
+            // SAFETY: the plan gave the places room for the lengths of the work, and those that it reads are filled; an argument that does not
+            // move is a lane.
+            unsafe {
+                match &works[step.work as usize] {
+                    Bound::Loop(bound, length) => bound.call(to, from, *length),
+                    Bound::Checked(bound, length, op, condition, dtype) => {
+                        bound.call(to, from, *length);
+                        let precision = if *dtype == Dtype::F32 { Precision::F32 } else { Precision::F64 };
+                        let result = Scalar { number: number_at(to, *dtype), precision };
+                        if !condition.holds(*op, result, from.map(|from| number_at(from, *dtype))) {
+                            return false;
+                        }
+                    }
+                    Bound::Other(work) => self.other(work, step),
+                }
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,185 @@
+use proptest::prelude::*;
+
+use super::super::Group;
+use super::*;
+use crate::array::matmul::{Factor, Product};
+use crate::array::sum::{Axes, sum};
+use crate::array::view::ArrayView;
+use crate::op::Elementwise;
+use crate::scalar::{Condition, Precision};
+
+type Call = (SmallCall, SmallVec<[usize; 3]>);
+
+fn view(of: &[f64], extents: &[usize], strides: &[isize]) -> Read {
+    Read::Array(ArrayView {
+        pointer: of.as_ptr().cast_mut().cast(),
+        extents: extents.into(),
+        strides: strides.into(),
+        dtype: Some(Dtype::F64),
+        writable: false,
+    })
+}
+
+fn whole(of: &[f64]) -> Read {
+    view(of, &[of.len()], &[8])
+}
+
+fn apply(op: Elementwise, extents: &[usize], args: &[usize]) -> Call {
+    let group = Group { shape: extents.into(), dtype: Dtype::F64 };
+    (SmallCall::Elementwise(op, group, false), SmallVec::from_slice(args))
+}
+
+/// The numbers of the results, arrays and numbers, on each instruction set, which agree.
+fn results(calls: &[Call], reads: &[Read], writes: &[usize]) -> Option<Vec<Vec<f64>>> {
+    let kinds = reads.iter().map(Read::kind).collect::<Option<_>>()?;
+    let run = SmallRun::new(calls, kinds, writes)?;
+    let mut all = Isa::available().into_iter().map(|isa| {
+        let mut arrays: Vec<Vec<f64>> =
+            run.arrays().flatten().map(|(extents, _)| vec![0.0; extents.iter().product()]).collect();
+        let buffer = |array: &mut Vec<f64>| {
+            Buffer::contiguous(array.as_mut_ptr().cast(), array.len(), Dtype::F64, true).unwrap()
+        };
+        let buffers: Vec<Buffer> = arrays.iter_mut().map(buffer).collect();
+        // SAFETY: the arrays are alive, and those that are written apart from the others.
+        let numbers = unsafe { run.compute(reads, &buffers, isa, &mut Arena::default()) }?;
+        let (mut arrays, mut numbers) = (arrays.into_iter(), numbers.into_iter());
+        let result = run.arrays().map(|array| match array {
+            Some(_) => arrays.next().unwrap(),
+            None => vec![numbers.next().unwrap().number],
+        });
+        Some(result.collect::<Vec<_>>())
+    });
+    let first = all.next()?;
+    let bits = |results: &Option<Vec<Vec<f64>>>| {
+        results.as_ref().map(|all| all.iter().flatten().map(|number| number.to_bits()).collect::<Vec<_>>())
+    };
+    all.for_each(|other| assert_eq!(bits(&first), bits(&other)));
+    first
+}
+
+#[test]
+fn values_are_repeated_to_the_shape_of_a_call() {
+    let (rows, column, number) = ([1.0, 2.0, 3.0], [10.0, 20.0], Read::Number(Scalar::weak(0.5)));
+    let calls = [
+        apply(Elementwise::Add, &[2, 3], &[0, 1]),
+        apply(Elementwise::Multiply, &[2, 3], &[3, 2]),
+        apply(Elementwise::Add, &[3], &[0, 2]),
+        apply(Elementwise::Subtract, &[2, 3], &[4, 5]),
+    ];
+    let found = results(&calls, &[whole(&rows), view(&column, &[2, 1], &[8, 8]), number], &[1, 3]).unwrap();
+    assert_eq!(found, [vec![5.5, 6.0, 6.5, 10.5, 11.0, 11.5], vec![4.0, 3.5, 3.0, 9.0, 8.5, 8.0]]);
+}
+
+#[test]
+fn arrays_that_do_not_lie_in_order_are_not_read_and_others_are() {
+    let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let calls = [apply(Elementwise::Negative, &[3], &[0])];
+    let by = |step: isize| results(&calls, &[view(&x, &[3], &[step])], &[0]);
+    assert_eq!(by(16), Some(vec![vec![-1.0, -3.0, -5.0]]));
+    assert_eq!(by(-8), None);
+    // The sum of such an array is added up in another order elsewhere.
+    let sum = [(SmallCall::Sum(None, false, false), SmallVec::from_slice(&[0]))];
+    assert_eq!(results(&sum, &[view(&x, &[3], &[16])], &[0]), None);
+    assert_eq!(results(&sum, &[view(&x, &[3], &[8])], &[0]), Some(vec![vec![6.0]]));
+}
+
+#[test]
+fn a_condition_that_does_not_hold_ends_the_run() {
+    let divide = SmallCall::Number(Elementwise::Divide, Condition::Divisor, SmallVec::from_elem(Precision::F64, 2));
+    let calls = [(divide, SmallVec::from_slice(&[0, 1])), apply(Elementwise::Add, &[3], &[2, 3])];
+    let by = |divisor| {
+        let numbers = [1.0, divisor].map(|number| Read::Number(Scalar::f64(number)));
+        let [one, other] = numbers;
+        results(&calls, &[one, other, whole(&[1.0, 2.0, 3.0])], &[0, 1])
+    };
+    assert_eq!(by(2.0), Some(vec![vec![0.5], vec![1.5, 2.5, 3.5]]));
+    assert_eq!(by(0.0), None);
+}
+
+#[test]
+fn truth_values_and_single_precision() {
+    let x = [1.0_f32, -2.0, 3.0];
+    let array = Read::Array(ArrayView {
+        pointer: x.as_ptr().cast_mut().cast(),
+        extents: SmallVec::from_slice(&[3]),
+        strides: SmallVec::from_slice(&[4]),
+        dtype: Some(Dtype::F32),
+        writable: false,
+    });
+    let group = Group { shape: SmallVec::from_slice(&[3]), dtype: Dtype::F32 };
+    let calls: [Call; 3] = [
+        (SmallCall::Elementwise(Elementwise::Less, group.clone(), true), SmallVec::from_slice(&[0, 1])),
+        (SmallCall::Elementwise(Elementwise::Where, group, false), SmallVec::from_slice(&[2, 1, 0])),
+        (SmallCall::Sum(None, false, true), SmallVec::from_slice(&[3])),
+    ];
+    let reads = [array, Read::Number(Scalar::weak(0.1))];
+    let run = SmallRun::new(&calls, reads.iter().map(|read| read.kind().unwrap()).collect(), &[0, 1, 2]).unwrap();
+    let (mut truths, mut numbers) = ([7_u8; 3], [0.0_f32; 3]);
+    let buffers = [
+        Buffer::contiguous(truths.as_mut_ptr(), 3, Dtype::Bool, true).unwrap(),
+        Buffer::contiguous(numbers.as_mut_ptr().cast(), 3, Dtype::F32, true).unwrap(),
+    ];
+    // SAFETY: the arrays are alive, and apart.
+    let found = unsafe { run.compute(&reads, &buffers, Isa::detect(), &mut Arena::default()) }.unwrap();
+    assert_eq!((truths, numbers), ([0, 1, 0], [1.0, 0.1, 3.0]));
+    assert_eq!(found, [Scalar::f32(((1.0 + f64::from(0.1_f32) + 3.0) / 3.0) as f32)]);
+    // A number of float64 makes results of float64, which the group has not.
+    let wide = [reads[0].kind().unwrap(), Kind::Number(Precision::F64)];
+    assert!(SmallRun::new(&calls[..1], wide.to_vec(), &[0]).is_none());
+}
+
+#[test]
+fn sums_and_products_have_the_bits_of_their_functions() {
+    let x: Vec<f64> = (0..12).map(|at| 0.1 * f64::from(at) + 0.3).collect();
+    let y: Vec<f64> = (0..20).map(|at| 1.7 - 0.3 * f64::from(at)).collect();
+    let calls = [
+        (SmallCall::Product, SmallVec::from_slice(&[0, 1])),
+        (SmallCall::Sum(Some(SmallVec::from_slice(&[0])), true, false), SmallVec::from_slice(&[2])),
+    ];
+    let reads = [view(&x, &[3, 4], &[32, 8]), view(&y, &[4, 5], &[40, 8])];
+    let found = results(&calls, &reads, &[0, 1]).unwrap();
+    let (mut product, mut sums) = (vec![0.0; 15], vec![0.0; 5]);
+    let [to, total] = [&mut product, &mut sums]
+        .map(|array| Buffer::contiguous(array.as_mut_ptr().cast(), array.len(), Dtype::F64, true).unwrap());
+    let factor = |of: &[f64], row| Factor { pointer: of.as_ptr().cast(), stack: &[], row, column: 8 };
+    let (left, right) = (factor(&x, 32), factor(&y, 40));
+    let expected = Product { stack: &[], rows: 3, inner: 4, columns: 5, dtype: Dtype::F64, left, right };
+    // SAFETY: the arrays are alive, and apart.
+    unsafe {
+        expected.compute(&to, Isa::detect(), None).unwrap();
+        sum(&to, &total, Axes { outer: 1, count: 3, inner: 5 }, 1.0, Isa::detect(), None).unwrap();
+    }
+    assert_eq!(found, [product, sums]);
+}
+
+const OPS: [Elementwise; 4] = [Elementwise::Add, Elementwise::Subtract, Elementwise::Multiply, Elementwise::Maximum];
+
+proptest! {
+    /// Any calls on arrays of one length and of one element have the bits of the ops on their numbers, wherever their values lie.
+    #[test]
+    fn calls_have_the_bits_of_their_ops(
+        calls in prop::collection::vec((0..4usize, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..60),
+        length in prop::sample::select(vec![1_usize, 3, 8, 14, 33]),
+        number in -2.0..2.0f64,
+    ) {
+        let x: Vec<f64> = (0..length).map(|at| (at as f64).sin()).collect();
+        let reads = [whole(&x), whole(&[number]), Read::Number(Scalar::weak(0.75))];
+        let mut expected = vec![x.clone(), vec![number], vec![0.75]];
+        let mut planned = Vec::new();
+        for (op, one, other) in &calls {
+            let args = [one.index(expected.len()), other.index(expected.len())];
+            let args = if args.contains(&2) && args[0] == args[1] { [0, 2] } else { args };
+            let [a, b] = args.map(|at| expected[at].clone());
+            let count = a.len().max(b.len());
+            planned.push(apply(OPS[*op], &[count], &args));
+            let at = |values: &[f64], at: usize| values[if values.len() == 1 { 0 } else { at }];
+            expected.push((0..count).map(|k| OPS[*op].on_numbers([at(&a, k), at(&b, k), 0.0])).collect());
+        }
+        let writes: Vec<usize> = (0..calls.len()).rev().step_by(3).collect();
+        let found = results(&planned, &reads, &writes).unwrap();
+        for (at, found) in writes.iter().zip(found) {
+            let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&found), bits(&expected[3 + at]));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The values of a run and its calls, as they are stated.
+
+use smallvec::SmallVec;
+
+use super::super::source::{Group, is_in_order};
+use crate::array::buffer::Dtype;
+use crate::array::shape::contiguous_strides;
+use crate::array::view::ArrayView;
+use crate::op::Elementwise;
+use crate::scalar::{Condition, Precision, Scalar};
+
+/// Bytes of a line: places are of whole lines, and the widest lane is one.
+pub(super) const LINE: usize = 64;
+
+/// Extents of the axes of an array.
+pub type Extents = SmallVec<[usize; 4]>;
+
+/// The shape and dtype of a value, by which a run is planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number of this precision.
+    Number(Precision),
+    /// An array of these extents, of float32, float64 or truth values.
+    Array(Extents, Dtype, Layout),
+}
+
+/// The layout of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// One element after the other.
+    Contiguous,
+    /// The elements lie in the order of their indices, some apart from each other or repeated.
+    Strided,
+}
+
+/// A value that a run reads.
+#[derive(Clone, Debug)]
+pub enum Read {
+    /// A number.
+    Number(Scalar),
+    /// An array.
+    Array(ArrayView),
+}
+
+/// A call of a run.
+#[derive(Clone, Debug)]
+pub enum SmallCall {
+    /// An op on arrays and numbers, whose result is an array of the group, or of as many truth values.
+    Elementwise(Elementwise, Group, bool),
+    /// An op on numbers of these precisions, and its condition.
+    Number(Elementwise, Condition, SmallVec<[Precision; 3]>),
+    /// The sum along axes, all where none are given, divided by the number of summands if it is a mean, and whether the axes are kept.
+    Sum(Option<SmallVec<[isize; 4]>>, bool, bool),
+    /// A product of two matrices or vectors.
+    Product,
+    /// The elements in another shape, in their order.
+    Reshape(Extents),
+}
+
+/// A step: the number of its work, and the lines at which the places of its result and its arguments begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub work: u32,
+    pub to: u32,
+    pub from: [u32; 3],
+}
+
+impl Kind {
+    /// A contiguous array.
+    pub(super) fn array(extents: &[usize], dtype: Dtype) -> Self {
+        Self::Array(Extents::from_slice(extents), dtype, Layout::Contiguous)
+    }
+}
+
+impl Read {
+    /// The kind of the value; `None` for an array of another dtype, or whose elements do not lie in the order of their indices.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Number(scalar) => Some(Kind::Number(scalar.precision)),
+            Self::Array(ArrayView { extents, strides, dtype, .. }) => {
+                let dtype = dtype.filter(|dtype| matches!(dtype, Dtype::F32 | Dtype::F64 | Dtype::Bool))?;
+                let contiguous = contiguous_strides(extents, dtype.size())?;
+                let mut axes = extents.iter().zip(strides.iter().zip(&contiguous));
+                let is_contiguous = axes.all(|(extent, (stride, its))| *extent < 2 || stride == its);
+                let layout = if is_contiguous { Layout::Contiguous } else { Layout::Strided };
+                is_in_order(extents, strides).then(|| Kind::Array(extents.clone(), dtype, layout))
+            }
+        }
+    }
+}
