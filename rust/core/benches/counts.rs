@@ -120,28 +120,43 @@ fn program(rule: &str) -> (Vec<Node>, Vec<u32>) {
 struct Arrays {
     from: Vec<f64>,
     to: Vec<f64>,
+    dtype: Dtype,
     kernel: Kernel,
     scratch: Scratch,
     isa: Isa,
 }
 
 fn arrays(op: Elementwise, length: u32) -> Arrays {
+    arrays_of(op, length, Dtype::F64)
+}
+
+/// Arrays with room for numbers of `f64`, which hold this many of the type.
+fn arrays_of(op: Elementwise, length: u32, dtype: Dtype) -> Arrays {
     let second = u32::from(op.arity() > 1);
     let kernel = Kernel::compile(&[Node::Leaf(0), Node::Leaf(1), Node::Apply(op, [0, second, 0])], &[2]).unwrap();
-    let from: Vec<f64> = (0..length).map(|i| f64::from(i) / 300.0 - 1.5).collect();
+    let mut from: Vec<f64> = (0..length).map(|i| f64::from(i) / 300.0 - 1.5).collect();
+    if dtype == Dtype::F32 {
+        // Two numbers of `f32` in the place of each.
+        from.truncate(from.len() / 2);
+        from.iter_mut().for_each(|x| {
+            let bits = u64::from((*x as f32).to_bits());
+            *x = f64::from_bits(bits << 32 | bits);
+        });
+    }
     let to = vec![0.0; from.len()];
-    let mut ready = Arrays { from, to, kernel, scratch: Scratch::default(), isa: isa() };
+    let mut ready = Arrays { from, to, dtype, kernel, scratch: Scratch::default(), isa: isa() };
     ready.apply();
     ready
 }
 
 impl Arrays {
     fn apply(&mut self) {
-        let length = self.from.len();
-        let input = buffer(&mut self.from);
-        let (inputs, outputs) = ([input.clone(), input], [buffer(&mut self.to)]);
+        let length = self.from.len() * size_of::<f64>() / self.dtype.size();
+        let of = |array: &mut [f64]| Buffer::contiguous(array.as_mut_ptr().cast(), length, self.dtype, true).unwrap();
+        let input = of(&mut self.from);
+        let (inputs, outputs) = ([input.clone(), input], [of(&mut self.to)]);
         let inputs = &inputs[..self.kernel.leaf_inputs()];
-        let leaf = Leaf { inputs, outputs: &outputs, dtype: Dtype::F64, ..leaf(length) };
+        let leaf = Leaf { inputs, outputs: &outputs, dtype: self.dtype, ..leaf(length) };
         // SAFETY: the arrays are alive and apart.
         unsafe { exec::run_one(&self.kernel, &[], black_box(&leaf), self.isa, &mut self.scratch) }.unwrap();
     }
@@ -156,6 +171,8 @@ fn buffer(array: &mut [f64]) -> Buffer {
 #[bench::exp_1024(args = (Elementwise::Exp, 1024), setup = arrays)]
 #[bench::sin_1024(args = (Elementwise::Sin, 1024), setup = arrays)]
 #[bench::tanh_1024(args = (Elementwise::Tanh, 1024), setup = arrays)]
+#[bench::exp_float32_1024(args = (Elementwise::Exp, 1024, Dtype::F32), setup = arrays_of)]
+#[bench::tanh_float32_1024(args = (Elementwise::Tanh, 1024, Dtype::F32), setup = arrays_of)]
 fn apply(mut ready: Arrays) -> Arrays {
     ready.apply();
     black_box(ready)

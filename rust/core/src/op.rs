@@ -30,7 +30,7 @@ pub enum ResultKind {
 
 /// A column of the table: a property of some ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Attribute {
     /// The processor rounds the result correctly, so that all array libraries give the same bits.
     Exact = 1,
@@ -49,6 +49,8 @@ pub enum Attribute {
     AnyObject = 64,
     /// Numbers of binary32 are widened to binary64, in which the function is computed, and the result is rounded.
     Wide = 128,
+    /// Numbers of binary32 are computed by a formula of many instructions.
+    Long = 256,
 }
 
 macro_rules! operators {
@@ -132,8 +134,8 @@ macro_rules! ops {
             /// Whether the op has an attribute.
             #[must_use]
             pub const fn has(self, attribute: Attribute) -> bool {
-                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u8)*),* };
-                attributes & attribute as u8 != 0
+                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u16)*),* };
+                attributes & attribute as u16 != 0
             }
         }
     };
@@ -191,11 +193,12 @@ macro_rules! elementwise_ops {
             /// The code of its meaning.
             #[must_use]
             pub const fn code(self) -> Code {
-                match (self.has(Attribute::Vectorized), self.has(Attribute::Wide)) {
-                    (true, true) => Code::Wide,
-                    (true, false) => Code::Long,
-                    (false, true) => Code::Widened,
-                    (false, false) => Code::Short,
+                if self.has(Attribute::Wide) {
+                    Code::Wide
+                } else if self.has(Attribute::Long) || self.has(Attribute::Vectorized) {
+                    Code::Long
+                } else {
+                    Code::Short
                 }
             }
 
@@ -216,7 +219,7 @@ elementwise_ops! {
     Subtract        "subtract"          (a b)    Smooth Subtract     [Exact]                 = a.sub(b);
     Multiply        "multiply"          (a b)    Smooth Multiply     [Exact Commutative]     = a.mul(b);
     Divide          "divide"            (a b)    Smooth Divide       [Exact]                 = a.div(b);
-    Pow             "pow"               (a b)    Smooth Power        [Wide]                  = math::pow(a, b);
+    Pow             "pow"               (a b)    Smooth Power        [Long]                  = math::pow(a, b);
     Remainder       "remainder"         (a b)    Smooth Remainder    [Wide]                  = math::remainder(a, b);
     Maximum         "maximum"           (a b)    Smooth -            []                      = math::maximum(a, b);
     Minimum         "minimum"           (a b)    Smooth -            []                      = math::minimum(a, b);
@@ -227,23 +230,23 @@ elementwise_ops! {
     Square          "square"            (a)      Smooth -            [Exact]                 = a.mul(a);
     Sqrt            "sqrt"              (a)      Smooth -            [Exact]                 = a.sqrt();
     Reciprocal      "reciprocal"        (a)      Smooth -            [Exact]                 = L::one().div(a);
-    Exp             "exp"               (a)      Smooth -            [Vectorized Wide]       = math::exp(a);
-    Expm1           "expm1"             (a)      Smooth -            [Vectorized Wide]       = math::expm1(a);
-    Log             "log"               (a)      Smooth -            [Vectorized Wide]       = math::log(a);
-    Log1p           "log1p"             (a)      Smooth -            [Vectorized Wide]       = math::log1p(a);
-    Sin             "sin"               (a)      Smooth -            [Vectorized Wide]       = math::sin(a);
-    Cos             "cos"               (a)      Smooth -            [Vectorized Wide]       = math::cos(a);
-    Tan             "tan"               (a)      Smooth -            [Wide]                  = math::tan(a);
-    Tanh            "tanh"              (a)      Smooth -            [Vectorized Wide]       = math::tanh(a);
-    Sinh            "sinh"              (a)      Smooth -            [Wide]                  = math::sinh(a);
-    Cosh            "cosh"              (a)      Smooth -            [Wide]                  = math::cosh(a);
+    Exp             "exp"               (a)      Smooth -            [Vectorized]            = math::exp(a);
+    Expm1           "expm1"             (a)      Smooth -            [Vectorized]            = math::expm1(a);
+    Log             "log"               (a)      Smooth -            [Vectorized]            = math::log(a);
+    Log1p           "log1p"             (a)      Smooth -            [Vectorized]            = math::log1p(a);
+    Sin             "sin"               (a)      Smooth -            [Vectorized]            = math::sin(a);
+    Cos             "cos"               (a)      Smooth -            [Vectorized]            = math::cos(a);
+    Tan             "tan"               (a)      Smooth -            [Long]                  = math::tan(a);
+    Tanh            "tanh"              (a)      Smooth -            [Vectorized]            = math::tanh(a);
+    Sinh            "sinh"              (a)      Smooth -            [Long]                  = math::sinh(a);
+    Cosh            "cosh"              (a)      Smooth -            [Long]                  = math::cosh(a);
     Asin            "asin"              (a)      Smooth -            [Wide]                  = math::asin(a);
     Acos            "acos"              (a)      Smooth -            [Wide]                  = math::acos(a);
-    Atan            "atan"              (a)      Smooth -            [Wide]                  = math::atan(a);
+    Atan            "atan"              (a)      Smooth -            [Long]                  = math::atan(a);
     Asinh           "asinh"             (a)      Smooth -            [Wide]                  = math::asinh(a);
     Acosh           "acosh"             (a)      Smooth -            [Wide]                  = math::acosh(a);
     Atanh           "atanh"             (a)      Smooth -            [Wide]                  = math::atanh(a);
-    Log2            "log2"              (a)      Smooth -            [Wide]                  = math::log2(a);
+    Log2            "log2"              (a)      Smooth -            [Long]                  = math::log2(a);
     Log10           "log10"             (a)      Smooth -            [Wide]                  = math::log10(a);
     Hypot           "hypot"             (a b)    Smooth -            [Wide]                  = math::hypot(a, b);
     LogAddExp       "logaddexp"         (a b)    Smooth -            [Precise Wide]          = math::logaddexp(a, b);
@@ -251,8 +254,8 @@ elementwise_ops! {
     RootOrZero      "root_or_zero"      (a)      Smooth -            [Exact]                 = a.sqrt();
     ModulusSlope    "modulus_slope"     (a b c)  Smooth -            []                      = a.mul(L::select(c.eq(L::zero()), L::zero(), b.div(c)));
     Cbrt            "cbrt"              (a)      Smooth -            [Wide]                  = math::cbrt(a);
-    Expit           "expit"             (a)      Smooth -            [Vectorized]            = L::one().div(L::one().add(math::exp(a.neg())));
-    Erf             "erf"               (a)      Smooth -            [Wide]                  = math::erf(a);
+    Expit           "expit"             (a)      Smooth -            [Vectorized]            = math::expit(a);
+    Erf             "erf"               (a)      Smooth -            [Vectorized]            = math::erf(a);
     Erfc            "erfc"              (a)      Smooth -            [Wide]                  = math::erfc(a);
     ErfInv          "erfinv"            (a)      Smooth -            [Wide]                  = math::erfinv(a);
     ErfcInv         "erfcinv"           (a)      Smooth -            [Wide]                  = math::erfcinv(a);

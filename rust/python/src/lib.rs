@@ -26,7 +26,7 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use crate::arrays::checksum::{copied_crc32c, crc32c};
+    use crate::arrays::checksum::crc32c;
     #[pymodule_export]
     use crate::arrays::compute::elementwise::{compute_named, copy};
     #[pymodule_export]

@@ -158,19 +158,13 @@ const fn power(exponent: usize) -> i64 {
 }
 
 /// The state after `length` bytes at `data`, by folding (Gopal et al. 2009, "Fast CRC Computation for Generic Polynomials Using
-/// PCLMULQDQ Instruction"): 128 bits, times `x` to the power of their distance to later ones, are added to those. With
-/// `COPIES`, the bytes are copied to `target` on the way.
+/// PCLMULQDQ Instruction"): 128 bits, times `x` to the power of their distance to later ones, are added to those.
 ///
 /// # Safety
-/// The bytes can be read. With `COPIES`, as many at `target` can be written and do not overlap them.
+/// The bytes can be read.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,vpclmulqdq,sse4.2")]
-pub(super) unsafe fn by_folding<const COPIES: bool>(
-    state: u32,
-    data: *const u8,
-    target: *mut u8,
-    length: usize,
-) -> u32 {
+pub(super) unsafe fn by_folding(state: u32, data: *const u8, length: usize) -> u32 {
     use std::arch::x86_64::{
         __m512i, _mm_cvtsi32_si128, _mm_set_epi64x, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128,
         _mm512_setzero_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
@@ -179,22 +173,12 @@ pub(super) unsafe fn by_folding<const COPIES: bool>(
     const LOW: i64 = power(BITS + 32);
     const HIGH: i64 = power(BITS - 32);
     let whole = if length < 2 * FOLDED { 0 } else { length - length % FOLDED };
-    if COPIES {
-        // SAFETY: the caller's promise.
-        unsafe { target.add(whole).copy_from_nonoverlapping(data.add(whole), length - whole) };
-    }
     if whole == 0 {
         // SAFETY: the caller's promise.
         return unsafe { by_instruction(state, data, length) };
     }
     // SAFETY: within the promise of the caller, since every vector is inside of the bytes.
-    let read = |at: usize| unsafe {
-        let found = data.add(at).cast::<__m512i>().read_unaligned();
-        if COPIES {
-            target.add(at).cast::<__m512i>().write_unaligned(found);
-        }
-        found
-    };
+    let read = |at: usize| unsafe { data.add(at).cast::<__m512i>().read_unaligned() };
     let factors = _mm512_broadcast_i32x4(_mm_set_epi64x(HIGH, LOW));
     let mut folded = [_mm512_setzero_si512(); 4];
     for (at, vector) in folded.iter_mut().enumerate() {

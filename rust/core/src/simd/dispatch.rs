@@ -125,9 +125,12 @@ pub(crate) fn with_fma<T: Task>(task: T) -> Result<T::Output, T> {
 #[must_use]
 pub unsafe fn crc32c(start: u32, data: *const u8, length: usize) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    if folds() {
-        // SAFETY: `folds` detects the features, and the caller's promise.
-        return !unsafe { super::crc32c::by_folding::<false>(!start, data, std::ptr::null_mut(), length) };
+    if std::arch::is_x86_feature_detected!("vpclmulqdq")
+        && std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("sse4.2")
+    {
+        // SAFETY: the features are detected in the lines above, and the caller's promise.
+        return !unsafe { super::crc32c::by_folding(!start, data, length) };
     }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("sse4.2") {
@@ -143,42 +146,10 @@ pub unsafe fn crc32c(start: u32, data: *const u8, length: usize) -> u32 {
     !unsafe { super::crc32c::by_table(!start, data, length) }
 }
 
-/// Whether `by_folding` can be called.
-#[cfg(target_arch = "x86_64")]
-fn folds() -> bool {
-    std::arch::is_x86_feature_detected!("vpclmulqdq")
-        && std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("sse4.2")
-}
-
-/// Bytes that are copied before their check is taken, which then finds them in the processor's cache.
-const COPIED: usize = 1 << 15;
-
-/// Copies `length` bytes from `source` to `target` in one pass over memory; returns their check, as [`crc32c`].
-///
-/// # Safety
-/// The bytes at `source` can be read, those at `target` written, and they do not overlap.
-#[must_use]
-pub unsafe fn copied_crc32c(start: u32, source: *const u8, target: *mut u8, length: usize) -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    if folds() {
-        // SAFETY: `folds` detects the features, and the caller's promise.
-        return !unsafe { super::crc32c::by_folding::<true>(!start, source, target, length) };
-    }
-    (0..length).step_by(COPIED).fold(start, |check, at| {
-        let count = COPIED.min(length - at);
-        // SAFETY: within the bytes of the caller's promise; those at the target have been written when they are read.
-        unsafe {
-            target.add(at).copy_from_nonoverlapping(source.add(at), count);
-            crc32c(check, target.add(at), count)
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::crc32c::{BLOCK, by_table};
-    use super::{COPIED, copied_crc32c, crc32c};
+    use super::crc32c;
 
     fn both(start: u32, data: &[u8]) -> [u32; 2] {
         // SAFETY: a slice can be read.
@@ -204,19 +175,6 @@ mod tests {
             // SAFETY: a slice can be read, and the feature is detected above.
             let by_instruction = unsafe { !super::super::crc32c::by_instruction(!7, data.as_ptr(), length) };
             assert_eq!(both(7, &data[..length]), [by_instruction; 2], "{length}");
-        }
-    }
-
-    #[test]
-    fn a_copy_has_the_bytes_and_their_check() {
-        let data: Vec<u8> = (0..=250_u8).cycle().take(3 * COPIED + 77).collect();
-        for length in (0..1100).chain([COPIED - 1, COPIED, COPIED + 1, data.len()]) {
-            let mut target = vec![0; length + 1];
-            // SAFETY: both have so many bytes.
-            let found = unsafe { copied_crc32c(5, data.as_ptr(), target.as_mut_ptr(), length) };
-            assert_eq!(found, both(5, &data[..length])[1]);
-            assert_eq!(target[..length], data[..length]);
-            assert_eq!(target[length], 0);
         }
     }
 

@@ -5,6 +5,10 @@ use crate::noise::Draws;
 
 /// A number in memory that a lane holds: `f32` or `f64`.
 pub trait Element: Copy + Send + Sync + 'static {
+    /// The binary digits after the point, of a number from 1 to 2.
+    const FRACTION: u32;
+    /// How many exponents there are.
+    const EXPONENTS: u64;
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
     /// The number as `f64`.
@@ -19,6 +23,8 @@ pub trait Lane: Copy {
     type Mask: Copy;
     /// The type of the elements.
     type Element: Element;
+    /// The bits of the elements, as whole numbers.
+    type Bits: Copy;
     /// The lane of `f64` of the same instruction set, in which functions are computed.
     type Wide: Wide;
     /// The instruction set.
@@ -175,6 +181,43 @@ pub trait Lane: Copy {
         Self::select(mask, Self::one(), Self::zero())
     }
 
+    /// Every element these bits, of which a lane of `f32` takes the lower half.
+    fn bits(value: u64) -> Self::Bits;
+    /// The bits of each element.
+    fn to_bits(self) -> Self::Bits;
+    /// The numbers that have these bits.
+    fn from_bits(bits: Self::Bits) -> Self;
+    /// Sum, without carry out.
+    fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Difference, without borrow.
+    fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Bits set in both.
+    fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Bits set in either.
+    fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
+    /// Shifted left by [`Element::FRACTION`], to the position of the exponent.
+    fn bits_up(a: Self::Bits) -> Self::Bits;
+    /// Shifted right by [`Element::FRACTION`], filled with zeros.
+    fn bits_down(a: Self::Bits) -> Self::Bits;
+    /// `self` times 2 to the power `k`, a whole number, rounded once. `self` is between 1/4 and 4.
+    #[inline(always)]
+    fn scaled(self, k: Self) -> Self {
+        // In two steps, since the power itself may be too small or too large.
+        let half = k.mul(Self::splat(0.5)).floor();
+        self.mul(power_of_two(half)).mul(power_of_two(k.sub(half)))
+    }
+    /// `values`; where the mask is set those of `rare`, which are computed if the mask is set anywhere.
+    #[inline(always)]
+    fn replace_where<const N: usize>(mask: Self::Mask, values: [Self; N], rare: impl Rare<Self, N>) -> [Self; N] {
+        if !Self::any(mask) {
+            return values;
+        }
+        let found = rare.compute();
+        std::array::from_fn(|k| Self::select(mask, found[k], values[k]))
+    }
+
+    /// Computes a function by its formula for numbers of this type.
+    fn function<F: Function>(self) -> Self;
     /// Computes a function in `f64` and rounds the result.
     fn wide(self, f: impl Unary<Self::Wide>) -> Self;
     /// Computes a function of two lanes in `f64` and rounds the result.
@@ -227,6 +270,29 @@ pub trait Lane: Copy {
     }
 }
 
+/// 1.5 * 2^[`Element::FRACTION`]: added to a smaller number, it leaves the nearest integer in the low bits.
+#[inline(always)]
+#[allow(clippy::cast_precision_loss, reason = "a power of two")]
+pub(super) fn rounder<E: Element>() -> f64 {
+    1.5 * (1u64 << E::FRACTION) as f64
+}
+
+/// 2 to the power `k`, a whole number, of a normal number; zero and infinity for the exponents beyond them.
+#[inline(always)]
+#[allow(clippy::cast_precision_loss, reason = "of ten bits")]
+pub(super) fn power_of_two<L: Lane>(k: L) -> L {
+    let bias = (<L::Element as Element>::EXPONENTS / 2 - 1) as f64;
+    L::from_bits(L::bits_up(k.add(L::splat(rounder::<L::Element>() + bias)).to_bits()))
+}
+
+/// A function with a formula for each type of numbers, as [`Unary`].
+pub trait Function: Copy + Default {
+    /// The function of numbers of `f32`.
+    fn single<L: Lane<Element = f32>>(a: L) -> L;
+    /// The function of numbers of `f64`.
+    fn double<W: Wide>(a: W) -> W;
+}
+
 /// The largest [`Lane::WIDTH`] of any lane.
 pub(super) const WIDEST: usize = 16;
 
@@ -258,40 +324,10 @@ unsafe fn store_halves<L: Lane, H: Half>(lane: L, to: *mut H) {
     }
 }
 
-/// A lane of `f64` with operations on its bits, in which functions are computed.
-pub trait Wide: Lane<Element = f64> {
-    /// The same bits as whole numbers.
-    type Bits: Copy;
-    /// Every element this whole number.
-    fn bits(value: u64) -> Self::Bits;
-    /// The bits of each element.
-    fn to_bits(self) -> Self::Bits;
-    /// The numbers that have these bits.
-    fn from_bits(bits: Self::Bits) -> Self;
-    /// Sum, without carry out.
-    fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits;
-    /// Difference, without borrow.
-    fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits;
-    /// Bits set in both.
-    fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits;
-    /// Bits set in either.
-    fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits;
-    /// Shifted left by 52, to the position of the exponent.
-    fn bits_up52(a: Self::Bits) -> Self::Bits;
-    /// Shifted right by 52, filled with zeros.
-    fn bits_down52(a: Self::Bits) -> Self::Bits;
-    /// `values`; where the mask is set those of `rare`, which are computed if the mask is set anywhere.
-    #[inline(always)]
-    fn replace_where<const N: usize>(mask: Self::Mask, values: [Self; N], rare: impl Rare<Self, N>) -> [Self; N] {
-        if !Self::any(mask) {
-            return values;
-        }
-        let found = rare.compute();
-        std::array::from_fn(|k| Self::select(mask, found[k], values[k]))
-    }
-}
+/// A lane of `f64`, in which functions are computed.
+pub trait Wide: Lane<Element = f64, Wide = Self> {}
 
-/// Values that few elements need: see [`Wide::replace_where`]. A trait rather than a closure, as [`Unary`].
+/// Values that few elements need: see [`Lane::replace_where`]. A trait rather than a closure, as [`Unary`].
 pub trait Rare<W, const N: usize> {
     /// The values.
     fn compute(self) -> [W; N];
@@ -304,17 +340,15 @@ pub enum Code {
     Short,
     /// Many instructions, which a loop has once.
     Long,
-    /// As `Long`, computed in `f64`.
+    /// As `Long`, computed in `f64`: numbers of `f32` go through its loop.
     Wide,
-    /// As `Wide`, and numbers of `f32` go through the loop of `f64`.
-    Widened,
 }
 
 impl Code {
     /// Whether it computes in `f64`.
     #[must_use]
     pub const fn is_wide(self) -> bool {
-        matches!(self, Self::Wide | Self::Widened)
+        matches!(self, Self::Wide)
     }
 }
 

@@ -1,18 +1,18 @@
 //! Functions over lanes that no single instruction computes.
 //!
-//! The named functions are computed in `f64` (a lane of `f32` is widened and the result rounded), so that each formula
-//! is written once. They use explicit fused multiply-adds and no tables: all instruction sets give the same
-//! bits. Reductions and coefficients are those of fdlibm (Sun Microsystems, 1993), unless a comment says
-//! otherwise.
+//! The functions that models spend their time in have a formula for each type. The others are computed in `f64` (a lane
+//! of `f32` is widened and the result rounded). All use explicit fused multiply-adds and no tables: all instruction sets
+//! give the same bits. Reductions and coefficients of `f64` are those of fdlibm (Sun Microsystems, 1993), unless a
+//! comment says otherwise.
 
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::functions::exponential::{exp as wide_exp, exp_parts};
-use super::functions::parts::{clamp, polynomial, power_of_two, with_sign_of};
+use super::functions::parts::{clamp, polynomial, with_sign_of};
 pub use super::functions::whole::{round, trunc};
-use super::functions::{angle, error_function, hyperbolic, logarithm, power, trigonometric, whole};
-use super::lane::{Binary, Lane, Unary, Wide};
+use super::functions::{angle, error_function, hyperbolic, logarithm, power, single, trigonometric, whole};
+use super::lane::{Binary, Function, Lane, Unary, Wide, power_of_two};
 use crate::special::{bessel, error_function as inverse_error, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
@@ -100,26 +100,6 @@ macro_rules! computed_wide {
 }
 
 computed_wide! {
-    /// e to the power `a`.
-    exp = wide_exp;
-    /// e to the power `a`, minus one: accurate near zero.
-    expm1 = wide_expm1;
-    /// Natural logarithm.
-    log = logarithm::log;
-    /// Natural logarithm of one plus `a`: accurate near zero.
-    log1p = logarithm::log1p;
-    /// Sine of an angle in radians.
-    sin = trigonometric::sin;
-    /// Cosine of an angle in radians.
-    cos = trigonometric::cos;
-    /// Tangent of an angle in radians.
-    tan = trigonometric::tan;
-    /// Hyperbolic tangent.
-    tanh = wide_tanh;
-    /// Hyperbolic sine.
-    sinh = hyperbolic::sinh;
-    /// Hyperbolic cosine.
-    cosh = hyperbolic::cosh;
     /// Inverse hyperbolic sine.
     asinh = hyperbolic::asinh;
     /// Inverse hyperbolic cosine.
@@ -130,18 +110,65 @@ computed_wide! {
     asin = angle::asin;
     /// Inverse cosine.
     acos = angle::acos;
-    /// Inverse tangent.
-    atan = angle::atan;
-    /// Error function.
-    erf = error_function::erf;
     /// One minus the error function, accurate where that is small.
     erfc = error_function::erfc;
-    /// Logarithm to base 2.
-    log2 = power::log2;
     /// Logarithm to base 10.
     log10 = power::log10;
     /// Cubic root, of negative numbers too.
     cbrt = power::cbrt;
+}
+
+macro_rules! computed_by_type {
+    ($($(#[$doc:meta])* $name:ident = $single:path, $double:path;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name<L: Lane>(a: L) -> L {
+            #[derive(Clone, Copy, Default)]
+            struct Formulas;
+            impl Function for Formulas {
+                #[inline(always)]
+                fn single<S: Lane<Element = f32>>(a: S) -> S {
+                    $single(a)
+                }
+                #[inline(always)]
+                fn double<W: Wide>(a: W) -> W {
+                    $double(a)
+                }
+            }
+            a.function::<Formulas>()
+        }
+    )*};
+}
+
+computed_by_type! {
+    /// e to the power `a`.
+    exp = single::exp, wide_exp;
+    /// e to the power `a`, minus one: accurate near zero.
+    expm1 = single::expm1, wide_expm1;
+    /// Natural logarithm.
+    log = single::log, logarithm::log;
+    /// Natural logarithm of one plus `a`: accurate near zero.
+    log1p = single::log1p, logarithm::log1p;
+    /// Sine of an angle in radians.
+    sin = single::sin, trigonometric::sin;
+    /// Cosine of an angle in radians.
+    cos = single::cos, trigonometric::cos;
+    /// Hyperbolic tangent.
+    tanh = single::tanh, wide_tanh;
+    /// Error function.
+    erf = single::erf, error_function::erf;
+    /// Tangent of an angle in radians.
+    tan = single::tan, trigonometric::tan;
+    /// Hyperbolic sine.
+    sinh = single::sinh, hyperbolic::sinh;
+    /// Hyperbolic cosine.
+    cosh = single::cosh, hyperbolic::cosh;
+    /// Inverse tangent.
+    atan = single::atan, angle::atan;
+    /// Logarithm to base 2.
+    log2 = single::log2, power::log2;
+    /// The logistic function, 1 / (1 + exp(-a)).
+    expit = single::expit, wide_expit;
 }
 
 macro_rules! computed_wide_pair {
@@ -163,8 +190,10 @@ macro_rules! computed_wide_pair {
 }
 
 computed_wide_pair! {
-    /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
-    pow = power::pow;
+    /// As [`pow`].
+    pow_of_double = power::pow;
+    /// As [`pow`].
+    pow_of_single = power::pow_of_single;
     /// Angle of the point (b, a).
     atan2 = angle::atan2;
     /// Distance of the point (a, b) from the origin.
@@ -179,6 +208,13 @@ computed_wide_pair! {
     floor_divide = whole::floor_divide;
 }
 
+/// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
+#[inline(always)]
+pub fn pow<L: Lane>(a: L, b: L) -> L {
+    // A logarithm of `f32` would lose as many bits as the exponent has: both are computed in `f64`.
+    if size_of::<L::Element>() < size_of::<f64>() { pow_of_single(a, b) } else { pow_of_double(a, b) }
+}
+
 #[inline(always)]
 fn wide_expm1<W: Wide>(x: W) -> W {
     let (k, r, rest) = exp_parts(clamp(x, -50.0, 710.0));
@@ -186,6 +222,11 @@ fn wide_expm1<W: Wide>(x: W) -> W {
     let scale = power_of_two(k.sub(W::one()));
     let half = scale.mul_add(rest, scale.mul_add(r, scale.sub(W::splat(0.5))));
     W::select(x.abs().lt(W::splat(1e-17)), x, half.add(half))
+}
+
+#[inline(always)]
+fn wide_expit<W: Wide>(x: W) -> W {
+    W::one().div(W::one().add(wide_exp(x.neg())))
 }
 
 #[inline(always)]

@@ -9,7 +9,7 @@
 
 use std::cell::RefCell;
 
-use super::lane::{Binary, Body, Element, Lane, Rare, Simd, Unary, Wide, methods};
+use super::lane::{Binary, Body, Element, Function, Lane, Rare, Simd, Unary, Wide, methods};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,10 @@ pub enum ValueType {
     F32,
     /// A number of `f64`.
     F64,
+    /// The bits of a number of `f32`, as a whole number.
+    Bits32,
     /// The bits of a number of `f64`, as a whole number.
-    Bits,
+    Bits64,
     /// A truth value.
     Truth,
 }
@@ -56,8 +58,8 @@ pub enum Primitive {
     BitsSub,
     BitsAnd,
     BitsOr,
-    BitsUp52,
-    BitsDown52,
+    BitsUp,
+    BitsDown,
     /// A copy of the operand, to which later steps may assign.
     Variable,
     /// The steps up to the end are taken where the operand is true.
@@ -76,8 +78,10 @@ pub enum Operand {
     F32(f32),
     /// A number of `f64`.
     F64(f64),
+    /// The bits of a number of `f32`.
+    Bits32(u32),
     /// The bits of a number of `f64`.
-    Bits(u64),
+    Bits64(u64),
     /// A truth value.
     Truth(bool),
 }
@@ -138,7 +142,8 @@ macro_rules! traceable {
 traceable! {
     f32, F32;
     f64, F64;
-    u64, Bits;
+    u32, Bits32;
+    u64, Bits64;
     bool, Truth;
 }
 
@@ -251,12 +256,14 @@ impl Traced<'_, f64> {
 }
 
 macro_rules! traced_lane {
-    ($($t:ty)*) => {$(
+    ($($t:ident $bits:ident $formula:ident;)*) => {$(
+        #[allow(clippy::cast_possible_truncation, reason = "the lower half of the bits is the point")]
         #[allow(clippy::float_cmp, reason = "exact comparisons of IEEE 754 are intended")]
         impl<'a> Lane for Traced<'a, $t> {
             type Mask = Traced<'a, bool>;
             type Element = $t;
             type Wide = Traced<'a, f64>;
+            type Bits = Traced<'a, $bits>;
             type Set = Tracing<'a>;
             const WIDTH: usize = 1;
 
@@ -300,6 +307,40 @@ macro_rules! traced_lane {
             fn to_bfloat16(self) -> Self { self.unary(Primitive::RoundToBfloat16, Lane::to_bfloat16) }
             #[inline(never)]
             fn to_float16(self) -> Self { self.unary(Primitive::RoundToFloat16, Lane::to_float16) }
+            fn bits(value: u64) -> Self::Bits { Traced::Known(value as $bits) }
+            methods! {
+                #[inline(never)]
+                fn to_bits(self: Self) -> Self::Bits = self.unary(Primitive::ToBits, <$t>::to_bits);
+                fn from_bits(bits: Self::Bits) -> Self = bits.unary(Primitive::FromBits, <$t>::from_bits);
+                fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsAdd, <$bits>::wrapping_add);
+                fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsSub, <$bits>::wrapping_sub);
+                fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsAnd, |a, b| a & b);
+                fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsOr, |a, b| a | b);
+                fn bits_up(a: Self::Bits) -> Self::Bits = a.unary(Primitive::BitsUp, |a| a << <$t>::FRACTION);
+                fn bits_down(a: Self::Bits) -> Self::Bits = a.unary(Primitive::BitsDown, |a| a >> <$t>::FRACTION);
+            }
+            fn replace_where<const N: usize>(mask: Self::Mask, values: [Self; N], rare: impl Rare<Self, N>) -> [Self; N] {
+                let trace = match mask {
+                    Traced::Known(true) => return rare.compute(),
+                    Traced::Known(false) => return values,
+                    Traced::Unknown => return [Traced::Unknown; N],
+                    Traced::Computed(trace, _) => trace,
+                };
+                let declared = values.map(|value| {
+                    value.operand().map_or(Traced::Unknown, |operand| trace.push(Primitive::Variable, vec![operand]))
+                });
+                _ = record::<f64>(Primitive::If, &[mask.given()]);
+                let found = rare.compute();
+                let mut replaced = declared;
+                for (variable, value) in replaced.iter_mut().zip(found) {
+                    if let Traced::Unknown = record::<f64>(Primitive::Assign, &[variable.given(), value.given()]) {
+                        *variable = Traced::Unknown;
+                    }
+                }
+                trace.push::<f64>(Primitive::EndIf, Vec::new());
+                replaced
+            }
+            fn function<F: Function>(self) -> Self { F::$formula(self) }
             fn wide(self, f: impl Unary<Self::Wide>) -> Self { Self::nearest(called(f, self.widened())) }
             fn wide_pair(self, other: Self, f: impl Binary<Self::Wide>) -> Self {
                 Self::nearest(called_on_pair(f, self.widened(), other.widened()))
@@ -336,44 +377,9 @@ macro_rules! traced_lane {
     )*};
 }
 
-traced_lane!(f32 f64);
-
-impl<'a> Wide for Traced<'a, f64> {
-    type Bits = Traced<'a, u64>;
-
-    fn bits(value: u64) -> Self::Bits {
-        Traced::Known(value)
-    }
-    methods! {
-        #[inline(never)]
-        fn to_bits(self: Self) -> Self::Bits = self.unary(Primitive::ToBits, f64::to_bits);
-        fn from_bits(bits: Self::Bits) -> Self = bits.unary(Primitive::FromBits, f64::from_bits);
-        fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsAdd, u64::wrapping_add);
-        fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsSub, u64::wrapping_sub);
-        fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsAnd, |a, b| a & b);
-        fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsOr, |a, b| a | b);
-        fn bits_up52(a: Self::Bits) -> Self::Bits = a.unary(Primitive::BitsUp52, |a| a << 52);
-        fn bits_down52(a: Self::Bits) -> Self::Bits = a.unary(Primitive::BitsDown52, |a| a >> 52);
-    }
-    fn replace_where<const N: usize>(mask: Self::Mask, values: [Self; N], rare: impl Rare<Self, N>) -> [Self; N] {
-        let trace = match mask {
-            Traced::Known(true) => return rare.compute(),
-            Traced::Known(false) => return values,
-            Traced::Unknown => return [Traced::Unknown; N],
-            Traced::Computed(trace, _) => trace,
-        };
-        let declared = values.map(|value| {
-            value.operand().map_or(Traced::Unknown, |operand| trace.push(Primitive::Variable, vec![operand]))
-        });
-        _ = record::<f64>(Primitive::If, &[mask.given()]);
-        let found = rare.compute();
-        let mut replaced = declared;
-        for (variable, value) in replaced.iter_mut().zip(found) {
-            if let Traced::Unknown = record::<f64>(Primitive::Assign, &[variable.given(), value.given()]) {
-                *variable = Traced::Unknown;
-            }
-        }
-        trace.push::<f64>(Primitive::EndIf, Vec::new());
-        replaced
-    }
+traced_lane! {
+    f32 u32 single;
+    f64 u64 double;
 }
+
+impl Wide for Traced<'_, f64> {}

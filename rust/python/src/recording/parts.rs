@@ -30,7 +30,7 @@ const MOST_FOLDED: usize = 1 << 16;
 pub enum Pass {
     Arrays(Box<ArrayRun>),
     Scalars(ScalarRun),
-    Small(Small),
+    Small(Box<Small>),
 }
 
 /// Calls on small arrays and numbers, which are planned for the values of the first replay.
@@ -305,7 +305,7 @@ impl Parts {
                     Some((call, entry.args.iter().map(|at| *at as usize).collect()))
                 };
                 let calls = calls.iter().map(call).collect::<Option<_>>()?;
-                Some(Pass::Small(Small { calls, writes: writes.clone(), run: OnceLock::new() }))
+                Some(Pass::Small(Box::new(Small { calls, writes: writes.clone(), run: OnceLock::new() })))
             }
             Runs::Arrays(group) => {
                 let operation = |entry: &Entry| match part(entry.number)? {

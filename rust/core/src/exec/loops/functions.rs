@@ -40,15 +40,15 @@ impl<L: Lane, F: Ternary<L>> Function<L, 3> for F {
 pub(super) fn long<L: Lane, F: Function<L, N>, const N: usize>(code: Code) -> Option<Loop> {
     match code {
         Code::Short => None,
-        Code::Widened if is_widened::<L>(code) => Some(L::Set::address::<Widened<L>, _>()),
-        Code::Long | Code::Wide | Code::Widened => Some(L::Set::address::<Long<L, F, N>, _>()),
+        Code::Wide if is_widened::<L>(code) => Some(L::Set::address::<Widened<L>, _>()),
+        Code::Long | Code::Wide => Some(L::Set::address::<Long<L, F, N>, _>()),
     }
 }
 
 /// Whether functions of such code are computed by the loop of `f64`.
 #[inline(always)]
 pub(super) fn is_widened<L: Lane>(code: Code) -> bool {
-    code == Code::Widened && size_of::<L::Element>() < size_of::<f64>()
+    code.is_wide() && size_of::<L::Element>() < size_of::<f64>()
 }
 
 /// The loop of a function, whichever arguments move.

@@ -140,7 +140,8 @@ const fn type_name(kind: ValueType) -> &'static str {
     match kind {
         ValueType::F32 => "float",
         ValueType::F64 => "double",
-        ValueType::Bits => "ox_u64",
+        ValueType::Bits32 => "ox_u32",
+        ValueType::Bits64 => "ox_u64",
         ValueType::Truth => "bool",
     }
 }
@@ -148,7 +149,9 @@ const fn type_name(kind: ValueType) -> &'static str {
 fn named(operand: Operand) -> String {
     match operand {
         Operand::Step(step) => format!("v{step}"),
-        Operand::F32(_) | Operand::F64(_) | Operand::Bits(_) | Operand::Truth(_) => constant(operand),
+        Operand::F32(_) | Operand::F64(_) | Operand::Bits32(_) | Operand::Bits64(_) | Operand::Truth(_) => {
+            constant(operand)
+        }
     }
 }
 
@@ -157,7 +160,8 @@ fn constant(operand: Operand) -> String {
         Operand::F32(value) if value.is_finite() => format!("{value:?}f"),
         Operand::F32(value) => format!("ox_f32({:#x}u)", value.to_bits()),
         Operand::F64(value) => number(value),
-        Operand::Bits(bits) => format!("{bits:#x}ull"),
+        Operand::Bits32(bits) => format!("{bits:#x}u"),
+        Operand::Bits64(bits) => format!("{bits:#x}ull"),
         Operand::Truth(truth) => truth.to_string(),
         Operand::Step(step) => format!("v{step}"),
     }
@@ -166,6 +170,11 @@ fn constant(operand: Operand) -> String {
 /// A constant of `f64`. The shortest digits that are read back as the number are those of Rust as of C++.
 pub(super) fn number(value: f64) -> String {
     if value.is_finite() { format!("{value:?}") } else { format!("ox_f64({:#x}ull)", value.to_bits()) }
+}
+
+/// The place of the exponent in such bits.
+const fn digits(bits: ValueType) -> u32 {
+    if matches!(bits, ValueType::Bits32) { f32::FRACTION } else { f64::FRACTION }
 }
 
 /// The operation of a step on these operands.
@@ -196,11 +205,11 @@ fn expression(step: &Step, operands: &[String]) -> String {
         Primitive::RoundToBfloat16 => call("ox_round_to_bfloat16"),
         Primitive::RoundToFloat16 => call("ox_round_to_float16"),
         Primitive::ToBits => call("ox_bits"),
-        Primitive::FromBits => call("ox_f64"),
+        Primitive::FromBits => either("ox_f32", "ox_f64"),
         Primitive::BitsAnd => infix("&"),
         Primitive::BitsOr => infix("|"),
-        Primitive::BitsUp52 => format!("{} << 52", operands[0]),
-        Primitive::BitsDown52 => format!("{} >> 52", operands[0]),
+        Primitive::BitsUp => format!("{} << {}", operands[0], digits(step.kind)),
+        Primitive::BitsDown => format!("{} >> {}", operands[0], digits(step.kind)),
         Primitive::Variable | Primitive::If | Primitive::Assign | Primitive::EndIf => {
             unreachable!("a statement is no expression")
         }

@@ -3,14 +3,14 @@
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::pair::Pair;
-use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, polynomial, scaled};
+use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, polynomial};
 use crate::simd::lane::Wide;
 
 /// e to the power `x`.
 #[inline(always)]
 pub fn exp<W: Wide>(x: W) -> W {
     let (k, power) = exp_pair(clamp(x, -746.0, 710.0));
-    scaled(k, power.rounded())
+    power.rounded().scaled(k)
 }
 
 /// `x = k ln 2 + r + c` with `r` at most half of ln 2 and `c` its rounding error: `(k, r, exp(r + c) - 1 - r)`.
@@ -67,7 +67,7 @@ pub fn exp_pair<W: Wide>(x: W) -> (W, Pair<W>) {
 pub fn exp_of_sum<W: Wide>(x: W, c: W) -> W {
     let (k, high, low) = whole_ln2(clamp(x, -746.0, 710.0));
     let (r, rest) = exp_rest(high, low.sub(c));
-    scaled(k, one_more(r, rest).rounded())
+    one_more(r, rest).rounded().scaled(k)
 }
 
 /// `1 + r + rest`: the sum of the first two and its rounding error, so that only the last sum rounds.

@@ -2,8 +2,8 @@
 
 use super::exponential::exp_pair;
 use super::pair::{Pair, ln2, log_of};
-use super::parts::{clamp, polynomial, power_of_two, scaled, with_sign_of};
-use crate::simd::lane::Wide;
+use super::parts::{clamp, polynomial, with_sign_of};
+use crate::simd::lane::{Wide, power_of_two};
 
 /// Half of `exp(x) + sign * exp(-x)`, for positive `x`; of a difference, from one on.
 #[inline(always)]
@@ -14,7 +14,7 @@ fn half_sum<W: Wide>(x: W, sign: f64) -> W {
     let scale = power_of_two(clamp(k.mul(W::splat(-2.0)), -1023.0, 0.0)).mul(W::splat(sign));
     let inverse = Pair { high: scale, low: W::zero() }.div(power);
     let sum = power.add(inverse).rounded();
-    W::select(x.eq(x), scaled(k, sum.mul(W::splat(0.5))), x)
+    W::select(x.eq(x), sum.mul(W::splat(0.5)).scaled(k), x)
 }
 
 /// Hyperbolic cosine.

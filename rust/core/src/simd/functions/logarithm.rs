@@ -4,8 +4,8 @@
 
 use super::exponential::{exp, exp_of_sum};
 use super::pair::Pair;
-use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, log_limits, log_parts, polynomial, power_of_two};
-use crate::simd::lane::{Body, Rare, Simd, Wide};
+use super::parts::{LN2_HIGH, LN2_LOW, Parted, ROUND, clamp, log_limits, log_parts, parted, polynomial};
+use crate::simd::lane::{Body, Rare, Simd, Wide, power_of_two};
 use crate::special::double_double::{self, Double};
 
 /// k ln 2 + log(1 + f) + c, where `c` is small.
@@ -33,9 +33,7 @@ fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
 /// Natural logarithm.
 #[inline(always)]
 pub fn log<W: Wide>(x: W) -> W {
-    let tiny = x.lt(W::splat(f64::MIN_POSITIVE));
-    let (k, f) = log_parts(W::select(tiny, x.mul(W::splat(18_014_398_509_481_984.0)), x));
-    let k = W::select(tiny, k.sub(W::splat(54.0)), k);
+    let (k, f) = log_parts(x);
     log_limits(x, log_sum(k, f, W::zero()))
 }
 
@@ -43,11 +41,11 @@ pub fn log<W: Wide>(x: W) -> W {
 #[inline(always)]
 pub fn log1p<W: Wide>(x: W) -> W {
     let u = x.add(W::one());
-    let (k, f) = log_parts(u);
+    let Parted { k, m, .. } = parted(u);
     // The rounding error of the sum.
     let lost = W::select(x.lt(W::one()), x.sub(u.sub(W::one())), W::one().sub(u.sub(x)));
     let near = k.eq(W::zero());
-    let f = W::select(near, x, f);
+    let f = W::select(near, x, m.sub(W::one()));
     let log = log_sum(k, f, W::select(near, W::zero(), lost.div(u)));
     W::select(x.abs().lt(W::splat(1e-17)), x, log_limits(u, log))
 }

@@ -125,9 +125,7 @@ pub fn ln2<W: Wide>() -> Pair<W> {
 /// The natural logarithm of a positive, finite number, to about 70 bits.
 #[inline(always)]
 pub fn log<W: Wide>(x: W) -> Pair<W> {
-    let tiny = x.lt(W::splat(f64::MIN_POSITIVE));
-    let (k, f) = log_parts(W::select(tiny, x.mul(W::splat(18_014_398_509_481_984.0)), x));
-    let k = W::select(tiny, k.sub(W::splat(54.0)), k);
+    let (k, f) = log_parts(x);
     // log(1 + f) = 2 atanh(s) with s = f / (f + 2), at most 0.1716.
     let s = Pair { high: f, low: W::zero() }.div(Pair::sum(W::splat(2.0), f));
     // The series s + s^3/3 + s^5/5 + ...; of the terms from s^7 on, one lane and a Chebyshev fit are enough (2^-60).

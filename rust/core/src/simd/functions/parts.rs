@@ -2,7 +2,7 @@
 
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use crate::simd::lane::Wide;
+use crate::simd::lane::{Element, Lane};
 
 /// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.
 pub const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -11,12 +11,12 @@ pub const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
 
 /// `c[0] + x * (c[1] + x * (...))`, by Horner's rule.
 #[inline(always)]
-pub fn polynomial<W: Wide, const N: usize>(x: W, c: [f64; N]) -> W {
-    let mut sum = W::splat(c[N - 1]);
+pub fn polynomial<L: Lane, const N: usize>(x: L, c: [f64; N]) -> L {
+    let mut sum = L::splat(c[N - 1]);
     let mut k = N - 1;
     while k > 0 {
         k -= 1;
-        sum = sum.mul_add(x, W::splat(c[k]));
+        sum = sum.mul_add(x, L::splat(c[k]));
     }
     sum
 }
@@ -26,49 +26,63 @@ pub const fn two_to(k: i32) -> f64 {
     f64::from_bits((1023 + k as i64).cast_unsigned() << 52)
 }
 
-/// 2 to the power `k`, a whole number from -1023 (which gives zero) to 1024 (which gives infinity).
 #[inline(always)]
-pub fn power_of_two<W: Wide>(k: W) -> W {
-    W::from_bits(W::bits_up52(k.add(W::splat(ROUND + 1023.0)).to_bits()))
-}
-
-#[inline(always)]
-pub fn clamp<W: Wide>(x: W, low: f64, high: f64) -> W {
-    let (low, high) = (W::splat(low), W::splat(high));
-    let x = W::select(x.lt(low), low, x);
-    W::select(high.lt(x), high, x)
-}
-
-/// `2^k p`, in two steps, since `2^k` itself may be too small or too large.
-#[inline(always)]
-pub fn scaled<W: Wide>(k: W, p: W) -> W {
-    let half = k.mul(W::splat(0.5)).floor();
-    p.mul(power_of_two(half)).mul(power_of_two(k.sub(half)))
+pub fn clamp<L: Lane>(x: L, low: f64, high: f64) -> L {
+    let (low, high) = (L::splat(low), L::splat(high));
+    let x = L::select(x.lt(low), low, x);
+    L::select(high.lt(x), high, x)
 }
 
 /// `size`, whose sign bit is not set, with the sign of `x`.
 #[inline(always)]
-pub fn with_sign_of<W: Wide>(size: W, x: W) -> W {
-    let sign = W::bits_and(x.to_bits(), W::bits(1 << 63));
-    W::from_bits(W::bits_or(size.to_bits(), sign))
+pub fn with_sign_of<L: Lane>(size: L, x: L) -> L {
+    let sign = L::bits_and(x.to_bits(), L::bits(L::Element::EXPONENTS << L::Element::FRACTION));
+    L::from_bits(L::bits_or(size.to_bits(), sign))
 }
 
-/// `x = 2^k (1 + f)` with `1 + f` between the square roots of one half and of two, for positive normal `x`: `(k, f)`.
+/// Whether a bit (one of the low ones) is set.
 #[inline(always)]
-pub fn log_parts<W: Wide>(x: W) -> (W, W) {
-    let above = W::bits_sub(x.to_bits(), W::bits(std::f64::consts::FRAC_1_SQRT_2.to_bits()));
-    // The exponent is signed: 2048 is added to it, and taken away again as a number.
-    let biased = W::bits_down52(W::bits_add(above, W::bits(2048 << 52)));
-    let whole = 4_503_599_627_370_496.0f64;
-    let k = W::from_bits(W::bits_or(biased, W::bits(whole.to_bits()))).sub(W::splat(whole + 2048.0));
-    let mantissa = W::bits_sub(x.to_bits(), W::bits_and(above, W::bits(0xfff << 52)));
-    (k, W::from_bits(mantissa).sub(W::one()))
+pub fn has<L: Lane>(bits: L::Bits, bit: u64) -> L::Mask {
+    L::from_bits(L::bits_up(L::bits_and(bits, L::bits(bit)))).ne(L::zero())
+}
+
+/// `x = 2^k m` with `m` between the square roots of one half and of two, for positive normal `x`.
+pub struct Parted<L: Lane> {
+    pub k: L,
+    pub m: L,
+    /// `k` at the position of the exponent: taken from the bits of a number, it divides that by 2^k.
+    pub exponent: L::Bits,
+}
+
+/// Parts a positive normal number.
+#[inline(always)]
+#[allow(clippy::cast_precision_loss, reason = "powers of two")]
+pub fn parted<L: Lane>(x: L) -> Parted<L> {
+    let (digits, exponents) = (L::Element::FRACTION, L::Element::EXPONENTS);
+    let above = L::bits_sub(x.to_bits(), L::splat(std::f64::consts::FRAC_1_SQRT_2).to_bits());
+    // The exponent is signed: the number of exponents is added to it, and taken away again as a number.
+    let biased = L::bits_down(L::bits_add(above, L::bits(exponents << digits)));
+    let whole = (1u64 << digits) as f64;
+    let k = L::from_bits(L::bits_or(biased, L::splat(whole).to_bits())).sub(L::splat(whole + exponents as f64));
+    let exponent = L::bits_and(above, L::bits((2 * exponents - 1) << digits));
+    Parted { k, m: L::from_bits(L::bits_sub(x.to_bits(), exponent)), exponent }
+}
+
+/// `x = 2^k (1 + f)` with `1 + f` between the square roots of one half and of two, for positive `x`: `(k, f)`.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "2048 at most")]
+pub fn log_parts<L: Lane>(x: L) -> (L, L) {
+    let (digits, exponents) = (L::Element::FRACTION.cast_signed(), L::Element::EXPONENTS.cast_signed() as i32);
+    let tiny = x.lt(L::splat(two_to(2 - exponents / 2)));
+    let Parted { k, m, .. } = parted(L::select(tiny, x.mul(L::splat(two_to(digits + 2))), x));
+    let k = L::select(tiny, k.sub(L::splat(f64::from(digits + 2))), k);
+    (k, m.sub(L::one()))
 }
 
 /// `log`, a logarithm of `x`, with its limits: minus infinity at zero, NaN below zero, infinity at infinity.
 #[inline(always)]
-pub fn log_limits<W: Wide>(x: W, log: W) -> W {
-    let log = W::select(x.eq(W::splat(f64::INFINITY)), x, log);
-    let log = W::select(x.eq(W::zero()), W::splat(f64::NEG_INFINITY), log);
-    W::select(W::zero().le(x), log, W::splat(f64::NAN))
+pub fn log_limits<L: Lane>(x: L, log: L) -> L {
+    let log = L::select(x.eq(L::splat(f64::INFINITY)), x, log);
+    let log = L::select(x.eq(L::zero()), L::splat(f64::NEG_INFINITY), log);
+    L::select(L::zero().le(x), log, L::splat(f64::NAN))
 }

@@ -2,26 +2,54 @@
 
 use super::exponential::exp_of_sum;
 use super::pair::{Pair, THIRD, log};
-use super::parts::{clamp, log_limits, with_sign_of};
-use crate::simd::lane::Wide;
+use super::parts::{Parted, ROUND, clamp, log_limits, parted, polynomial, with_sign_of};
+use crate::simd::lane::{Wide, power_of_two};
 
 /// `a` to the power `b`.
 #[inline(always)]
 pub fn pow<W: Wide>(a: W, b: W) -> W {
-    let (zero, one) = (W::zero(), W::one());
-    let size = a.abs();
-    let log = log(size);
-    // With the logarithms of zero and of infinity, the product is infinite or, by zero, NaN: the power is 0, infinity, or 1.
-    let high = W::select(size.eq(W::splat(f64::INFINITY)), size, log.high);
-    let high = W::select(size.eq(zero), W::splat(f64::NEG_INFINITY), high);
-    let high = W::select(size.ne(size), size, high);
-    // Larger exponents than this give 0, 1 or infinity as well; it keeps products finite.
-    let exponent = clamp(b, -1e21, 1e21);
+    let log = log(a.abs());
+    let [high, exponent] = factors(a, b, log.high);
     let product = exponent.mul(high);
     let lost = exponent.mul_add(log.low, exponent.mul_add(high, product.neg()));
-    let lost = W::select(product.abs().lt(W::splat(750.0)), lost, zero);
-    let power = exp_of_sum(product, lost);
+    let lost = W::select(product.abs().lt(W::splat(750.0)), lost, W::zero());
+    with_limits(a, b, exp_of_sum(product, lost))
+}
 
+/// `a` to the power `b`, to the 32 bits that a result of `f32` needs, for numbers of `f32`.
+#[inline(always)]
+pub fn pow_of_single<W: Wide>(a: W, b: W) -> W {
+    let Parted { k, m, .. } = parted(a.abs());
+    // log2(m) = 2 atanh(s) / ln 2 with s = (m - 1) / (m + 1), at most 0.1716: Taylor's series, to 2^-46 of it.
+    let s = m.sub(W::one()).div(m.add(W::one()));
+    let series = [1.0, 1.0 / 3.0, 1.0 / 5.0, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0];
+    let log = s.mul(W::splat(2.0 * std::f64::consts::LOG2_E)).mul_add(polynomial(s.mul(s), series), k);
+    let [high, exponent] = factors(a, b, log);
+    let product = clamp(exponent.mul(high), -200.0, 200.0);
+    let whole = product.add(W::splat(ROUND)).sub(W::splat(ROUND));
+    let r = product.sub(whole).mul(W::splat(std::f64::consts::LN_2));
+    // Taylor's series: its remainder is 2^-36.
+    let series = [0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5_040.0, 1.0 / 40_320.0, 1.0 / 362_880.0];
+    let power = r.mul(r).mul_add(polynomial(r, series), r).add(W::one());
+    with_limits(a, b, power.mul(power_of_two(whole)))
+}
+
+/// The factors of the logarithm of a power: `log`, that of the size of `a`, with its limits, and the exponent.
+#[inline(always)]
+fn factors<W: Wide>(a: W, b: W, log: W) -> [W; 2] {
+    let size = a.abs();
+    // With the logarithms of zero and of infinity, the product is infinite or, by zero, NaN: the power is 0, infinity, or 1.
+    let high = W::select(size.eq(W::splat(f64::INFINITY)), size, log);
+    let high = W::select(size.eq(W::zero()), W::splat(f64::NEG_INFINITY), high);
+    let high = W::select(size.ne(size), size, high);
+    // Larger exponents than this give 0, 1 or infinity as well; it keeps products finite.
+    [high, clamp(b, -1e21, 1e21)]
+}
+
+/// `power`, that of the size of `a`, with the sign and the limits of `a` to the power `b`.
+#[inline(always)]
+fn with_limits<W: Wide>(a: W, b: W, power: W) -> W {
+    let (zero, one, size) = (W::zero(), W::one(), a.abs());
     // Of a negative number: NaN unless the exponent is whole, negative where that is odd.
     let half = b.mul(W::splat(0.5));
     let of_whole = W::select(half.floor().eq(half), power, with_sign_of(power, a));

@@ -5,7 +5,7 @@
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::pair::Pair;
-use super::parts::{ROUND, polynomial, two_to};
+use super::parts::{ROUND, has, polynomial, two_to};
 use crate::simd::lane::{Rare, Wide};
 
 /// The largest argument of the reduction by three parts of pi/2.
@@ -55,6 +55,13 @@ fn quarter_turns<W: Wide>(x: W) -> (W, W, W) {
     let y = b.sub(v);
     let near = [q, y, b.sub(y).sub(v)];
     let [q, y, z] = W::replace_where(W::splat(FAR).lt(x.abs()), near, Far(x));
+    (q, y, z)
+}
+
+/// As [`quarter_turns`], of numbers from 1e5 on.
+#[inline(always)]
+fn far_quarter_turns<W: Wide>(x: W) -> (W, W, W) {
+    let [q, y, z] = Far(x).compute();
     (q, y, z)
 }
 
@@ -148,40 +155,55 @@ fn cos_near_zero<W: Wide>(y: W, z: W) -> W {
     w.add(lost.add(s.mul(s).mul(r).sub(y.mul(z))))
 }
 
-/// Sine of `x` plus a number of quarter turns.
+/// Sine of `q` quarter turns and of `turns` more, `y` and `z`.
 #[inline(always)]
-fn turned_sin<W: Wide>(x: W, turns: f64) -> W {
-    let (q, y, z) = quarter_turns(x);
+fn turned_sin<W: Wide>((q, y, z): (W, W, W), turns: f64) -> W {
     // The low two bits of the whole number: the first swaps sine and cosine, the second flips the sign.
     let turn = q.add(W::splat(ROUND + turns)).to_bits();
     let value = W::select(has::<W>(turn, 1), cos_near_zero(y, z), sin_near_zero(y, z));
     W::select(has::<W>(turn, 2), value.neg(), value)
 }
 
-/// Whether a bit (one of the low eleven) is set.
+/// Tangent of `q` quarter turns, `y` and `z`.
 #[inline(always)]
-fn has<W: Wide>(bits: W::Bits, bit: u64) -> W::Mask {
-    W::from_bits(W::bits_up52(W::bits_and(bits, W::bits(bit)))).ne(W::zero())
+fn turned_tan<W: Wide>((q, y, z): (W, W, W)) -> W {
+    tan_near_zero(y, z, has::<W>(q.add(W::splat(ROUND)).to_bits(), 1))
 }
 
 /// Sine.
 #[inline(always)]
 pub fn sin<W: Wide>(x: W) -> W {
-    W::select(x.eq(W::zero()), x, turned_sin(x, 0.0))
+    W::select(x.eq(W::zero()), x, turned_sin(quarter_turns(x), 0.0))
 }
 
 /// Cosine.
 #[inline(always)]
 pub fn cos<W: Wide>(x: W) -> W {
-    turned_sin(x, 1.0)
+    turned_sin(quarter_turns(x), 1.0)
 }
 
 /// Tangent.
 #[inline(always)]
 pub fn tan<W: Wide>(x: W) -> W {
-    let (q, y, z) = quarter_turns(x);
-    let is_odd = has::<W>(q.add(W::splat(ROUND)).to_bits(), 1);
-    W::select(x.eq(W::zero()), x, tan_near_zero(y, z, is_odd))
+    W::select(x.eq(W::zero()), x, turned_tan(quarter_turns(x)))
+}
+
+/// Sine of numbers from 1e5 on.
+#[inline(always)]
+pub fn far_sin<W: Wide>(x: W) -> W {
+    turned_sin(far_quarter_turns(x), 0.0)
+}
+
+/// Cosine of numbers from 1e5 on.
+#[inline(always)]
+pub fn far_cos<W: Wide>(x: W) -> W {
+    turned_sin(far_quarter_turns(x), 1.0)
+}
+
+/// Tangent of numbers from 1e5 on.
+#[inline(always)]
+pub fn far_tan<W: Wide>(x: W) -> W {
+    turned_tan(far_quarter_turns(x))
 }
 
 /// Tangent of `y + z`, or minus its reciprocal where `inverted`.

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 use super::intrinsics::{detected, in_memory};
 use crate::array::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
-use crate::simd::lane::{Binary, Lane, Unary, Wide};
+use crate::simd::lane::{Binary, Function, Lane, Unary, Wide};
 
 /// The instruction set: see its row in `dispatch`.
 pub struct Avx2;
@@ -36,6 +36,7 @@ impl Lane for F32x8 {
     type Element = f32;
     type Wide = F64x4;
     type Set = Avx2;
+    type Bits = __m256i;
     const WIDTH: usize = 8;
 
     #[inline(always)]
@@ -87,6 +88,27 @@ impl Lane for F32x8 {
     fn any(mask: __m256) -> bool {
         // SAFETY: register arithmetic only, and the instruction set was detected.
         unsafe { _mm256_movemask_ps(mask) != 0 }
+    }
+    detected! {
+        fn to_bits(self: Self) -> __m256i = _mm256_castps_si256(self.0);
+        fn from_bits(bits: __m256i) -> Self = Self(_mm256_castsi256_ps(bits));
+        fn bits_add(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi32(a, b);
+        fn bits_sub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi32(a, b);
+        fn bits_and(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        fn bits_or(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        fn bits_up(a: __m256i) -> __m256i = _mm256_slli_epi32::<23>(a);
+        fn bits_down(a: __m256i) -> __m256i = _mm256_srli_epi32::<23>(a);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "the lower half is the point")]
+    fn bits(value: u64) -> __m256i {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm256_set1_epi32((value as u32).cast_signed()) }
+    }
+    #[inline(always)]
+    fn function<F: Function>(self) -> Self {
+        F::single(self)
     }
     #[inline(always)]
     fn wide(self, f: impl Unary<F64x4>) -> Self {
@@ -167,6 +189,7 @@ impl Lane for F64x4 {
     type Element = f64;
     type Wide = Self;
     type Set = Avx2;
+    type Bits = __m256i;
     const WIDTH: usize = 4;
 
     in_memory! {
@@ -201,6 +224,26 @@ impl Lane for F64x4 {
         // SAFETY: register arithmetic only, and the instruction set was detected.
         unsafe { _mm256_movemask_pd(mask) != 0 }
     }
+    detected! {
+        fn to_bits(self: Self) -> __m256i = _mm256_castpd_si256(self.0);
+        fn from_bits(bits: __m256i) -> Self = Self(_mm256_castsi256_pd(bits));
+        fn bits_add(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi64(a, b);
+        fn bits_sub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi64(a, b);
+        fn bits_and(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        fn bits_or(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        fn bits_up(a: __m256i) -> __m256i = _mm256_slli_epi64::<52>(a);
+        fn bits_down(a: __m256i) -> __m256i = _mm256_srli_epi64::<52>(a);
+    }
+
+    #[inline(always)]
+    fn bits(value: u64) -> __m256i {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm256_set1_epi64x(value.cast_signed()) }
+    }
+    #[inline(always)]
+    fn function<F: Function>(self) -> Self {
+        F::double(self)
+    }
     #[inline(always)]
     fn wide(self, f: impl Unary<Self>) -> Self {
         f.call(self)
@@ -211,23 +254,4 @@ impl Lane for F64x4 {
     }
 }
 
-impl Wide for F64x4 {
-    type Bits = __m256i;
-
-    detected! {
-        fn to_bits(self: Self) -> __m256i = _mm256_castpd_si256(self.0);
-        fn from_bits(bits: __m256i) -> Self = Self(_mm256_castsi256_pd(bits));
-        fn bits_add(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi64(a, b);
-        fn bits_sub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi64(a, b);
-        fn bits_and(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
-        fn bits_or(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
-        fn bits_up52(a: __m256i) -> __m256i = _mm256_slli_epi64::<52>(a);
-        fn bits_down52(a: __m256i) -> __m256i = _mm256_srli_epi64::<52>(a);
-    }
-
-    #[inline(always)]
-    fn bits(value: u64) -> __m256i {
-        // SAFETY: register arithmetic only, and the instruction set was detected.
-        unsafe { _mm256_set1_epi64x(value.cast_signed()) }
-    }
-}
+impl Wide for F64x4 {}

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 use super::intrinsics::{detected, in_memory};
 use crate::array::half::{Bfloat16, Float16};
 use crate::noise::{Draws, FACTORS};
-use crate::simd::lane::{Binary, Lane, Unary, Wide};
+use crate::simd::lane::{Binary, Function, Lane, Unary, Wide};
 
 /// The instruction set: see its row in `dispatch`.
 pub struct Avx512;
@@ -41,6 +41,7 @@ impl Lane for F32x16 {
     type Element = f32;
     type Wide = F64x8;
     type Set = Avx512;
+    type Bits = __m512i;
     const WIDTH: usize = 16;
     const MASKED: bool = true;
 
@@ -81,6 +82,7 @@ impl Lane for F32x16 {
         fn neg(self: Self) -> Self = Self(_mm512_xor_ps(self.0, _mm512_set1_ps(-0.0)));
         fn abs(self: Self) -> Self = Self(_mm512_abs_ps(self.0));
         fn sqrt(self: Self) -> Self = Self(_mm512_sqrt_ps(self.0));
+        fn scaled(self: Self, k: Self) -> Self = Self(_mm512_scalef_ps(self.0, k.0));
         fn floor(self: Self) -> Self = Self(_mm512_roundscale_ps::<BELOW>(self.0));
         fn lt(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(self.0, other.0);
         fn le(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(self.0, other.0);
@@ -92,6 +94,27 @@ impl Lane for F32x16 {
     #[inline(always)]
     fn any(mask: __mmask16) -> bool {
         mask != 0
+    }
+    detected! {
+        fn to_bits(self: Self) -> __m512i = _mm512_castps_si512(self.0);
+        fn from_bits(bits: __m512i) -> Self = Self(_mm512_castsi512_ps(bits));
+        fn bits_add(a: __m512i, b: __m512i) -> __m512i = _mm512_add_epi32(a, b);
+        fn bits_sub(a: __m512i, b: __m512i) -> __m512i = _mm512_sub_epi32(a, b);
+        fn bits_and(a: __m512i, b: __m512i) -> __m512i = _mm512_and_si512(a, b);
+        fn bits_or(a: __m512i, b: __m512i) -> __m512i = _mm512_or_si512(a, b);
+        fn bits_up(a: __m512i) -> __m512i = _mm512_slli_epi32::<23>(a);
+        fn bits_down(a: __m512i) -> __m512i = _mm512_srli_epi32::<23>(a);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "the lower half is the point")]
+    fn bits(value: u64) -> __m512i {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm512_set1_epi32((value as u32).cast_signed()) }
+    }
+    #[inline(always)]
+    fn function<F: Function>(self) -> Self {
+        F::single(self)
     }
     #[inline(always)]
     fn wide(self, f: impl Unary<F64x8>) -> Self {
@@ -163,6 +186,7 @@ impl Lane for F64x8 {
     type Element = f64;
     type Wide = Self;
     type Set = Avx512;
+    type Bits = __m512i;
     const WIDTH: usize = 8;
     const MASKED: bool = true;
 
@@ -186,6 +210,7 @@ impl Lane for F64x8 {
         fn neg(self: Self) -> Self = Self(_mm512_xor_pd(self.0, _mm512_set1_pd(-0.0)));
         fn abs(self: Self) -> Self = Self(_mm512_abs_pd(self.0));
         fn sqrt(self: Self) -> Self = Self(_mm512_sqrt_pd(self.0));
+        fn scaled(self: Self, k: Self) -> Self = Self(_mm512_scalef_pd(self.0, k.0));
         fn floor(self: Self) -> Self = Self(_mm512_roundscale_pd::<BELOW>(self.0));
         fn lt(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self.0, other.0);
         fn le(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_LE_OQ>(self.0, other.0);
@@ -198,6 +223,26 @@ impl Lane for F64x8 {
     fn any(mask: __mmask8) -> bool {
         mask != 0
     }
+    detected! {
+        fn to_bits(self: Self) -> __m512i = _mm512_castpd_si512(self.0);
+        fn from_bits(bits: __m512i) -> Self = Self(_mm512_castsi512_pd(bits));
+        fn bits_add(a: __m512i, b: __m512i) -> __m512i = _mm512_add_epi64(a, b);
+        fn bits_sub(a: __m512i, b: __m512i) -> __m512i = _mm512_sub_epi64(a, b);
+        fn bits_and(a: __m512i, b: __m512i) -> __m512i = _mm512_and_si512(a, b);
+        fn bits_or(a: __m512i, b: __m512i) -> __m512i = _mm512_or_si512(a, b);
+        fn bits_up(a: __m512i) -> __m512i = _mm512_slli_epi64::<52>(a);
+        fn bits_down(a: __m512i) -> __m512i = _mm512_srli_epi64::<52>(a);
+    }
+
+    #[inline(always)]
+    fn bits(value: u64) -> __m512i {
+        // SAFETY: register arithmetic only, and the instruction set was detected.
+        unsafe { _mm512_set1_epi64(value.cast_signed()) }
+    }
+    #[inline(always)]
+    fn function<F: Function>(self) -> Self {
+        F::double(self)
+    }
     #[inline(always)]
     fn wide(self, f: impl Unary<Self>) -> Self {
         f.call(self)
@@ -208,23 +253,4 @@ impl Lane for F64x8 {
     }
 }
 
-impl Wide for F64x8 {
-    type Bits = __m512i;
-
-    detected! {
-        fn to_bits(self: Self) -> __m512i = _mm512_castpd_si512(self.0);
-        fn from_bits(bits: __m512i) -> Self = Self(_mm512_castsi512_pd(bits));
-        fn bits_add(a: __m512i, b: __m512i) -> __m512i = _mm512_add_epi64(a, b);
-        fn bits_sub(a: __m512i, b: __m512i) -> __m512i = _mm512_sub_epi64(a, b);
-        fn bits_and(a: __m512i, b: __m512i) -> __m512i = _mm512_and_si512(a, b);
-        fn bits_or(a: __m512i, b: __m512i) -> __m512i = _mm512_or_si512(a, b);
-        fn bits_up52(a: __m512i) -> __m512i = _mm512_slli_epi64::<52>(a);
-        fn bits_down52(a: __m512i) -> __m512i = _mm512_srli_epi64::<52>(a);
-    }
-
-    #[inline(always)]
-    fn bits(value: u64) -> __m512i {
-        // SAFETY: register arithmetic only, and the instruction set was detected.
-        unsafe { _mm512_set1_epi64(value.cast_signed()) }
-    }
-}
+impl Wide for F64x8 {}

@@ -5,7 +5,7 @@
 use std::arch::aarch64::*;
 
 use super::intrinsics::{detected, in_memory};
-use crate::simd::lane::{Binary, Lane, Unary, Wide};
+use crate::simd::lane::{Binary, Function, Lane, Unary, Wide};
 
 /// The instruction set: see its row in `dispatch`.
 pub struct Neon;
@@ -23,6 +23,7 @@ impl Lane for F32x4 {
     type Element = f32;
     type Wide = F64x2;
     type Set = Neon;
+    type Bits = uint32x4_t;
     const WIDTH: usize = 4;
 
     #[inline(always)]
@@ -71,6 +72,21 @@ impl Lane for F32x4 {
         fn select(mask: uint32x4_t, yes: Self, no: Self) -> Self = Self(vbslq_f32(mask, yes.0, no.0));
     }
 
+    detected! {
+        fn bits(value: u64) -> uint32x4_t = vdupq_n_u32(value as u32);
+        fn to_bits(self: Self) -> uint32x4_t = vreinterpretq_u32_f32(self.0);
+        fn from_bits(bits: uint32x4_t) -> Self = Self(vreinterpretq_f32_u32(bits));
+        fn bits_add(a: uint32x4_t, b: uint32x4_t) -> uint32x4_t = vaddq_u32(a, b);
+        fn bits_sub(a: uint32x4_t, b: uint32x4_t) -> uint32x4_t = vsubq_u32(a, b);
+        fn bits_and(a: uint32x4_t, b: uint32x4_t) -> uint32x4_t = vandq_u32(a, b);
+        fn bits_or(a: uint32x4_t, b: uint32x4_t) -> uint32x4_t = vorrq_u32(a, b);
+        fn bits_up(a: uint32x4_t) -> uint32x4_t = vshlq_n_u32::<23>(a);
+        fn bits_down(a: uint32x4_t) -> uint32x4_t = vshrq_n_u32::<23>(a);
+    }
+    #[inline(always)]
+    fn function<F: Function>(self) -> Self {
+        F::single(self)
+    }
     #[inline(always)]
     fn wide(self, f: impl Unary<F64x2>) -> Self {
         let [low, high] = widen(self);
@@ -100,6 +116,7 @@ impl Lane for F64x2 {
     type Element = f64;
     type Wide = Self;
     type Set = Neon;
+    type Bits = uint64x2_t;
     const WIDTH: usize = 2;
 
     in_memory! {
@@ -139,6 +156,21 @@ impl Lane for F64x2 {
         fn select(mask: uint64x2_t, yes: Self, no: Self) -> Self = Self(vbslq_f64(mask, yes.0, no.0));
     }
 
+    detected! {
+        fn bits(value: u64) -> uint64x2_t = vdupq_n_u64(value);
+        fn to_bits(self: Self) -> uint64x2_t = vreinterpretq_u64_f64(self.0);
+        fn from_bits(bits: uint64x2_t) -> Self = Self(vreinterpretq_f64_u64(bits));
+        fn bits_add(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vaddq_u64(a, b);
+        fn bits_sub(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vsubq_u64(a, b);
+        fn bits_and(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vandq_u64(a, b);
+        fn bits_or(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vorrq_u64(a, b);
+        fn bits_up(a: uint64x2_t) -> uint64x2_t = vshlq_n_u64::<52>(a);
+        fn bits_down(a: uint64x2_t) -> uint64x2_t = vshrq_n_u64::<52>(a);
+    }
+    #[inline(always)]
+    fn function<F: Function>(self) -> Self {
+        F::double(self)
+    }
     #[inline(always)]
     fn wide(self, f: impl Unary<Self>) -> Self {
         f.call(self)
@@ -149,18 +181,4 @@ impl Lane for F64x2 {
     }
 }
 
-impl Wide for F64x2 {
-    type Bits = uint64x2_t;
-
-    detected! {
-        fn bits(value: u64) -> uint64x2_t = vdupq_n_u64(value);
-        fn to_bits(self: Self) -> uint64x2_t = vreinterpretq_u64_f64(self.0);
-        fn from_bits(bits: uint64x2_t) -> Self = Self(vreinterpretq_f64_u64(bits));
-        fn bits_add(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vaddq_u64(a, b);
-        fn bits_sub(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vsubq_u64(a, b);
-        fn bits_and(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vandq_u64(a, b);
-        fn bits_or(a: uint64x2_t, b: uint64x2_t) -> uint64x2_t = vorrq_u64(a, b);
-        fn bits_up52(a: uint64x2_t) -> uint64x2_t = vshlq_n_u64::<52>(a);
-        fn bits_down52(a: uint64x2_t) -> uint64x2_t = vshrq_n_u64::<52>(a);
-    }
-}
+impl Wide for F64x2 {}

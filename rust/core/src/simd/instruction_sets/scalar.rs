@@ -1,6 +1,6 @@
 //! The scalar lane: the meaning of every op.
 
-use crate::simd::lane::{Binary, Body, Element, Lane, Simd, Unary, Wide, methods};
+use crate::simd::lane::{Binary, Body, Element, Function, Lane, Simd, Unary, Wide, methods};
 
 /// Plain numbers, on any processor.
 pub struct Scalar;
@@ -19,9 +19,11 @@ impl Simd for Scalar {
 }
 
 macro_rules! scalar_lane {
-    ($($t:ty)*) => {$(
+    ($($t:ident $bits:ident $formula:ident $digits:literal $exponents:literal;)*) => {$(
         #[allow(clippy::cast_possible_truncation, clippy::cast_lossless, reason = "rounding to the element is the point")]
         impl Element for $t {
+            const FRACTION: u32 = $digits;
+            const EXPONENTS: u64 = $exponents;
             #[inline(always)]
             fn from_f64(value: f64) -> Self { value as $t }
             #[inline(always)]
@@ -29,10 +31,12 @@ macro_rules! scalar_lane {
         }
 
         #[allow(clippy::float_cmp, reason = "exact comparisons of IEEE 754 are intended")]
+        #[allow(clippy::cast_possible_truncation, reason = "the lower half of the bits is the point")]
         impl Lane for $t {
             type Mask = bool;
             type Element = $t;
             type Wide = f64;
+            type Bits = $bits;
             type Set = Scalar;
             const WIDTH: usize = 1;
 
@@ -67,9 +71,20 @@ macro_rules! scalar_lane {
                 fn le(self: Self, other: Self) -> bool = self <= other;
                 fn eq(self: Self, other: Self) -> bool = self == other;
                 fn ne(self: Self, other: Self) -> bool = self != other;
+                fn bits(value: u64) -> $bits = value as $bits;
+                fn to_bits(self: Self) -> $bits = <$t>::to_bits(self);
+                fn from_bits(bits: $bits) -> Self = <$t>::from_bits(bits);
+                fn bits_add(a: $bits, b: $bits) -> $bits = a.wrapping_add(b);
+                fn bits_sub(a: $bits, b: $bits) -> $bits = a.wrapping_sub(b);
+                fn bits_and(a: $bits, b: $bits) -> $bits = a & b;
+                fn bits_or(a: $bits, b: $bits) -> $bits = a | b;
+                fn bits_up(a: $bits) -> $bits = a << $digits;
+                fn bits_down(a: $bits) -> $bits = a >> $digits;
                 fn any(mask: bool) -> bool = mask;
                 fn select(mask: bool, yes: Self, no: Self) -> Self = if mask { yes } else { no };
             }
+            #[inline(always)]
+            fn function<F: Function>(self) -> Self { F::$formula(self) }
             #[inline(always)]
             fn wide(self, f: impl Unary<f64>) -> Self { <$t>::from_f64(f.call(self.to_f64())) }
             #[inline(always)]
@@ -90,21 +105,9 @@ macro_rules! scalar_lane {
     )*};
 }
 
-scalar_lane!(f32 f64);
-
-impl Wide for f64 {
-    type Bits = u64;
-
-    methods! {
-        #[inline(always)]
-        fn bits(value: u64) -> u64 = value;
-        fn to_bits(self: Self) -> u64 = f64::to_bits(self);
-        fn from_bits(bits: u64) -> Self = f64::from_bits(bits);
-        fn bits_add(a: u64, b: u64) -> u64 = a.wrapping_add(b);
-        fn bits_sub(a: u64, b: u64) -> u64 = a.wrapping_sub(b);
-        fn bits_and(a: u64, b: u64) -> u64 = a & b;
-        fn bits_or(a: u64, b: u64) -> u64 = a | b;
-        fn bits_up52(a: u64) -> u64 = a << 52;
-        fn bits_down52(a: u64) -> u64 = a >> 52;
-    }
+scalar_lane! {
+    f32 u32 single 23 256;
+    f64 u64 double 52 2048;
 }
+
+impl Wide for f64 {}

@@ -37,7 +37,9 @@ pub fn run_small(py: Python<'_>, run: &SmallRun, read: &[Read]) -> PyResult<Opti
     // SAFETY: the caller's values and `results` keep the memory; the arrays are new or have no other reference.
     let numbers = ARENA.with_borrow_mut(|arena| unsafe { run.compute(read, &arrays, isa(), arena) });
     let Some(numbers) = numbers else {
-        results.into_iter().for_each(|array| array_pool::keep(py, array));
+        for array in results {
+            array_pool::keep(py, array);
+        }
         return Ok(None);
     };
     let absent = results.iter_mut().filter(|result| matches!(result, Value::Absent));

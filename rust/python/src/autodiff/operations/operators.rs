@@ -120,10 +120,9 @@ pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Objec
     }
     if let Some(mine) = ScalarOperand::of_variable(tape, slf)
         && is_recording(tape, this)?
+        && let Some(variable) = record_scalars(tape, op, &[mine])?
     {
-        if let Some(variable) = record_scalars(tape, op, &[mine])? {
-            return Ok(variable);
-        }
+        return Ok(variable);
     }
     record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
 }

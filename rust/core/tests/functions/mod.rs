@@ -1,11 +1,13 @@
 //! The functions over lanes against numbers known to more digits than `f64` has, and at their limits.
 
+mod single;
+
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 use std::hint::black_box;
 
 use oxigrad_core::op::{Attribute, Elementwise, Op};
 
-const POINTS: &str = include_str!("data/functions.txt");
+const POINTS: &str = include_str!("../data/functions.txt");
 
 fn op(name: &str) -> Elementwise {
     *Elementwise::ALL.iter().find(|op| op.name() == name).unwrap()

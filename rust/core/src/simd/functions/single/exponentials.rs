@@ -1,0 +1,173 @@
+//! Exponentials, hyperbolic functions, and the error function by an exponential.
+
+use super::parts::{LN2, Single, nearest_of};
+use crate::simd::functions::parts::{clamp, polynomial, with_sign_of};
+use crate::simd::lane::power_of_two;
+
+/// `exp(x) = 2^k (1 + r + rest)`, with `r` at most half of ln 2.
+struct Power<L> {
+    k: L,
+    r: L,
+    rest: L,
+}
+
+#[inline(always)]
+fn power<L: Single>(x: L) -> Power<L> {
+    let k = nearest_of(x, std::f64::consts::LOG2_E);
+    let high = k.mul_add(L::splat(-LN2[0]), x);
+    let low = L::splat(-LN2[1]);
+    let r = k.mul_add(low, high);
+    let lost = k.mul_add(low, high.sub(r));
+    Power { k, r, rest: r.mul(r).mul_add(exp_series(r), lost) }
+}
+
+/// `(exp(r) - 1 - r) / r^2`, by the error of `exp(r) - 1`: 2^-28.7 of it. All coefficients are rounded at once.
+#[inline(always)]
+fn exp_series<L: Single>(r: L) -> L {
+    polynomial(r, [0.5, 1.666_666_567e-1, 4.166_635_871e-2, 8.333_389_647e-3, 1.394_072_082e-3, 1.984_590_926e-4])
+}
+
+/// `1 + r + rest` as a sum of two.
+#[inline(always)]
+fn one_more<L: Single>(r: L, rest: L) -> (L, L) {
+    let less = r.add(rest);
+    let sum = L::one().add(less);
+    (sum, L::one().sub(sum).add(less).add(r.sub(less).add(rest)))
+}
+
+/// e to the power `x`.
+#[inline(always)]
+pub fn exp<L: Single>(x: L) -> L {
+    let Power { k, r, rest } = power(clamp(x, -104.0, 89.0));
+    L::one().add(r.add(rest)).scaled(k)
+}
+
+/// e to the power `x`, minus one.
+#[inline(always)]
+pub fn expm1<L: Single>(x: L) -> L {
+    let Power { k, r, rest } = power(clamp(x, -20.0, 89.0));
+    // Half of 2^k (1 + r + rest) - 1, since 2^128 is too large: the sum of `near`, of what it lost, and of the rest.
+    let half = L::splat(0.5);
+    let scale = power_of_two(k.sub(L::one()));
+    let less = scale.sub(half);
+    let near = scale.mul_add(r, less);
+    let lost = scale.mul_add(r, less.sub(near)).add(scale.sub(less).sub(half));
+    let value = near.add(scale.mul_add(rest, lost));
+    L::select(x.abs().lt(L::splat(1e-9)), x, value.add(value))
+}
+
+/// The logistic function.
+#[inline(always)]
+pub fn expit<L: Single>(x: L) -> L {
+    let one = L::one();
+    let Power { k, r, rest } = power(clamp(x.abs().neg(), -104.0, 0.0));
+    // exp(-|x|) = 2^k (sum + below)
+    let (sum, below) = one_more(r, rest);
+    // The quotient of that, or of one, and of `1 + exp(-|x|)`, with a step of Newton's method.
+    let scale = power_of_two(clamp(k, -126.0, 0.0));
+    let divisor = scale.mul_add(sum, one);
+    let rest = scale.mul_add(sum, one.sub(divisor)).add(scale.mul(below));
+    let is_negative = x.lt(L::zero());
+    let (above, below) = (L::select(is_negative, sum, one), L::select(is_negative, below, L::zero()));
+    let inverse = one.div(divisor);
+    let near = above.mul(inverse);
+    let lost = divisor.neg().mul_add(near, above).add(rest.neg().mul_add(near, below));
+    lost.mul_add(inverse, near).scaled(L::select(is_negative, k, L::zero()))
+}
+
+/// Hyperbolic tangent.
+#[inline(always)]
+pub fn tanh<L: Single>(x: L) -> L {
+    let (one, size) = (L::one(), x.abs());
+    let square = x.mul(x);
+    // `(tanh(x) / x - 1) / x^2`, by the error of the hyperbolic tangent: 2^-27.7 of it.
+    let series = polynomial(
+        square,
+        [-3.333_328_068e-1, 1.333_140_582e-1, -5.373_651_534e-2, 2.062_816_732e-2, -5.692_296_661e-3],
+    );
+    let near = square.mul(size).mul_add(series, size);
+    // 1 - 2 / (exp(2 |x|) + 1), with what the divisor and the quotient lost.
+    let twice = clamp(size.add(size), 0.0, 20.0);
+    let k = nearest_of(twice, std::f64::consts::LOG2_E);
+    let r = k.mul_add(L::splat(-LN2[1]), k.mul_add(L::splat(-LN2[0]), twice));
+    let less = r.mul(r).mul_add(exp_series(r), r);
+    let scale = power_of_two(k);
+    let whole = scale.add(one);
+    let divisor = scale.mul_add(less, whole);
+    let rest = scale.mul_add(less, whole.sub(divisor));
+    let two = L::splat(2.0);
+    let quotient = two.div(divisor);
+    let lost = rest.neg().mul_add(quotient, divisor.neg().mul_add(quotient, two));
+    let far = one.sub(lost.mul_add(quotient.mul(L::splat(0.5)), quotient));
+    with_sign_of(L::select(size.lt(L::splat(0.625)), near, far), x)
+}
+
+/// Half of `exp(x) + sign * exp(-x)`, for positive `x`; of a difference, from one on.
+#[inline(always)]
+fn half_sum<L: Single>(x: L, sign: f64) -> L {
+    let Power { k, r, rest } = power(clamp(x, 0.0, 90.0));
+    let (sum, below) = one_more(r, rest);
+    // Both over 2^k, since that may be too large.
+    let scale = power_of_two(clamp(k.mul(L::splat(-2.0)), -126.0, 0.0)).mul(L::splat(sign));
+    let inverse = L::one().div(sum);
+    let other = scale.mul(inverse);
+    let lost = below.neg().mul_add(other, sum.neg().mul_add(other, scale)).mul(inverse);
+    let both = sum.add(other);
+    let value = both.add(sum.sub(both).add(other).add(below.add(lost)));
+    L::select(x.eq(x), value.mul(L::splat(0.5)).scaled(k), x)
+}
+
+/// Hyperbolic cosine.
+#[inline(always)]
+pub fn cosh<L: Single>(x: L) -> L {
+    half_sum(x.abs(), 1.0)
+}
+
+/// Hyperbolic sine.
+#[inline(always)]
+pub fn sinh<L: Single>(x: L) -> L {
+    let (size, square) = (x.abs(), x.mul(x));
+    // `(sinh(x) / x - 1) / x^2`, by the error of the hyperbolic sine: 2^-31.6 of it.
+    let series = polynomial(square, [1.666_666_716e-1, 8.333_310_485e-3, 1.984_289_556e-4, 2.782_213_187e-6]);
+    let near = square.mul(size).mul_add(series, size);
+    with_sign_of(L::select(size.lt(L::one()), near, half_sum(size, -1.0)), x)
+}
+
+/// The error function.
+#[inline(always)]
+pub fn erf<L: Single>(x: L) -> L {
+    let (one, size, square) = (L::one(), x.abs(), x.mul(x));
+    // `erf(x) / x - 1`, by the error of the error function: 2^-29.4 of it.
+    let series = polynomial(
+        square,
+        [
+            1.283_791_661e-1,
+            -3.761_262_596e-1,
+            1.128_357_872e-1,
+            -2.685_334_720e-2,
+            5.187_162_198e-3,
+            -7.997_853_099e-4,
+            7.806_903_886e-5,
+        ],
+    );
+    let near = x.mul_add(series, x);
+    // `log(1 - erf(|x|))` from 1 to 3.95, by the error of the error function: 2^-34.6 of it.
+    let exponent = polynomial(
+        clamp(size, 0.0, 3.95),
+        [
+            1.884_670_055e-4,
+            -1.129_580_259,
+            -6.332_165_599e-1,
+            -1.084_218_994e-1,
+            2.521_021_664e-2,
+            -4.205_240_868e-3,
+            4.414_616_560e-4,
+            -2.169_592_517e-5,
+        ],
+    );
+    let k = nearest_of(exponent, std::f64::consts::LOG2_E);
+    let r = k.mul_add(L::splat(-LN2[1]), k.mul_add(L::splat(-LN2[0]), exponent));
+    let scale = power_of_two(k);
+    let far = one.sub(scale.mul_add(r.mul(r).mul_add(exp_series(r), r), scale));
+    L::select(size.lt(one), near, with_sign_of(far, x))
+}
