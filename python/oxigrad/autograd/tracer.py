@@ -97,7 +97,9 @@ class _Internal:
         raise NotImplementedError(f"{self._name}: found a use of autograd's graph, which oxigrad.Tape replaces")
 
 
-new_box, trace_stack = _Internal("autograd.tracer.new_box"), _Internal("autograd.tracer.trace_stack")
-VJPNode, JVPNode = _Internal("autograd.core.VJPNode"), _Internal("autograd.core.JVPNode")
+new_box: _Internal = _Internal("autograd.tracer.new_box")
+trace_stack: _Internal = _Internal("autograd.tracer.trace_stack")
+VJPNode: _Internal = _Internal("autograd.core.VJPNode")
+JVPNode: _Internal = _Internal("autograd.core.JVPNode")
 
 __all__ = ["Box", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace"]

@@ -17,8 +17,6 @@ from oxigrad.distributed.parameters import WorkerParameters
 from oxigrad.extend import WrappingOptimizer
 from oxigrad.optim import Optimizer
 
-take_step = WrappingOptimizer.take_step
-
 
 class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
     """Base class of wrapper optimizers. A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.

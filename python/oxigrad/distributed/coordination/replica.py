@@ -13,8 +13,7 @@ from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients, padded
 from oxigrad.distributed.messages.message import Layout, checksum
 from oxigrad.distributed.methods.configuration import with_options
-from oxigrad.distributed.wrapper import take_step
-from oxigrad.extend import Parameters, config_of
+from oxigrad.extend import Parameters, WrappingOptimizer, config_of
 from oxigrad.optim import Optimizer
 from oxigrad.tree import KeyPath
 
@@ -79,7 +78,7 @@ class Replica:
         """
         by_path = Parameters.nested({path: gradients[text] for text, path in self._paths.items()})
         try:
-            self._model = take_step(self.optimizer, self._model, by_path)
+            self._model = WrappingOptimizer.take_step(self.optimizer, self._model, by_path)
         except NonFiniteError as error:
             return error
         self.step = self.optimizer.step

@@ -11,7 +11,6 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Arrays, Field, Plain, integer
 from oxigrad.distributed.methods.collective import CollectiveWrapper, refuse_inside
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import take_step
 from oxigrad.extend import COUNT, number, to_host
 from oxigrad.optim import Optimizer
 
@@ -115,7 +114,7 @@ class LocalSums(CollectiveWrapper):
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
         """The model after a step by the mean gradients of all workers."""
-        return take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
+        return self.take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """The sums of this worker with further gradients."""

@@ -15,7 +15,6 @@ from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
-from oxigrad.distributed.wrapper import take_step
 from oxigrad.extend import COUNT, Domain, Recording, number
 from oxigrad.optim import Interval, Optimizer
 from oxigrad.schedules import Schedule
@@ -277,7 +276,10 @@ class KFAC(CollectiveWrapper):
             values, state = {"_done": self._done + 1}, {"_preconditioner": preconditioner}
             grads = self._parameters.tree(model, gradients)
             return self._with_step(
-                lambda: take_step(self.optimizer, model, grads, keep_root=keep_root), values, state, accepted=not late
+                lambda: self.take_step(self.optimizer, model, grads, keep_root=keep_root),
+                values,
+                state,
+                accepted=not late,
             )
         self._report.count(accepted=not late)
         return model

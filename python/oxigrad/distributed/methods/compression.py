@@ -19,7 +19,7 @@ from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import OPTIONS, as_array
 from oxigrad.optim import SAM, SGD, Chain, ChainPart, Optimizer, Partition
 
@@ -256,7 +256,7 @@ class DeepGradientCompression(CollectiveWrapper):
         grads = self._parameters.tree(model, steps)
         state = {"_memories": exchanged.memories, "_velocities": velocities, "_decays": decays}
         return self._with_step(
-            lambda: take_step(self.optimizer, model, grads, keep_root=keep_root), values, state, accepted=not late
+            lambda: self.take_step(self.optimizer, model, grads, keep_root=keep_root), values, state, accepted=not late
         )
 
     def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged | None":
@@ -364,7 +364,7 @@ class DeepGradientCompression(CollectiveWrapper):
                 f"{where}the gradient of the worker of rank {', '.join(map(str, ranks))} has infinities or NaN; nothing was changed"
             )
         grads = {path: np.full_like(g, np.nan) for path, g in gradients.items()}
-        return take_step(self.optimizer, model, self._parameters.tree(model, grads), keep_root=keep_root)
+        return self.take_step(self.optimizer, model, self._parameters.tree(model, grads), keep_root=keep_root)
 
     # --- state ---------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import check_unchanged, promoted
-from oxigrad.distributed.wrapper import take_step
 from oxigrad.extend import as_array, to_host
 from oxigrad.optim import SGD, Optimizer, Quantized
 
@@ -168,7 +167,7 @@ class ElasticAverage(CollectiveWrapper):
             model = self._exchange(model)
         self._count += 1
         if not late:
-            model = take_step(self.optimizer, model, grads, keep_root=keep_root)
+            model = self.take_step(self.optimizer, model, grads, keep_root=keep_root)
         self._report.count(accepted=not late)
         return model
 

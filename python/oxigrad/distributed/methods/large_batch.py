@@ -1,7 +1,9 @@
 """LargeBatch: steps by the mean gradient of many small batches, some of each worker."""
 
+from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.local_sums import LocalSums
 from oxigrad.distributed.data_parallel.optimizer import DataParallel
+from oxigrad.optim import Optimizer
 
 
 class LargeBatch(DataParallel):
@@ -37,4 +39,12 @@ class LargeBatch(DataParallel):
     _unstated = frozenset({"bucket_bytes", "overlap", "shard_state"})
     overlap = False
 
-    __init__ = LocalSums.__init__  # pyright: ignore[reportAssignmentType] - the arguments of DataParallel are fixed
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        local_batches: int = 1,
+        *,
+        communicator: Communicator | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        LocalSums.__init__(self, optimizer, local_batches, communicator=communicator, timeout=timeout)

@@ -20,7 +20,7 @@ from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPT
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.configuration import settings_of
 from oxigrad.distributed.parameters import check_unchanged, promoted
-from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import dtype_name, to_host
 from oxigrad.optim import SAM, SGD, Optimizer, Quantized, RuleOptimizer
 
@@ -174,7 +174,7 @@ class ModelAverage(CollectiveWrapper):
         if self._outer:
             check_unchanged(self._parameters.specs(model), self._anchors, "ModelAverage with anchors")
         try:
-            model = take_step(self.optimizer, model, grads, keep_root=keep_root)
+            model = self.take_step(self.optimizer, model, grads, keep_root=keep_root)
         except NonFiniteError:
             # The others count the update, and wait for this worker in what is due.
             self._pending += self._machine.stepped()
