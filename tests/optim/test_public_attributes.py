@@ -47,6 +47,7 @@ MADE: dict[str, tuple[Callable[[], Any], set[str]]] = {
             "report",
             "shard_state",
             "start",
+            "take_step",
         }
         | {"timeline", "timeout"},
     ),

@@ -65,12 +65,14 @@ class TensorGroup:
             *((formulas.DECAY,) if decoupled else ()),
         )
         absent = tuple([slot for slot, asks in rule.optional if not entry.value(asks, values)])
-        flags = [
-            (name, entry.value(name, values, self._storage))
-            for name, default in rule.defaults.items()
+        # PyTorch has arguments for the flags of the rule alone.
+        flags = {
+            name: entry.value(name, values, self._storage) if part is rule else default
+            for part in parts
+            for name, default in part.defaults.items()
             if is_flag(default)
-        ]
-        return parts, absent, tuple(flags)
+        }
+        return parts, absent, tuple(flags.items())
 
     @property
     def _clip(self) -> Rule:

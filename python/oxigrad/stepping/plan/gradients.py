@@ -113,7 +113,8 @@ class PlannedGradients:
             self.check_numbers(gradients, self._parameters if called else self._checked_here, optional=optional)
         if self.sparse:
             self._check_readable_rows(gradients)
-        if self.lazy:
+        # The core sees gradients beside rows in the step alone, so that lazy views among them are resolved before it.
+        if self.lazy or (self.sparse and not self._owner.zero_gradients):
             self._resolve(gradients)
         if self._tied:
             self._add_tied(gradients)

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::elementwise::elementwise;
 use crate::arrays::memory::numpy::{are_alike, refuse_meaning};
 use crate::arrays::value::{Value, host_number};
-use crate::autodiff::graph::batched::{BatchLevel, batched, is_number};
+use crate::autodiff::graph::batched::{BatchLevel, batched, is_above, is_number};
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::tape::{Attributes, CotangentType, Tape};
 use crate::autodiff::graph::variable::{NO_ENTRY, Variable, snapshot};
@@ -146,7 +146,8 @@ pub fn record_call<'py>(
         return record(py, op, args, None);
     };
     let tape = variable.get().tape.bind(py);
-    if tape.get().symbolic || tape.get().check_recording(variable.get().id).is_err() {
+    let is_of_inner_level = args.iter().any(|arg| is_above(arg, tape.get().serial));
+    if is_of_inner_level || tape.get().symbolic || tape.get().check_recording(variable.get().id).is_err() {
         return record(py, op, args, None);
     }
     let result = call(&args.iter().map(snapshot).collect::<PyResult<Few<_>>>()?)?;
