@@ -91,10 +91,13 @@ class _Internal:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
-        return self()
+        raise self._error()
 
     def __call__(self, *_: Any) -> NoReturn:
-        raise NotImplementedError(f"{self._name}: found a use of autograd's graph, which oxigrad.Tape replaces")
+        raise self._error()
+
+    def _error(self) -> NotImplementedError:
+        return NotImplementedError(f"{self._name}: found a use of autograd's graph, which oxigrad.Tape replaces")
 
 
 new_box: _Internal = _Internal("autograd.tracer.new_box")

@@ -26,7 +26,7 @@ def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
         raise ValueError(
             f"{opt.name}: in_backward=True excludes record=True, whose replays compute all gradients in one call"
         )
-    is_whole = opt._has_own_gradients() or opt.nonfinite != "propagate" or opt.loss_scale is not None
+    is_whole = opt.nonfinite != "propagate" or opt.loss_scale is not None
     return not (is_whole or opt.state_device is not None or opt.accumulate > 1 or opt.zero_gradients)
 
 

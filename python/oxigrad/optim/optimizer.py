@@ -249,7 +249,8 @@ class Optimizer(StatefulOptimizer):
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
             is_own = type(self).minimize is Optimizer.minimize
-            if in_backward_steps.is_in_parts(self, record=record, is_own=is_own):
+            in_parts = in_backward_steps.is_in_parts(self, record=record, is_own=is_own)
+            if in_parts and not self._has_own_gradients():
                 return in_backward_steps.minimize(self, loss, model)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():

@@ -232,9 +232,7 @@ class Stepper(Planner):
         """Changes a plan that the arrays of a step do not fit; False for arrays that no plan fits."""
         if not plan.gradients.sparse and any(isinstance(g, SparseRows) for g in gradients):
             plan.gradients.sparse = True
-        elif (
-            not plan.gradients.lazy and not self._owner.zero_gradients and any(resolved(g) is not g for g in gradients)
-        ):
+        elif not plan.gradients.lazy and not self._owner.zero_gradients and any(map(_is_lazy, gradients)):
             plan.gradients.lazy = True
         elif any(executor_of(array) is not HOST for array in plan.pick(leaves)):
             self._forget()  # An array has become read-only: it is replaced from now on.
@@ -400,3 +398,11 @@ class Stepper(Planner):
         if self.averages.swapped is None:
             raise StateError("the averages are not swapped in")
         return self.write_parameters(*self.planned(model), model, self.averages.swapped, None)
+
+
+def _is_lazy(gradient: Any) -> bool:
+    """Whether an array is a lazy view, whose numbers are not in its memory; not an array without memory, which the core refuses."""
+    try:
+        return resolved(gradient) is not gradient
+    except REFUSALS:
+        return False

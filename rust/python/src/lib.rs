@@ -46,6 +46,8 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::graph::variable::{Variable, assignable, is_constant, plain, value_of_constant};
     #[pymodule_export]
+    use crate::autodiff::operations::evaluate::forget_functions;
+    #[pymodule_export]
     use crate::autodiff::operations::function::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
     use crate::autodiff::operations::leaf_calls::{LeafCall, call_leaves};

@@ -108,6 +108,7 @@ def forget_library(root: str) -> None:
     for key, (_, library, _) in [*_entries.items()]:
         if _root(library) == root:
             del _entries[key]
+    _core.forget_functions()
 
 
 @functools.lru_cache(maxsize=64)

@@ -65,11 +65,13 @@ class WriteBack:
 
     def _write(self) -> None:
         synchronize = os.fdatasync if hasattr(os, "fdatasync") else os.fsync
-        while self._is_in_block:
+        while True:  # once in a block that has ended already
             try:
                 synchronize(self._file)
             except OSError as error:
                 self._error = error
+                return
+            if not self._is_in_block:
                 return
             time.sleep(0.001)
 

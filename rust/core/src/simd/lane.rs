@@ -7,7 +7,7 @@ use crate::noise::Draws;
 pub trait Element: Copy + Send + Sync + 'static {
     /// The binary digits after the point, of a number from 1 to 2.
     const FRACTION: u32;
-    /// How many exponents there are.
+    /// The number of exponents.
     const EXPONENTS: u64;
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;

@@ -119,9 +119,17 @@ pub fn by_operator<'py>(op: Op, args: &[Object<'py>]) -> Option<PyResult<Object<
     }
 }
 
+/// The functions of array libraries for ops, by the class of the array.
+static FUNCTIONS: ByClass<Py<PyList>> = ByClass::new();
+
+/// Looks the functions of array libraries for ops up again.
+#[pyfunction]
+pub fn forget_functions() {
+    FUNCTIONS.clear();
+}
+
 /// The array library's function for an op, looked up once for each type of array.
 fn implementation<'py>(op: Op, sample: &Object<'py>) -> PyResult<Object<'py>> {
-    static FUNCTIONS: ByClass<Py<PyList>> = ByClass::new();
     let py = sample.py();
     let kind = sample.get_type();
     let functions = if let Some(functions) = FUNCTIONS.get(&kind, |functions| functions.clone_ref(py)) {
