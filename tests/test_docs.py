@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import oxigrad as ox
@@ -42,8 +43,15 @@ def test_examples_in_docstrings(name: str) -> None:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         pytest.skip(f"{name} needs {error.name}")
+    theirs = {f"{name}.{key}" for key, value in vars(module).items() if has_text_of_numpy(key, value)}
     for examples in doctest.DocTestFinder().find(module):
-        run(examples)
+        if examples.name not in theirs:
+            run(examples)
+
+
+def has_text_of_numpy(name: str, value: object) -> bool:
+    """Whether a function has the documentation of NumPy's function of this name, which NumPy tests."""
+    return callable(value) and (value.__doc__ or "") == getattr(getattr(np, name, None), "__doc__", None)
 
 
 @pytest.mark.parametrize("name", COMPILED)

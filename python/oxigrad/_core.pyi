@@ -86,6 +86,7 @@ class InternalError(RuntimeError):
 class Variable:
     """A value on a tape: an array or a number, with the entry that recorded its origin."""
 
+    __pandas_priority__: int
     @property
     def value(self) -> Any:
         """The wrapped value: an array, a float, or a variable of an enclosing tape."""
@@ -279,6 +280,7 @@ def compute(name: str, args: Sequence[Any]) -> Any: ...
 def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
     """Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer."""
 
+@final
 class LeafCall:
     """A call in the attributes of its entry."""
 
