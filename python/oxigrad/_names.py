@@ -12,7 +12,10 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 class UnknownNameError(AttributeError):
-    """A module has no such name. The text suggests one of its public names, which are looked through where it is shown: ``hasattr`` does not show it."""
+    """A module has no such name.
+
+    The text suggests one of its public names, which are looked through where it is shown: ``hasattr`` does not show it.
+    """
 
     def __init__(self, module: str, name: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> None:
         super().__init__(f"module {module!r} has no attribute {name!r}", name=name)
@@ -46,7 +49,10 @@ def unknown_name(
 def without(
     module: str, names: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[str], object]:
-    """The ``__getattr__`` of a module that has these public ``names``, and no others; ``elsewhere`` as of `unknown_name`."""
+    """The ``__getattr__`` of a module that has these public ``names``, and no others.
+
+    ``elsewhere`` as of `unknown_name`.
+    """
 
     def absent(name: str) -> object:
         raise unknown_name(module, name, names, elsewhere)
@@ -64,7 +70,10 @@ def path_name(path: object) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The name that differs from ``name`` in case and underscores alone, or the one nearest to it; empty where none is near."""
+    """The name that differs from ``name`` in case and underscores alone, or the one nearest to it.
+
+    Empty where none is near.
+    """
     import difflib  # here, since few programs have unknown names
 
     plain = {each.lower().replace("_", ""): each for each in names}
@@ -76,8 +85,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def parameter_kinds(function: Callable[..., Any]) -> "dict[str, inspect._ParameterKind]":
     """The names of a function's parameters, and their kinds: those of ``inspect.signature``.
 
-    Decorators ask for those of some hundred functions when the package is imported: they are read from the code, which takes a
-    tenth of the time.
+    Decorators ask for those of some hundred functions when the package is imported: they are read from the code, which
+    takes a tenth of the time.
 
     >>> [(name, kind.name) for name, kind in parameter_kinds(lambda x, /, *, axis: x).items()]
     [('x', 'POSITIONAL_ONLY'), ('axis', 'KEYWORD_ONLY')]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 WIDTH = 100
 _GAP = 2
-# The least width of a column that is narrowed, and how much wider the first one stays: paths differ in their middles too.
+# The least width of a column that is narrowed, and how much wider the first one stays: paths differ in their middles
+# too.
 _LEAST = 12
 _FIRST = 2.0
 _DITTO = "as above"
@@ -15,8 +16,8 @@ _DITTO = "as above"
 class Table(str):
     """A table as text, which is also its ``repr``; in a notebook, an HTML table.
 
-    Where a table would be wider than 100 columns, key paths, in its first one, are cut in the middle; other cells go on in further
-    lines, and one that repeats the cell above says so. ``head`` and ``rows`` are the whole cells.
+    Where a table would be wider than 100 columns, key paths, in its first one, are cut in the middle; other cells go on
+    in further lines, and one that repeats the cell above says so. ``head`` and ``rows`` are the whole cells.
 
     >>> Table(("parameter", "bytes"), [("w", "8"), ("bias", "16")])
     parameter  bytes

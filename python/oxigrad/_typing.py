@@ -1,7 +1,7 @@
 """Aliases for the types of annotations.
 
-Arrays of different libraries have no common base class, and their stubs match no common protocol, so that to a type checker
-`Array`, `Dtype` and `Device` are `Any`. The names state which values a function takes and returns.
+Arrays of different libraries have no common base class, and their stubs match no common protocol, so that to a type
+checker `Array`, `Dtype` and `Device` are `Any`. The names state which values a function takes and returns.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
 """A report of this machine as oxigrad finds it, and a self-test: ``python -m oxigrad doctor``.
 
-It prints the versions, the instruction set and the number of threads, the array libraries that are installed, the compiler and
-the driver for CUDA devices and the cards, and how to install what is missing. The self-test takes about two seconds: steps of
-several optimizers in host memory against their rules in float64; kernels compiled for CUDA devices, where the compiler is
-installed; steps on each card against host memory, to the bit, where there is one. The exit status is 1 where a test fails, and 0 otherwise:
-nothing that is missing is an error.
+It prints the versions, the instruction set and the number of threads, the array libraries that are installed, the
+compiler and the driver for CUDA devices and the cards, and how to install what is missing. The self-test takes about
+two seconds: steps of several optimizers in host memory against their rules in float64; kernels compiled for CUDA
+devices, where the compiler is installed; steps on each card against host memory, to the bit, where there is one. The
+exit status is 1 where a test fails, and 0 otherwise: nothing that is missing is an error.
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ class Check:
     seconds: float
 
 
-# --- findings ----------------------------------------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------------------------------
 
 
 def findings() -> list[Finding]:
@@ -148,7 +148,7 @@ def _driver_version() -> str:
     return f"for CUDA {number // 1000}.{number % 1000 // 10}"
 
 
-# --- the self-test -----------------------------------------------------------------------------------------------------
+# --- the self-test ----------------------------------------------------------------------------------------------------
 
 
 def self_test() -> list[Check]:
@@ -234,7 +234,10 @@ def check_device(make: Callable[[], Any], asarray: Callable[[Any], Any]) -> None
 
 
 def _architecture() -> str:
-    """The architecture that kernels are compiled for: sm_90, or another that the compiler knows; empty without a compiler."""
+    """The architecture that kernels are compiled for: sm_90, or another that the compiler knows.
+
+    Empty without a compiler.
+    """
     try:
         capabilities = compiler.compiler().capabilities
     except compiler.CompilerUnavailableError:
@@ -268,7 +271,7 @@ def _placing(module: str, library: Any, card: int) -> Callable[[Any], Any]:
     return asarray
 
 
-# --- the report --------------------------------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 def main(*, as_json: bool = False) -> int:

@@ -75,11 +75,11 @@ def check_grads(
 ) -> None:
     """Checks the derivatives of ``f`` at ``args`` against central differences, along random directions, up to ``order``.
 
-    Every sequence of modes is checked: forward over reverse, reverse over forward, and so on.
-    ``args`` are floats, float64 or complex128 arrays, or trees of them; complex arguments are perturbed in complex directions. ``f`` must
-    be smooth within ``step`` of the point. Raises `AssertionError` with both numbers where they differ by more than
-    ``tolerance``, relative to the largest of both and 1, with the argument, its element, and the sequence of modes; and where a derivative
-    has another shape than what it is of.
+    Every sequence of modes is checked: forward over reverse, reverse over forward, and so on. ``args`` are floats,
+    float64 or complex128 arrays, or trees of them; complex arguments are perturbed in complex directions. ``f`` must be
+    smooth within ``step`` of the point. Raises `AssertionError` with both numbers where they differ by more than
+    ``tolerance``, relative to the largest of both and 1, with the argument, its element, and the sequence of modes; and
+    where a derivative has another shape than what it is of.
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """
@@ -109,7 +109,9 @@ def _where(along: Any, values: Any) -> Any:
 
 
 def _place(args: tuple[Any, ...], direction: Any, error: Callable[[Any], float]) -> tuple[str, Any]:
-    """The argument and the element with an error, and the direction of one there; no text where halves cannot be told apart.
+    """The argument and the element with an error, and the direction of one there.
+
+    No text where halves cannot be told apart.
 
     An error is the sum of those of all elements: the half of the elements with the larger error is divided again.
     """
@@ -198,11 +200,12 @@ def _check(
             _check(derivative, args, order - 1, modes, (mode, *taken), (step, tolerance * 10, seed + 1))
 
 
-# --- rules -------------------------------------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 # The default tolerance of each dtype, relative to the largest element of an array.
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2, "bfloat16": 0.2}
-# Sizes of gradients for which results must be finite: zeros test for division of zero by zero, the others for overflow and underflow.
+# Sizes of gradients for which results must be finite: zeros test for division of zero by zero, the others for overflow
+# and underflow.
 _SIZES = (0.0, 1e-3, 1.0, 1e3)
 
 
@@ -241,8 +244,8 @@ def check_rule(
     * For an elementwise rule, a step with a zero gradient multiplies each slot by the decay that it declares.
 
     ``shapes`` are those of the parameters, ``steps`` the number of updates with random gradients. Raises `RuleError` or
-    `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the parameter or slot, the dtype and the
-    step where a check fails.
+    `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the parameter or slot, the dtype
+    and the step where a check fails.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)
@@ -333,7 +336,10 @@ def _compare(
 
 
 def _checked(rule: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The rule on arrays; checks that it changes no argument, and that its results have the same shapes, and real dtypes."""
+    """The rule on arrays.
+
+    Checks that it changes no argument, and that its results have the same shapes, and real dtypes.
+    """
     names = ["parameter", *(f"slot {p}" for p in list(inspect.signature(rule).parameters)[3:])]
 
     @functools.wraps(rule)

@@ -1,8 +1,8 @@
 """Trees: nested dataclasses, named tuples, lists, tuples, dicts and registered classes, and key paths into them.
 
-A tree is any nesting of these containers, of modules of PyTorch, and of arrays and datasets of xarray, whose children are their data. `None`
-is a container without children; everything else is a leaf. A key path names a subtree, prints as `layers.0.weight`, and gets or
-sets the subtree in any tree of the same structure.
+A tree is any nesting of these containers, of modules of PyTorch, and of arrays and datasets of xarray, whose children
+are their data. `None` is a container without children; everything else is a leaf. A key path names a subtree, prints as
+`layers.0.weight`, and gets or sets the subtree in any tree of the same structure.
 
 >>> from dataclasses import dataclass
 >>> import numpy as np
@@ -116,8 +116,8 @@ def key_paths(tree: Any, to: Any = None, *, recursive: bool = True, writable: bo
 
     Args:
         tree: tree: any nesting of containers, with arrays or other leaves.
-        to: keep paths to instances of this type, to arrays of this dtype, or to subtrees for which this predicate is true; a
-            tuple keeps what any of its items keeps. `None` keeps all, containers included.
+        to: keep paths to instances of this type, to arrays of this dtype, or to subtrees for which this predicate is
+            true; a tuple keeps what any of its items keeps. `None` keeps all, containers included.
         recursive: whether to descend below the children of the root.
         writable: keep only paths that can be set in place (`True`), or only the others (`False`).
 
@@ -145,8 +145,8 @@ def path(text: str, tree: Any) -> KeyPath:
         text: key path as it is printed, such as ``layers.0.weight``.
         tree: tree in which the path is looked up.
 
-    A dict key with characters other than letters, digits, `_` and `-`, or a str key that looks like a number, is written in
-    double quotes.
+    A dict key with characters other than letters, digits, `_` and `-`, or a str key that looks like a number, is
+    written in double quotes.
 
     Raises `KeyPathError` where `text` is malformed or names no subtree of `tree`.
 
@@ -200,9 +200,9 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     Args:
         tree: tree with at least one floating-point number or array.
 
-    The vector has the elements of arrays of floating-point or complex dtype, and Python floats, depth first, in the dtype to which
-    they promote. ``unravel(vector)`` takes a vector of the same length and gives each array its shape and dtype back, and each
-    number an element of the vector; other leaves are those of `tree`. Both are differentiable.
+    The vector has the elements of arrays of floating-point or complex dtype, and Python floats, depth first, in the
+    dtype to which they promote. ``unravel(vector)`` takes a vector of the same length and gives each array its shape
+    and dtype back, and each number an element of the vector; other leaves are those of `tree`. Both are differentiable.
 
     Raises `StructureError` where `tree` has no such leaf, and `ShapeError` where a vector has another shape.
 
@@ -287,8 +287,8 @@ def register(
     By attributes: those named in `fields` are the children. A new instance is made without calling `__init__`, with all
     other attributes as they were, and subclasses are containers too. By functions, where children are not attributes:
     `flatten(instance)` returns the children and anything else, `unflatten(anything_else, children)` a new instance. The
-    children have index paths, or paths of their names where `flatten` returns a dict of them; `unflatten` is given a list. They are not
-    writable in place, and a subclass has to be registered by itself.
+    children have index paths, or paths of their names where `flatten` returns a dict of them; `unflatten` is given a
+    list. They are not writable in place, and a subclass has to be registered by itself.
 
     Args:
         cls: class to register; None makes a decorator.

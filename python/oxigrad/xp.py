@@ -1,9 +1,9 @@
 """The differentiable Array API namespace: functions of the standard and of NumPy, recorded on the tape of their arguments.
 
-`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`, `xp.ndimage`, `xp.signal` and
-`xp.spatial` have functions under SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its
-arguments' array library, and returns plain values. Functions that make arrays, such as `xp.zeros`, make variables that take assignments
-inside of a transform.
+`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`,
+`xp.ndimage`, `xp.signal` and `xp.spatial` have functions under SciPy's names. A function of the standard or of NumPy
+that has no derivative here is passed on to its arguments' array library, and returns plain values. Functions that make
+arrays, such as `xp.zeros`, make variables that take assignments inside of a transform.
 
 >>> from oxigrad import xp
 >>> xp.log(1.0)

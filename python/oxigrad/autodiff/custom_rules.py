@@ -24,8 +24,9 @@ from oxigrad.ops.backends import is_array, is_smooth
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.host_calls import of_dtype
 
-# ``pull(g, y, args, named, at, residuals)``: the cotangents of the arguments, of which those at the positions ``at`` hold variables, from the
-# cotangent of the value, and the value. `NotImplemented` where the tangent is to be transposed.
+# ``pull(g, y, args, named, at, residuals)``: the cotangents of the arguments, of which those at the positions ``at``
+# hold variables, from the cotangent of the value, and the value. `NotImplemented` where the tangent is to be
+# transposed.
 Pullback = Callable[[Any, Any, tuple[Any, ...], dict[str, Any], Sequence[int], Any], Any]
 # ``push(tangents, args, named, at)``: trees whose sum is the tangent of the value, from the tangents of all arguments.
 Pushforward = Callable[[tuple[Any, ...], tuple[Any, ...], dict[str, Any], Sequence[int]], list[Any]]
@@ -133,7 +134,10 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 def call_by_rule(
     f: Callable[..., Any], rule: Rule, args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...] = ()
 ) -> Any:
-    """A call of ``f`` with a rule, on trees of any leaves; ``outcome`` holds the result of its forward pass where it was called."""
+    """A call of ``f`` with a rule, on trees of any leaves.
+
+    ``outcome`` holds the result of its forward pass where it was called.
+    """
     if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
         return call_on_values(f, lambda *args, **named: call_by_rule(f, rule, args, named), args, named)
     if rule.pull is None and rule.push is None:

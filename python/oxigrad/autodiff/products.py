@@ -80,7 +80,10 @@ class LinearMap(Generic[Y]):
         return cast("Y", self._call.pushed(tangents, together=together))
 
     def pullback(self, cotangent: Y, *, together: bool = False) -> tuple[Any, ...]:
-        """The transposed map: a gradient for each primal, as of `vjp`; with ``together``, arrays have a leading axis."""
+        """The transposed map: a gradient for each primal, as of `vjp`.
+
+        With ``together``, arrays have a leading axis.
+        """
         return vmap(self._call.pulled)(cotangent) if together else self._call.pulled(cotangent)
 
     def operator(self) -> Any:

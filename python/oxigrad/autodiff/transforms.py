@@ -388,13 +388,15 @@ def grad(
         holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
 
     Returns:
-        A function with the arguments of ``f``. It returns the gradient, a tree of the structure, shapes and dtypes of the argument, or
-        a tuple of trees where ``argnums`` is a tuple. With ``has_aux`` it returns ``(gradient, aux)``.
+        A function with the arguments of ``f``. It returns the gradient, a tree of the structure, shapes and dtypes of
+        the argument, or a tuple of trees where ``argnums`` is a tuple. With ``has_aux`` it returns ``(gradient, aux)``.
 
-    Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where an argument has no leaf to differentiate.
+    Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where an argument has no leaf to
+    differentiate.
 
-    The gradient is computed in reverse mode: it costs a few evaluations of ``f``, for any number of arguments. Gradients of gradients
-    work, to any order. `value_and_grad` returns the value too, and explains which leaves are differentiated; `jvp` is forward mode.
+    The gradient is computed in reverse mode: it costs a few evaluations of ``f``, for any number of arguments.
+    Gradients of gradients work, to any order. `value_and_grad` returns the value too, and explains which leaves are
+    differentiated; `jvp` is forward mode.
 
     >>> import numpy as np
     >>> grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))

@@ -46,7 +46,10 @@ __all__ = [
 
 
 class VSpace:
-    """Vector space of a value: a number, an array, or a tree of these. Spaces are equal if structures, shapes and dtypes are."""
+    """Vector space of a value: a number, an array, or a tree of these.
+
+    Spaces are equal if structures, shapes and dtypes are.
+    """
 
     #: Classes of values that a library has registered, with the functions that make their spaces.
     mappings: ClassVar[dict[type, Callable[[Any], Any]]] = {}

@@ -34,7 +34,8 @@ def made(name: str, contents: Mapping[str, Any], *, is_package: bool = False) ->
 def install() -> None:
     """Makes ``import autograd`` import `oxigrad.autograd` in this process, in this module and all others.
 
-    Raises ImportError where HIPS autograd is imported already: modules that hold its functions would not mix with these.
+    Raises ImportError where HIPS autograd is imported already: modules that hold its functions would not mix with
+    these.
 
     >>> import subprocess, sys
     >>> program = '''

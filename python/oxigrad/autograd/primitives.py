@@ -74,7 +74,7 @@ def _of_structure(value: Any, g: Any) -> Any:
     return items if isinstance(value, list) else tuple(items)
 
 
-# --- rules --------------------------------------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 
 def defvjp_argnums(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None:

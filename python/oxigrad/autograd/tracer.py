@@ -12,7 +12,10 @@ from oxigrad.autograd.primitives import primitive
 
 
 class _Makers(dict[type, Callable[..., Any]]):
-    """Functions from values of a class to the values that variables hold. Arithmetic of arrays of such a class takes variables."""
+    """Functions from values of a class to the values that variables hold.
+
+    Arithmetic of arrays of such a class takes variables.
+    """
 
     def __setitem__(self, value_type: type, maker: Callable[..., Any]) -> None:
         super().__setitem__(value_type, maker)
@@ -23,7 +26,10 @@ class _Makers(dict[type, Callable[..., Any]]):
 
 
 def _taking_variables(array_ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """`__array_ufunc__` of a subclass of arrays, which computes with variables as plain arrays do. ``a += x`` gives a variable."""
+    """`__array_ufunc__` of a subclass of arrays, which computes with variables as plain arrays do.
+
+    ``a += x`` gives a variable.
+    """
 
     @functools.wraps(array_ufunc)
     def wrapped(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -49,7 +55,10 @@ class _BoxType(type):
 
 
 class Box(metaclass=_BoxType):
-    """Class whose instances are variables, for ``isinstance``; called with an array, the array that a variable holds."""
+    """Class whose instances are variables, for ``isinstance``.
+
+    Called with an array, the array that a variable holds.
+    """
 
     #: Classes of values that a library has registered, with functions to what variables hold. They may raise an error.
     type_mappings: ClassVar[dict[type, Callable[..., Any]]] = _Makers()

@@ -77,8 +77,8 @@ __all__ = [
 ]
 __dir__: Callable[[], list[str]] = __all__.copy
 
-# The engines: each is a module of `oxigrad.distributed.engines` with functions ``run`` and, for processes that something else
-# has started, ``communicator``.
+# The engines: each is a module of `oxigrad.distributed.engines` with functions ``run`` and, for processes that
+# something else has started, ``communicator``.
 ENGINES = ("threads", "mpi", "ray", "torch")
 
 
@@ -94,12 +94,12 @@ def run(
     """Runs ``worker(communicator)`` on each of ``workers`` workers; returns their results by rank.
 
     Args:
-        worker: called with the communicator of each worker, which is also the `current` one of its thread, so that wrapper
-            optimizers made without a communicator use it.
-        engine: "threads" (of this process), "ray" (processes of Ray), or "mpi" or "torch" in a program of which each worker is
-            a process already, as ``python -m oxigrad.launch`` or ``torchrun`` start it.
-        workers: their number, by default 4 threads or processes of Ray, and under MPI and torch as many as there are processes. Raises
-            `ValueError` there for any other number.
+        worker: called with the communicator of each worker, which is also the `current` one of its thread, so that
+            wrapper optimizers made without a communicator use it.
+        engine: "threads" (of this process), "ray" (processes of Ray), or "mpi" or "torch" in a program of which each
+            worker is a process already, as ``python -m oxigrad.launch`` or ``torchrun`` start it.
+        workers: their number, by default 4 threads or processes of Ray, and under MPI and torch as many as there are
+            processes. Raises `ValueError` there for any other number.
         options: those of the engine; ``timeout`` is the number of seconds that a wait takes at most.
 
     Raises the error of the first worker that raised one.
@@ -114,7 +114,8 @@ def communicator(engine: str, **options: Any) -> Communicator:
         engine: engine by name, such as "mpi" or "torch".
         **options: arguments of the engine, by keyword.
 
-    It becomes the `current` one of this thread, which wrappers take that are given none. Raises `NotSupported` for an engine that starts its workers itself.
+    It becomes the `current` one of this thread, which wrappers take that are given none. Raises `NotSupported` for an
+    engine that starts its workers itself.
     """
     make = getattr(_engine(engine), "communicator", None)
     if make is None:

@@ -1,7 +1,7 @@
 """The protocol between wrapper optimizers and engines.
 
-A communicator belongs to one worker of a job. Buffers are one-dimensional contiguous NumPy arrays; `oxigrad.distributed.messages.message`
-packs trees into them.
+A communicator belongs to one worker of a job. Buffers are one-dimensional contiguous NumPy arrays;
+`oxigrad.distributed.messages.message` packs trees into them.
 """
 
 import threading
@@ -33,11 +33,13 @@ WORKERS = 4
 
 @runtime_checkable
 class Communicator(Protocol):
-    """One worker's access to the others of its job. Every wait ends after ``timeout`` seconds; None is the communicator's own.
+    """One worker's access to the others of its job.
 
-    Operations on all workers are called by all of them in the same order, and raise `WorkerLost` as soon as one of them has
-    died or left. Methods of one communicator may be called by several threads of the worker as long as each collective
-    operation, and each tag of `recv_any`, is called by one thread at a time.
+    Every wait ends after ``timeout`` seconds; None is the communicator's own.
+
+    Operations on all workers are called by all of them in the same order, and raise `WorkerLost` as soon as one of them
+    has died or left. Methods of one communicator may be called by several threads of the worker as long as each
+    collective operation, and each tag of `recv_any`, is called by one thread at a time.
     """
 
     rank: int
@@ -62,7 +64,8 @@ class Communicator(Protocol):
     ) -> None:
         """Replaces each buffer by its sum, mean or maximum over all workers, in place.
 
-        With ``deterministic``, sums are taken in the order of ranks, as by `oxigrad.distributed.messages.reduction.reduce_in_order`, so that all engines give the same bits.
+        With ``deterministic``, sums are taken in the order of ranks, as by
+        `oxigrad.distributed.messages.reduction.reduce_in_order`, so that all engines give the same bits.
         """
         ...
 
@@ -71,8 +74,9 @@ class Communicator(Protocol):
     ) -> Buffer:
         """The part of this worker of the sum, mean or maximum of ``buf`` over all workers: a view of ``buf``, in place.
 
-        The part of rank k has ``counts[k]`` elements, after those of the ranks below it. Sums are taken in the order of ranks. The
-        other parts of ``buf`` are undefined afterwards. Raises `ValueError` where the counts do not divide the buffer.
+        The part of rank k has ``counts[k]`` elements, after those of the ranks below it. Sums are taken in the order of
+        ranks. The other parts of ``buf`` are undefined afterwards. Raises `ValueError` where the counts do not divide
+        the buffer.
         """
         ...
 
@@ -85,9 +89,12 @@ class Communicator(Protocol):
         ...
 
     def begin(self, operation: Callable[[], Any]) -> Running:
-        """Starts a function that calls collective operations in a thread of its own; ``result()`` of what it returns waits for it.
+        """Starts a function that calls collective operations in a thread of its own.
 
-        All workers begin it at the same place among their collective operations. Those that are called later wait for it.
+        ``result()`` of what it returns waits for it.
+
+        All workers begin it at the same place among their collective operations. Those that are called later wait for
+        it.
         """
         ...
 
@@ -103,9 +110,9 @@ class Communicator(Protocol):
     ) -> Header | None:
         """Receives the next message with this tag, from any worker or from ``source``, into ``bufs``.
 
-        Returns its header, or None after the time-out. Only messages that pass `Guard.check` are received; others are discarded,
-        and counted in ``refused``. Raises `WorkerLost` where ``source`` has died and left no message, and where another worker
-        forms the next generation.
+        Returns its header, or None after the time-out. Only messages that pass `Guard.check` are received; others are
+        discarded, and counted in ``refused``. Raises `WorkerLost` where ``source`` has died and left no message, and
+        where another worker forms the next generation.
         """
         ...
 
@@ -126,7 +133,8 @@ class Communicator(Protocol):
     def reform(self, *, timeout: float | None = None) -> "Communicator":
         """The communicator of the next generation: the survivors in the order of their ranks, then those that wait to join.
 
-        All survivors call it. It also becomes the `current` one of a thread in which this one is. Raises `NotSupported` where the engine cannot continue after a loss.
+        All survivors call it. It also becomes the `current` one of a thread in which this one is. Raises `NotSupported`
+        where the engine cannot continue after a loss.
         """
         ...
 

@@ -27,21 +27,22 @@ def shard(
 ) -> "Shard":
     """The batches of this worker: the rows of ``data`` that it trains on, in each epoch each row on exactly one worker.
 
-    The rows are permuted anew in each epoch and cut into batches of all workers together; each worker has an equal part of each
-    batch, up to one row. So a step uses the same rows for any number of workers, and training goes on in the middle of an epoch
-    with another number.
+    The rows are permuted anew in each epoch and cut into batches of all workers together; each worker has an equal part
+    of each batch, up to one row. So a step uses the same rows for any number of workers, and training goes on in the
+    middle of an epoch with another number.
 
     Args:
-        data: arrays with one first axis, or a tree of them; or the number of rows, for batches that are arrays of indices.
-        communicator: that of this worker; by default the `current` one of the thread, looked up for each batch, so that it is the one
-            after a loss of workers. Any object with ``rank`` and ``size`` will do.
+        data: arrays with one first axis, or a tree of them; or the number of rows, for batches that are arrays of
+            indices.
+        communicator: that of this worker; by default the `current` one of the thread, looked up for each batch, so that
+            it is the one after a loss of workers. Any object with ``rank`` and ``size`` will do.
         batch_size: the rows of a batch of all workers together.
         shuffle: whether to permute the rows: a permutation is a function of ``seed`` and the epoch alone.
         seed: an integer from 0 to 2**64 - 1.
         drop_last: whether to leave out the last rows of an epoch where they are fewer than ``batch_size``.
 
-    Raises `ShapeError` for arrays whose first axes differ or that have none, `StructureError` for data without arrays, `ValueError` for
-    numbers out of range, and where a batch has fewer rows than there are workers.
+    Raises `ShapeError` for arrays whose first axes differ or that have none, `StructureError` for data without arrays,
+    `ValueError` for numbers out of range, and where a batch has fewer rows than there are workers.
 
     >>> from oxigrad import distributed
     >>> def worker(comm):
@@ -66,8 +67,9 @@ class Shard:
     Attributes:
         epoch: the number of epochs that are complete.
         position: the rows of this epoch, of all workers together, in the batches that were given so far.
-        weight: the rows of the last batch by the mean number of rows of a worker: 1.0 where all workers have equally many. The mean
-            over workers of losses (or gradients) that are means over rows is that of the whole batch if each is multiplied by it.
+        weight: the rows of the last batch by the mean number of rows of a worker: 1.0 where all workers have equally
+            many. The mean over workers of losses (or gradients) that are means over rows is that of the whole batch if
+            each is multiplied by it.
         communicator: the one of this worker, or None for the `current` one; it can be set after a loss of workers.
 
     >>> batches = Shard({"x": np.arange(10.0), "y": np.zeros(10)}, batch_size=5, seed=1)
@@ -126,7 +128,8 @@ class Shard:
     def __iter__(self) -> Iterator[Any]:
         """The batches that are left of this epoch.
 
-        A batch counts in `position` when it is given, so that a state that is saved after its step goes on with the next one.
+        A batch counts in `position` when it is given, so that a state that is saved after its step goes on with the
+        next one.
         """
         while self.position < self._end:
             begin, end = self.position, min(self.position + self.batch_size, self._end)
@@ -173,7 +176,10 @@ class Shard:
         return {"rows": self.rows, "seed": self.seed, "shuffle": self.shuffle}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues at the place of a state. Raises `StateError` for a malformed one, or one of other data or another permutation."""
+        """Continues at the place of a state.
+
+        Raises `StateError` for a malformed one, or one of other data or another permutation.
+        """
         if not isinstance(state, Mapping) or state.get("format") != _FORMAT:
             raise StateError(f"expected a state of a shard in format {_FORMAT}, found {state!r:.80}")
         for name, expected in self._identity().items():
@@ -201,7 +207,8 @@ def _taken(array: Any, indices: np.ndarray) -> Any:
 def permutation(rows: int, seed: int, epoch: int) -> np.ndarray:
     """A permutation of ``range(rows)``: the order of random keys of 64 bits.
 
-    The keys are those of Philox 4x64-10 (Salmon et al. 2011), whose stream NumPy keeps the same in all releases, with the key (seed, epoch).
+    The keys are those of Philox 4x64-10 (Salmon et al. 2011), whose stream NumPy keeps the same in all releases, with
+    the key (seed, epoch).
     """
     keys = np.random.Philox(key=np.array([seed, epoch], np.uint64)).random_raw(rows)
     return np.argsort(keys, kind="stable")

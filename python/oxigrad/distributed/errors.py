@@ -60,8 +60,8 @@ class TimedOut(CommunicationError):
 class Refused(CommunicationError):
     """A message was refused before its payload was used. ``reason`` is one word, by which such messages are counted.
 
-    A worker gets it for its own message where it has another model, configuration or version than the others, or its message was damaged: start
-    all workers with the same program.
+    A worker gets it for its own message where it has another model, configuration or version than the others, or its
+    message was damaged: start all workers with the same program.
     """
 
     def __init__(self, reason: str, text: str) -> None:
@@ -73,7 +73,10 @@ class Refused(CommunicationError):
 
 
 class NotSupported(CommunicationError):
-    """The engine does not have this operation, as `reform` after a death under an MPI without fault tolerance. Choose another engine."""
+    """The engine does not have this operation, as `reform` after a death under an MPI without fault tolerance.
+
+    Choose another engine.
+    """
 
 
 class Aborted(CommunicationError):

@@ -26,9 +26,10 @@ Arrays: TypeAlias = Mapping[str, Mapping[str, Any]]
 class Field:
     """One field of the state of a wrapper: the attribute ``attribute``.
 
-    ``write(wrapper, value)`` gives a value as plain data and arrays. ``read(wrapper, plain, arrays)`` returns it; it changes nothing, and
-    raises `StateError`, or any error that malformed data causes. ``slots(wrapper)`` are the names of its arrays. A field of this worker
-    alone has a function ``joined``, which returns the value that a worker which joins begins with.
+    ``write(wrapper, value)`` gives a value as plain data and arrays. ``read(wrapper, plain, arrays)`` returns it; it
+    changes nothing, and raises `StateError`, or any error that malformed data causes. ``slots(wrapper)`` are the names
+    of its arrays. A field of this worker alone has a function ``joined``, which returns the value that a worker which
+    joins begins with.
     """
 
     attribute: str

@@ -19,7 +19,9 @@ from oxigrad.optim import Optimizer
 
 
 class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
-    """Base class of wrapper optimizers. A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
+    """Base class of wrapper optimizers.
+
+    A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
 
     Args:
         optimizer: any optimizer that takes a step by a gradient: a chain, a partition, one with groups or options of
@@ -27,8 +29,8 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
         communicator: that of this worker; by default the `current` one of the thread.
         timeout: seconds that a wait for other workers takes at most; by default that of the communicator.
 
-    Every wrapper is used in the same way: `start` before the first step, which `update` and `minimize` do otherwise; steps; `reform`
-    after the loss of workers; and `leave`, which the end of a ``with`` block calls:
+    Every wrapper is used in the same way: `start` before the first step, which `update` and `minimize` do otherwise;
+    steps; `reform` after the loss of workers; and `leave`, which the end of a ``with`` block calls:
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
@@ -40,8 +42,8 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
 
     A block that ends by an exception leaves at once, without a word to the others and without waiting for them.
 
-    A subclass overrides `_step`, and lists the attributes of its own state in ``_fields``. Raises `TypeError` for an optimizer that
-    evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
+    A subclass overrides `_step`, and lists the attributes of its own state in ``_fields``. Raises `TypeError` for an
+    optimizer that evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
     """
 
     communicator: Communicator
@@ -63,7 +65,7 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
 
-    # --- for subclasses ------------------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
         """See `WrappingOptimizer._within_step`: counted by the clock, and whole."""
@@ -98,7 +100,7 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
         vars(self)["communicator"] = self.communicator.reform(timeout=self._seconds)
         self._report.rank = self.communicator.rank
 
-    # --- membership ----------------------------------------------------------------------------------------------------
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     def start(self, model: T) -> T:
         """Takes part in the training: returns the model with the parameters that all workers start from, in place as `update` does."""
@@ -128,9 +130,11 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
         """A table of the workers that this one knows of, at least itself, which is a list of `WorkerReport`.
 
         Args:
-            gather: whether the workers tell each other their counts and times: all of them call it then, at the same place among their
-                collective operations, and each gets the table of all. Raises an error of communication. Otherwise nothing is sent.
-            live: whether rank 0 prints the table on the standard error stream, on a terminal in place of the one before.
+            gather: whether the workers tell each other their counts and times: all of them call it then, at the same
+                place among their collective operations, and each gets the table of all. Raises an error of
+                communication. Otherwise nothing is sent.
+            live: whether rank 0 prints the table on the standard error stream, on a terminal in place of the one
+                before.
             batch_size: the samples that a worker uses in an update, for a column of samples per second.
 
         >>> import numpy as np
@@ -171,14 +175,17 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
         return [self._own_report()]
 
     def record_timeline(self, limit: int = 10_000) -> None:
-        """Begins to keep the last ``limit`` time spans of this worker, for `timeline`; 0 ends it. Those before are forgotten."""
+        """Begins to keep the last ``limit`` time spans of this worker, for `timeline`; 0 ends it.
+
+        Those before are forgotten.
+        """
         self._clock.record(limit)
 
     def timeline(self, *, gather: bool = True) -> Timeline:
         """When workers computed, stepped and waited since `record_timeline`: ``timeline().plot()`` is a picture of it.
 
-        With ``gather``, all workers call it, as `report`, and each gets the spans of all; otherwise those of this worker. Times are of the
-        clocks of the workers' machines, which may differ.
+        With ``gather``, all workers call it, as `report`, and each gets the spans of all; otherwise those of this
+        worker. Times are of the clocks of the workers' machines, which may differ.
         """
         spans = packed(self._clock.spans())
         if not gather:

@@ -1,7 +1,8 @@
 """The border for other packages: what a new array library, rule, transform, wrapper or engine needs beside the public names.
 
-An op or a function with a derivative of its own needs `oxigrad.custom_vjp`, `oxigrad.define_vjp` and `oxigrad.define_jvp`; a rule needs
-`oxigrad.optim.define` with `oxigrad.optim.Slot`, and a gradient transform `oxigrad.optim.transform`. The names here are for the rest.
+An op or a function with a derivative of its own needs `oxigrad.custom_vjp`, `oxigrad.define_vjp` and
+`oxigrad.define_jvp`; a rule needs `oxigrad.optim.define` with `oxigrad.optim.Slot`, and a gradient transform
+`oxigrad.optim.transform`. The names here are for the rest.
 
 >>> import numpy as np
 >>> from oxigrad import extend

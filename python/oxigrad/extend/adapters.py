@@ -19,7 +19,8 @@ def register_adapter(
         namespace: function that returns the standard's namespace for the library's own, where signatures differ; by
             default the library's own.
 
-    Raises `ValueError` for a library that has another adapter, and `TypeError` for anything but a subclass of `Adapter`.
+    Raises `ValueError` for a library that has another adapter, and `TypeError` for anything but a subclass of
+    `Adapter`.
 
     >>> class Ledger(Adapter):
     ...     is_immutable = True

@@ -56,11 +56,13 @@ class Parameters:
     def gradients(
         self, model: Tree, grads: Tree | None, *, optional: bool = False, on_host: bool = True
     ) -> dict[str, Any]:
-        """The gradients by key path, those of tied parameters added up; without ``grads``, those that the model holds itself.
+        """The gradients by key path, those of tied parameters added up.
 
-        Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have those of
-        the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is None. Dense ones are in host
-        memory, unless they are to stay where they are. Raises `StructureError`,
+        Without ``grads``, those that the model holds itself.
+
+        Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have
+        those of the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is
+        None. Dense ones are in host memory, unless they are to stay where they are. Raises `StructureError`,
         `ShapeError` or `DtypeError` with the key path.
         """
         if grads is None:
@@ -85,8 +87,8 @@ class Parameters:
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
 
-        An array becomes one of the library of its parameter, on its device, unless the core computes the update. Parameters that
-        ``gradients`` lack are not updated.
+        An array becomes one of the library of its parameter, on its device, unless the core computes the update.
+        Parameters that ``gradients`` lack are not updated.
         """
         plan, leaves = self._planned(model)
         by_path: dict[KeyPath, Any] = {}
@@ -191,8 +193,8 @@ class Parameters:
     def update(self, model: Tree, step: Callable[[Tree], Tree]) -> Tree:
         """The result of ``step`` for a model.
 
-        A model of tuples or a bare array is replaced by what workers exchange before the step itself. Where that raises, the caller has
-        the model from before: the next update of it begins from the replacement.
+        A model of tuples or a bare array is replaced by what workers exchange before the step itself. Where that
+        raises, the caller has the model from before: the next update of it begins from the replacement.
         """
         begin, (ended, self._ended) = model, (self._ended, None)
         if ended is not None:
@@ -219,7 +221,9 @@ class Parameters:
 
 
 class AnnouncedGradients:
-    """The dense gradients of the parameters of a model, by key path, as a replay announces them; it calls ``begin(watched, ...)`` first.
+    """The dense gradients of the parameters of a model, by key path, as a replay announces them.
+
+    It calls ``begin(watched, ...)`` first.
 
     `paths` are the key paths of all parameters.
     """
@@ -242,7 +246,10 @@ class AnnouncedGradients:
         return True, (p.text, gradient)
 
     def put_back(self, grads: Tree, complete: Mapping[str, Any]) -> Any:
-        """The gradients that the replay returned, with those that were taken from it; ``complete`` are the ones of whole parameters."""
+        """The gradients that the replay returned, with those that were taken from it.
+
+        ``complete`` are the ones of whole parameters.
+        """
         aligned = align(self._plan.structure, grads)
         for p in self._plan.parameters:
             if p.text in complete:

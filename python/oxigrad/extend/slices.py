@@ -55,9 +55,9 @@ class SlicedSteps:
     ) -> Tree:
         """The result of ``step``, a call of ``update`` or ``flush`` of the stepper that it is given with a tree of slices.
 
-        ``wholes`` are the parameters by key path, ``firsts`` the indices of the first elements of the slices. A slice has
-        no axes or no elements where another worker has the whole parameter. Sums over parameters are folded from the
-        partial sums that ``gather`` returns: the bytes of all who step slices, in one order.
+        ``wholes`` are the parameters by key path, ``firsts`` the indices of the first elements of the slices. A slice
+        has no axes or no elements where another worker has the whole parameter. Sums over parameters are folded from
+        the partial sums that ``gather`` returns: the bytes of all who step slices, in one order.
         """
         stepper = self._optimizer._stepper
         stepper.slices = Slices(wholes, firsts, gather)

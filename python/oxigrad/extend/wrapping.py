@@ -42,12 +42,12 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     """Base class of optimizers around another one, whose attributes and slots they show.
 
     Args:
-        optimizer: optimizer that takes a step by a gradient: a chain, a partition, one with groups or options of precision,
-            `SAM`, or another wrapper.
+        optimizer: optimizer that takes a step by a gradient: a chain, a partition, one with groups or options of
+            precision, `SAM`, or another wrapper.
 
-    A subclass adds to the class attributes `_fixed`, `_shared`, `_transient`, `_unstated` and `_checks` of its base classes.
-    It defines ``_step(model, grads, *, keep_root=False)``, which returns the model after one step and takes it by
-    `take_step`. ``self._parameters`` are its `Parameters`. Arguments of its constructor are in its configuration.
+    A subclass adds to the class attributes `_fixed`, `_shared`, `_transient`, `_unstated` and `_checks` of its base
+    classes. It defines ``_step(model, grads, *, keep_root=False)``, which returns the model after one step and takes it
+    by `take_step`. ``self._parameters`` are its `Parameters`. Arguments of its constructor are in its configuration.
     State of its own is in ``_own_state``, ``_own_slots`` and ``_own_values``. Raises `TypeError` for an optimizer that
     evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
 
@@ -108,7 +108,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         self.optimizer = optimizer
         self._parameters = self._parameters_class(self)
 
-    # --- for subclasses ------------------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     @staticmethod
     def take_step(optimizer: Optimizer, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
@@ -136,7 +136,10 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         return step()
 
     def _own_state(self, *, for_others: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """The state of the wrapper itself: plain data, and arrays by key path and name; ``for_others`` is for a worker that joins."""
+        """The state of the wrapper itself: plain data, and arrays by key path and name.
+
+        ``for_others`` is for a worker that joins.
+        """
         return {}, {}
 
     def _own_slots(self) -> frozenset[str]:
@@ -144,7 +147,10 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         return frozenset()
 
     def _own_values(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """The values of attributes by what `_own_state` returned. Raises `StateError` for anything else; nothing is changed."""
+        """The values of attributes by what `_own_state` returned.
+
+        Raises `StateError` for anything else; nothing is changed.
+        """
         return {}
 
     def _takes_plain_gradients(self) -> bool:
@@ -167,7 +173,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         }
         return {name: each.get_config() if isinstance(each, Schedule) else each for name, each in values.items()}
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """See `Optimizer.update`. Raises `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
@@ -223,7 +229,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
             f"{type(self).__name__} has state beside its slots: use update or minimize, not init and apply"
         )
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -240,7 +246,10 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
             return self._whole_state(copy=copy)
 
     def _whole_state(self, *, copy: bool, for_others: bool = False) -> dict[str, Any]:
-        """The state of the optimizer and of the wrapper, within a step too; ``for_others`` is what a worker that joins receives."""
+        """The state of the optimizer and of the wrapper, within a step too.
+
+        ``for_others`` is what a worker that joins receives.
+        """
         plain, arrays = self._own_state(for_others=for_others)
         return self._with_own_state(self._inner_state(copy=copy, for_others=for_others), plain, arrays, copy=copy)
 
@@ -291,7 +300,10 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     def _restored(
         self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
     ) -> tuple[dict[str, Any], list[str]]:
-        """The values of attributes in a state, and its differences from the one expected, as lines; nothing is changed."""
+        """The values of attributes in a state, and its differences from the one expected, as lines.
+
+        Nothing is changed.
+        """
         try:
             return self._own_values(plain, arrays), []
         except StateError as error:
@@ -324,7 +336,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     _write_state = staticmethod(states.write)
 
-    # --- as the optimizer that it wraps --------------------------------------------------------------------------------
+    # --- as the optimizer that it wraps -------------------------------------------------------------------------------
 
     _stepper = delegated("optimizer._stepper")
     _precision = delegated("optimizer._precision")
@@ -359,7 +371,10 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         return copied
 
     def _seal(self) -> None:
-        """See `Sealed._seal`. The public attributes of the optimizer become attributes of the wrapper, unless it has such itself."""
+        """See `Sealed._seal`.
+
+        The public attributes of the optimizer become attributes of the wrapper, unless it has such itself.
+        """
         self._declare(sorted(name for name in {*dir(self.optimizer)} - {*dir(self)} if not name.startswith("_")))
         super()._seal()
 

@@ -1,8 +1,9 @@
 """Optimizers of `oxigrad.optim` for models of Keras, over its backends of PyTorch and JAX: ``model.compile(optimizer=oxigrad.keras.AdamW(1e-3))``.
 
-Each has the hyperparameters and defaults of the optimizer of `oxigrad.optim` of its name with ``compat="keras"``, where there is that, and
-the arguments of `keras.optimizers.Optimizer`. The state is in variables of Keras, so that ``model.save`` and
-``load_model`` keep it. Optimizers that see several variables, such as `Prodigy`, and `Muon`, which takes matrices alone, are not among them.
+Each has the hyperparameters and defaults of the optimizer of `oxigrad.optim` of its name with ``compat="keras"``, where
+there is that, and the arguments of `keras.optimizers.Optimizer`. The state is in variables of Keras, so that
+``model.save`` and ``load_model`` keep it. Optimizers that see several variables, such as `Prodigy`, and `Muon`, which
+takes matrices alone, are not among them.
 """
 
 import functools

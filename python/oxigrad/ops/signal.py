@@ -1,9 +1,9 @@
 """Convolutions and linear filters of signals, named as in `scipy.signal`: `oxigrad.xp.signal`.
 
 A convolution is differentiable in both arguments, `lfilter` and `sosfilt` in the signal and the coefficients, to all
-orders. Other filters are linear in the signal, and their coefficients are constants. Values are SciPy's. Arrays of other libraries are copied to host memory; `NotImplementedError` is raised
-if the host cannot read them. Rank filters are in `oxigrad.xp.ndimage`: ``medfilt`` is `median_filter` in the mode
-"constant".
+orders. Other filters are linear in the signal, and their coefficients are constants. Values are SciPy's. Arrays of
+other libraries are copied to host memory; `NotImplementedError` is raised if the host cannot read them. Rank filters
+are in `oxigrad.xp.ndimage`: ``medfilt`` is `median_filter` in the mode "constant".
 
 >>> import oxigrad as ox
 >>> ox.grad(lambda h: convolve(np.array([1.0, 2.0, 3.0]), h)[1])(np.array([0.0, 1.0]))
@@ -247,7 +247,8 @@ def lfilter(b: Any, a: Any, x: Array, /, axis: int) -> Array:
         early = [ops.index(x, along(place, slice(max(size - k, 0)))) for k in range(count)]
         return ops.stack([ops.sum(one * other) for one, other in zip(late, early, strict=True)])
 
-    # With delays z, a(z) y = b(z) x: a filter of the same denominator maps each of the other terms of the differential to dy.
+    # With delays z, a(z) y = b(z) x: a filter of the same denominator maps each of the other terms of the differential
+    # to dy.
     def pull(g: Array, y: Array, b: Array, a: Array, x: Array) -> tuple[Array, Array, Array]:
         inner = backwards(np.ones(1), a, g)
         return products(inner, x, b.shape[0]), -products(inner, y, a.shape[0]), backwards(b, a, g)

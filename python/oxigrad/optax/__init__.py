@@ -3,9 +3,9 @@
 * `aliases`, `composed`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a transformation.
 * `displacement`: the change of a parameter, computed without the rounding of the new parameter.
 
-They compose with ``optax.chain``, ``optax.MultiSteps``, ``optax.inject_hyperparams``, ``optax.masked`` and the like, and work under ``jit``,
-``vmap`` and ``scan``. Arguments have optax's names and defaults, and may be arrays and schedules, optax's or ours. See docs/jax.md for
-what differs.
+They compose with ``optax.chain``, ``optax.MultiSteps``, ``optax.inject_hyperparams``, ``optax.masked`` and the like,
+and work under ``jit``, ``vmap`` and ``scan``. Arguments have optax's names and defaults, and may be arrays and
+schedules, optax's or ours. See docs/jax.md for what differs.
 
 >>> import jax.numpy as jnp
 >>> import optax

@@ -58,7 +58,10 @@ class EagerStep:
         slots: Slots,
         adapt: Callable[[ParameterGroup], ParameterGroup] | None,
     ) -> "EagerStep | None":
-        """The step of a model whose ``slots``, by key path, are those of the state; None where kernels of the core do not take it."""
+        """The step of a model whose ``slots``, by key path, are those of the state.
+
+        None where kernels of the core do not take it.
+        """
         arrays = _of_jax([state.count], named.leaves, *([*by_name.values()] for by_name in slots.values()))
         if len({*map(type, arrays)}) > 1 or len({*map(_IS_COMMITTED, named.leaves)}) > 1:
             return None
@@ -76,7 +79,10 @@ class EagerStep:
     def take(
         self, opt: Optimizer, updates: Any, state: State, params: Any, loss: Any = None
     ) -> tuple[Any, Any, dict[str, Any]] | None:
-        """The values that the rules give for the parameters, the next count and the next slots; None where it was resolved for other arguments."""
+        """The values that the rules give for the parameters, the next count and the next slots.
+
+        None where it was resolved for other arguments.
+        """
         if not self._pure.is_of(opt):
             return None
         structure = self._structure
@@ -104,7 +110,10 @@ class EagerStep:
         return None if results is None else self._in_jax(*results, step, state)
 
     def _slots_of(self, state: State) -> list[Any]:
-        """The slots in the order of the resolved step. Raises `ValueError` or `KeyError` where they are of another model."""
+        """The slots in the order of the resolved step.
+
+        Raises `ValueError` or `KeyError` where they are of another model.
+        """
         columns = {name: self._structure.flatten_up_to(column) for name, column in state.slots.items()}
         return [columns[name][at] for name, at in self._at]
 

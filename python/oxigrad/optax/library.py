@@ -1,6 +1,7 @@
 """JAX and optax, imported by name: a type checker needs no stubs of them, and this package has the name of one.
 
-The base class of transformations is the exception: to a type checker that has optax, transformations of oxigrad are optax's.
+The base class of transformations is the exception: to a type checker that has optax, transformations of oxigrad are
+optax's.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -107,7 +107,10 @@ def key_paths(params: Any) -> list[str]:
 
 
 def _of_dtype(g: Any, leaf: Any) -> Any:
-    """A gradient in the dtype of its parameter, or in float32 for one of half precision; the leaf itself if it is not a parameter."""
+    """A gradient in the dtype of its parameter, or in float32 for one of half precision.
+
+    The leaf itself if it is not a parameter.
+    """
     if not is_inexact(leaf):
         return leaf
     if isinstance(g, SparseRows):

@@ -181,7 +181,10 @@ class Steps:
     def _step(
         self, named: Named, opt: Optimizer, updates: Any, state: State, value: Any, *, displaced: bool
     ) -> tuple[list[Any], dict[str, Any]]:
-        """The results for the leaves, and the state after the step as `Optimizer.apply` has it; ``value`` is the loss."""
+        """The results for the leaves, and the state after the step as `Optimizer.apply` has it.
+
+        ``value`` is the loss.
+        """
         gradients, count = named.gradients(updates), count_of(state)
         if not named.has_parameters:
             return named.leaves, {"slots": {}, "step": count}

@@ -41,8 +41,8 @@ else:
 class ChainPart(DeclaredAttributes, Sealed):
     """A part of a chain. Its hyperparameters are attributes, which can be set.
 
-    A part of a chain with a partition is common to the chains of all patterns: setting a hyperparameter sets it for all of them, and
-    ``optimizers[pattern].parts`` of the chain has those of one pattern.
+    A part of a chain with a partition is common to the chains of all patterns: setting a hyperparameter sets it for all
+    of them, and ``optimizers[pattern].parts`` of the chain has those of one pattern.
 
     >>> from oxigrad import optim
     >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
@@ -124,9 +124,9 @@ class Chain(DeclaredAttributes, RuleOptimizer):
         *parts: transforms and optimizers, in the order in which they are applied.
         **options: options of every optimizer, by keyword; see `Optimizer`.
 
-    A hyperparameter is an attribute of its part, ``opt.parts[1].decay``, and of the chain if its name is unique among the
-    parts. A name that several parts have is prefixed by the number of the part in ``groups``, ``"1.decay"``, as are the names
-    of slots, ``1.average``.
+    A hyperparameter is an attribute of its part, ``opt.parts[1].decay``, and of the chain if its name is unique among
+    the parts. A name that several parts have is prefixed by the number of the part in ``groups``, ``"1.decay"``, as are
+    the names of slots, ``1.average``.
     """
 
     def __init__(self, *parts: Part, **options: Any) -> None:
@@ -218,13 +218,14 @@ def transform(
         changes: what the rule changes: "gradient" or "parameters"; None reads the signature.
         elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
 
-    With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns a new gradient; after an optimizer of the
-    chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, must come after an optimizer,
-    and returns a new parameter. Both return the new slots, too. By default the signature decides. Raises `TypeError` for any
-    other signature.
+    With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns a new gradient; after an optimizer
+    of the chain, ``g`` is its step. With ``changes="parameters"`` it is ``(xp, p, new, *slots, ...)``, must come after
+    an optimizer, and returns a new parameter. Both return the new slots, too. By default the signature decides. Raises
+    `TypeError` for any other signature.
 
-    The rule is traced into the kernel of its chain if that is possible, which ``elementwise=True`` demands of the chain; otherwise, and
-    with ``elementwise=False``, all rules of the chain are called on arrays. Raises `RuleError` for a rule that neither is possible for.
+    The rule is traced into the kernel of its chain if that is possible, which ``elementwise=True`` demands of the
+    chain; otherwise, and with ``elementwise=False``, all rules of the chain are called on arrays. Raises `RuleError`
+    for a rule that neither is possible for.
 
     >>> from oxigrad.optim import SGD, chain
     >>> Halve = transform(lambda xp, p, g, *, share=0.5: share * g, "Halve", changes="gradient")

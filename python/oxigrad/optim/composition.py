@@ -50,8 +50,8 @@ class PartitionPart:
 class ChainedPartition(DeclaredAttributes, Partition):
     """A chain with a partition among its parts; `chain` makes one.
 
-    The parameters of each pattern are updated by a chain of the common parts and of the pattern's own optimizer. A global norm
-    is that of the gradients of all parameters that are not frozen.
+    The parameters of each pattern are updated by a chain of the common parts and of the pattern's own optimizer. A
+    global norm is that of the gradients of all parameters that are not frozen.
     """
 
     def __init__(self, *parts: Part | Partition, **options: Any) -> None:
@@ -160,22 +160,24 @@ def _chained(pattern: Pattern, before: Sequence[Part], part: Part, after: Sequen
 
 
 def chain(*parts: Part | Partition, **options: Any) -> Chain | ChainedPartition:
-    """An optimizer composed of parts, each applied to the results of the parts before it; ``options`` as in `Optimizer`.
+    """An optimizer composed of parts, each applied to the results of the parts before it.
+
+    ``options`` as in `Optimizer`.
 
     Args:
         *parts: transforms, optimizers, chains and at most one partition, in order.
         **options: options of every optimizer, by keyword; see `Optimizer`.
 
-    Before the first optimizer, a gradient transform changes the gradient. After it, the step ``p - new`` takes the role of the
-    gradient: a gradient transform changes the step, and a further optimizer reads it as its gradient. A parameter transform
-    must come after an optimizer. A part may occur any number of times; a nested chain is flattened.
+    Before the first optimizer, a gradient transform changes the gradient. After it, the step ``p - new`` takes the role
+    of the gradient: a gradient transform changes the step, and a further optimizer reads it as its gradient. A
+    parameter transform must come after an optimizer. A part may occur any number of times; a nested chain is flattened.
 
     A `partition` may be one of the parts, whose optimizers each update some of the parameters between the other parts.
 
-    The parts become one rule, which makes one pass over memory where the formula allows. They are copied: their hyperparameters
-    are attributes of the chain and of its ``parts`` (see `Chain`). `Optimizer.averaged_parameters` returns the averages of the
-    last part that has any; all are in the slots. Raises `TypeError` for an argument that cannot be a part, and `ValueError` for
-    an order that has no meaning, and for options on a part.
+    The parts become one rule, which makes one pass over memory where the formula allows. They are copied: their
+    hyperparameters are attributes of the chain and of its ``parts`` (see `Chain`). `Optimizer.averaged_parameters`
+    returns the averages of the last part that has any; all are in the slots. Raises `TypeError` for an argument that
+    cannot be a part, and `ValueError` for an order that has no meaning, and for options on a part.
 
     >>> import numpy as np
     >>> from oxigrad.optim import SGD, ClipByGlobalNorm

@@ -16,7 +16,9 @@ from oxigrad.stepping.plan.resolved import ResolvedStep
 
 
 def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
-    """Whether a step is taken in parts, while the backward goes on; otherwise it follows the backward, with all gradients.
+    """Whether a step is taken in parts, while the backward goes on.
+
+    Otherwise it follows the backward, with all gradients.
 
     Raises `ValueError` for an optimizer with steps of its own, and for ``record``.
     """
@@ -67,7 +69,10 @@ class LateLock:
 
 
 class BackwardStep:
-    """A step of an optimizer, in parts: those in the backward, and the rest after it. It takes the optimizer's ``lock``."""
+    """A step of an optimizer, in parts: those in the backward, and the rest after it.
+
+    It takes the optimizer's ``lock``.
+    """
 
     def __init__(self, opt: Any, model: Any, lock: LateLock) -> None:
         self._model, self._lock = model, lock

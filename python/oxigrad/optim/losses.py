@@ -25,7 +25,10 @@ def dependent(loss: Any) -> Any:
 
 
 class LossWithAux:
-    """The value of a loss that returns ``(value, aux)``, as a loss of its own. ``aux`` is that of the first call, with plain values."""
+    """The value of a loss that returns ``(value, aux)``, as a loss of its own.
+
+    ``aux`` is that of the first call, with plain values.
+    """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function: Callable[[Any], Any] = function

@@ -27,13 +27,14 @@ from oxigrad.stepping.version import Version
 class Optimizer(StatefulOptimizer):
     """Base class of all optimizers. Every optimizer has the options below, given by keyword.
 
-    Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale``, ``zero_gradients`` and ``record_norms`` may be set, and
-    take effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
+    Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale``, ``zero_gradients`` and
+    ``record_norms`` may be set, and take effect on the next step; the others are fixed. Setting a fixed option or an
+    unknown attribute raises `AttributeError`.
 
-    Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default. ``slot_dtype`` applies to
-    moments and accumulators. Codes need at least 4096 elements, in host memory or on a CUDA device whose kernels update them. `ValueError`
-    is raised where ``slot_dtype`` has no effect: without moments, and for codes that a rule called on arrays would read. ``sparse="lazy"``
-    and ``"catch_up"`` exclude ``accumulate``.
+    Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default.
+    ``slot_dtype`` applies to moments and accumulators. Codes need at least 4096 elements, in host memory or on a CUDA
+    device whose kernels update them. `ValueError` is raised where ``slot_dtype`` has no effect: without moments, and
+    for codes that a rule called on arrays would read. ``sparse="lazy"`` and ``"catch_up"`` exclude ``accumulate``.
 
     The slots of options are ``accumulated-mean``, ``master-weights`` (float32) and ``kahan-compensation``.
     """
@@ -46,13 +47,16 @@ class Optimizer(StatefulOptimizer):
     def __init__(self) -> None:
         self._lock = _core.Lock()
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def current(self, name: str, path: Any = None) -> Any:
-        """The value of a hyperparameter in the next step, that of a schedule included; with ``path``, for the parameter there.
+        """The value of a hyperparameter in the next step, that of a schedule included.
 
-        Parameters in groups, and those of the optimizers of a partition, have values of their own. Raises `AttributeError` for an
-        unknown name, `KeyError` for a path that no built model has, and `ValueError` for a partition without ``path``.
+        With ``path``, for the parameter there.
+
+        Parameters in groups, and those of the optimizers of a partition, have values of their own. Raises
+        `AttributeError` for an unknown name, `KeyError` for a path that no built model has, and `ValueError` for a
+        partition without ``path``.
 
         >>> from oxigrad import schedules
         >>> from oxigrad.optim import SGD
@@ -81,12 +85,13 @@ class Optimizer(StatefulOptimizer):
     def rebuild(self, model: Tree, *, remove: bool = False) -> Changes:
         """Makes slots for a model with other parameters than before, which `update` would refuse, and reports the changes.
 
-        Slots begin for parameters that were added, and for those that have another shape than before; the others keep theirs. Slots
-        of parameters that ``model`` lacks are kept for a later model that has them again, or dropped with ``remove=True``. The step
-        that a rule reads, as in Adam's bias correction, counts from 1 for parameters that begin; schedules read `step`.
+        Slots begin for parameters that were added, and for those that have another shape than before; the others keep
+        theirs. Slots of parameters that ``model`` lacks are kept for a later model that has them again, or dropped with
+        ``remove=True``. The step that a rule reads, as in Adam's bias correction, counts from 1 for parameters that
+        begin; schedules read `step`.
 
-        Freezing needs no call: a parameter is not updated while its group is None, its field or ``requires_grad`` is not trainable, or its
-        gradient is None. Raises `StateError` while gradients are accumulated; see `flush`.
+        Freezing needs no call: a parameter is not updated while its group is None, its field or ``requires_grad`` is
+        not trainable, or its gradient is None. Raises `StateError` while gradients are accumulated; see `flush`.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Adam
@@ -105,8 +110,8 @@ class Optimizer(StatefulOptimizer):
     def flush(self, model: T) -> T:
         """Takes a step with the mean of the gradients accumulated so far, as at the end of an epoch; returns the model.
 
-        Without accumulated gradients it does nothing. A step in the backward that an error has ended is counted; see `ahead`. Errors are
-        those of `update`.
+        Without accumulated gradients it does nothing. A step in the backward that an error has ended is counted; see
+        `ahead`. Errors are those of `update`.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD
@@ -122,19 +127,21 @@ class Optimizer(StatefulOptimizer):
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
-        ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the parameters
-        hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``. A parameter whose gradient is None, or
-        that is in a subtree of ``model`` for which ``grads`` has None, is not updated: its slots stay as they are, and the step that
-        its rule reads, as in Adam's bias correction, does not count this one, as in PyTorch. While gradients are accumulated, None
-        counts as zeros unless all are None. ``loss`` is the value of the loss at the parameters, a number, which rules such as `MoMo`
-        read; the others do not. A loss on a device is waited for. The order is ``model``, ``grads``, the reverse of optax's; the other
-        order is refused where the trees differ in structure, shapes or dtypes, and cannot be told apart where they do not, so that it
-        takes a step from the gradients along the parameters. A model without any gradient raises `StructureError`. An array with several key paths is
-        one parameter: its gradients at these paths are summed, and an array among them that occurs twice counts once. Returns
-        the model: the same object, unless a parameter had to be replaced (a JAX array, a read-only array) in an immutable
-        container. Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,
-        `AliasError`, `ArrayMemoryError` or `NonFiniteError`. Concurrent steps are serialized. A function that a step calls (a
-        schedule, a rule, a signal handler) may save the optimizer; any other use of it raises `StateError`.
+        ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the
+        parameters hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``. A parameter
+        whose gradient is None, or that is in a subtree of ``model`` for which ``grads`` has None, is not updated: its
+        slots stay as they are, and the step that its rule reads, as in Adam's bias correction, does not count this one,
+        as in PyTorch. While gradients are accumulated, None counts as zeros unless all are None. ``loss`` is the value
+        of the loss at the parameters, a number, which rules such as `MoMo` read; the others do not. A loss on a device
+        is waited for. The order is ``model``, ``grads``, the reverse of optax's; the other order is refused where the
+        trees differ in structure, shapes or dtypes, and cannot be told apart where they do not, so that it takes a step
+        from the gradients along the parameters. A model without any gradient raises `StructureError`. An array with
+        several key paths is one parameter: its gradients at these paths are summed, and an array among them that occurs
+        twice counts once. Returns the model: the same object, unless a parameter had to be replaced (a JAX array, a
+        read-only array) in an immutable container. Raises, with nothing changed and the key path in the message,
+        `StructureError`, `ShapeError`, `DtypeError`, `AliasError`, `ArrayMemoryError` or `NonFiniteError`. Concurrent
+        steps are serialized. A function that a step calls (a schedule, a rule, a signal handler) may save the
+        optimizer; any other use of it raises `StateError`.
         """
         with self._lock.stepping():
             return self._stepper.update(model, grads, loss=loss)
@@ -145,9 +152,9 @@ class Optimizer(StatefulOptimizer):
     def compute_gradients(self, loss: Callable[[T], Array], model: T) -> tuple[Array, T]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 
-        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it. Raises `DerivativeError` for a loss
-        that is a constant, as one that is computed from values of the parameters. Python floats are no parameters: the first call warns
-        of those that the loss depends on, with their key paths.
+        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it. Raises `DerivativeError`
+        for a loss that is a constant, as one that is computed from values of the parameters. Python floats are no
+        parameters: the first call warns of those that the loss depends on, with their key paths.
         """
         return self._gradients(loss, model, record=False)
 
@@ -221,18 +228,20 @@ class Optimizer(StatefulOptimizer):
     ) -> R:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
-        With ``has_aux``, the loss returns ``(value, aux)``, and so does `minimize`: both are of the first evaluation, before the step.
+        With ``has_aux``, the loss returns ``(value, aux)``, and so does `minimize`: both are of the first evaluation,
+        before the step.
 
-        With ``record``, value and gradient of the loss are recorded (see `oxigrad.record`) at the first step and replayed at later
-        ones, with the same bits. The loss must be the same function in each step: it reads a batch from variables. With a
-        ``loss_scale`` it runs as it is.
+        With ``record``, value and gradient of the loss are recorded (see `oxigrad.record`) at the first step and
+        replayed at later ones, with the same bits. The loss must be the same function in each step: it reads a batch
+        from variables. With a ``loss_scale`` it runs as it is.
 
-        With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is final, and the gradient is
-        dropped: memory holds a few gradients at a time. The bits are those of a step after it. The step follows the backward, and
-        memory holds all gradients, where it needs them at once: for a rule that sums over all parameters, as `ClipByGlobalNorm`, for a
-        parameter on a device, for other gradients, as of `SAM`, and with ``accumulate``, ``loss_scale``, ``nonfinite``,
-        ``zero_gradients`` or ``state_device``. Raises `ValueError` together with ``record``, and for optimizers with another `minimize`.
-        After an error in the middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
+        With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is
+        final, and the gradient is dropped: memory holds a few gradients at a time. The bits are those of a step after
+        it. The step follows the backward, and memory holds all gradients, where it needs them at once: for a rule that
+        sums over all parameters, as `ClipByGlobalNorm`, for a parameter on a device, for other gradients, as of `SAM`,
+        and with ``accumulate``, ``loss_scale``, ``nonfinite``, ``zero_gradients`` or ``state_device``. Raises
+        `ValueError` together with ``record``, and for optimizers with another `minimize`. After an error in the middle,
+        `ahead` names the parameters that are updated, and `flush` finishes the step.
 
         >>> import numpy as np
         >>> from oxigrad import xp
@@ -270,19 +279,20 @@ class Optimizer(StatefulOptimizer):
     def ahead(self) -> list[str]:
         """The key paths of the parameters that `minimize` with ``in_backward`` has updated in a step which an error has ended.
 
-        The others are as before the step, whose gradients are lost. `flush` finishes the step: it counts it, for all parameters.
+        The others are as before the step, whose gradients are lost. `flush` finishes the step: it counts it, for all
+        parameters.
         """
         return [*self._stepper.ahead]
 
-    # --- as a pure function --------------------------------------------------------------------------------------------
+    # --- as a pure function -------------------------------------------------------------------------------------------
 
     def init(
         self, params: Tree, *, groups: Mapping[Any, Mapping[str, Any]] | None = None, **hyperparameters: Any
     ) -> dict[str, Any]:
         """The state before the first step, for `apply`: the step, and the slots by key path.
 
-        Hyperparameters by which slots begin, such as ``initial_accumulator``, may be given as to `apply`, and with the errors of `apply`:
-        the state is a differentiable function of them.
+        Hyperparameters by which slots begin, such as ``initial_accumulator``, may be given as to `apply`, and with the
+        errors of `apply`: the state is a differentiable function of them.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Adam
@@ -306,25 +316,27 @@ class Optimizer(StatefulOptimizer):
     ) -> tuple[T, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
-        It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and hyperparameters. On arrays in
-        host memory it runs the kernels of `update`, on copies, and gives the same bits, apart from slots of codes ("8bit", "4bit"): its state
-        has them whole, in the dtype that they have otherwise. Where it is differentiated, or the arrays are elsewhere, rules are called on
-        them, and last bits may differ: libraries sum in other orders, and compute powers and float64 numbers beside float32 arrays in
-        other ways.
+        It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and
+        hyperparameters. On arrays in host memory it runs the kernels of `update`, on copies, and gives the same bits,
+        apart from slots of codes ("8bit", "4bit"): its state has them whole, in the dtype that they have otherwise.
+        Where it is differentiated, or the arrays are elsewhere, rules are called on them, and last bits may differ:
+        libraries sum in other orders, and compute powers and float64 numbers beside float32 arrays in other ways.
 
-        Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, take the place of those of the optimizer,
-        in all of its groups; those of ``groups``, a dict from patterns of key paths as in the constructor, take the place of
-        these for the parameters that match. They are numbers, variables or arrays without axes, which may be traced, and so is the
-        ``loss``, which rules such as `MoMo` read.
+        Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, take the place of
+        those of the optimizer, in all of its groups; those of ``groups``, a dict from patterns of key paths as in the
+        constructor, take the place of these for the parameters that match. They are numbers, variables or arrays
+        without axes, which may be traced, and so is the ``loss``, which rules such as `MoMo` read.
 
-        With a `LossScale`, gradients are divided by its value, which the step leaves as it is: it does not observe pure steps, and a traced
-        function has it as a constant.
+        With a `LossScale`, gradients are divided by its value, which the step leaves as it is: it does not observe pure
+        steps, and a traced function has it as a constant.
 
-        With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise it, and skips the step.
+        With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise it, and
+        skips the step.
 
-        Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole number;
-        `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and `StateError` for a
-        hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of ``SGD(momentum=0)``.
+        Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole
+        number; `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and
+        `StateError` for a hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of
+        ``SGD(momentum=0)``.
 
         >>> import numpy as np
         >>> from oxigrad import grad

@@ -25,15 +25,18 @@ from oxigrad.stepping.parameters.rule_executors import kernel_of
 
 
 class RuleOptimizer(Part, LocalOptimizer):
-    """Base class of optimizers of one rule, which `define` makes. Hyperparameters are attributes: constants, or schedules (functions of the step).
+    """Base class of optimizers of one rule, which `define` makes.
 
-    ``groups`` sets hyperparameters by pattern: a dict from globs, compiled regular expressions or predicates ``(path, array)``
-    to dicts of hyperparameters, or to None for frozen parameters (no slots, no decay, no update, and their gradients may be
-    missing). The first match wins. ``dtype`` restricts the optimizer to parameters of one dtype. ``compat`` is "torch", "optax"
-    or "keras": the library whose defaults hyperparameters that are not given have (see `oxigrad.optim.table`).
+    Hyperparameters are attributes: constants, or schedules (functions of the step).
 
-    A subclass may add attributes and methods; `from_config` calls it with the hyperparameters and options by keyword. Raises
-    `TypeError` for a subclass that overrides `update` or `apply`: write another step as a rule, for `define`.
+    ``groups`` sets hyperparameters by pattern: a dict from globs, compiled regular expressions or predicates ``(path,
+    array)`` to dicts of hyperparameters, or to None for frozen parameters (no slots, no decay, no update, and their
+    gradients may be missing). The first match wins. ``dtype`` restricts the optimizer to parameters of one dtype.
+    ``compat`` is "torch", "optax" or "keras": the library whose defaults hyperparameters that are not given have (see
+    `oxigrad.optim.table`).
+
+    A subclass may add attributes and methods; `from_config` calls it with the hyperparameters and options by keyword.
+    Raises `TypeError` for a subclass that overrides `update` or `apply`: write another step as a rule, for `define`.
     """
 
     _options_of_class = tuple(OPTIONS)
@@ -129,7 +132,10 @@ class RuleOptimizer(Part, LocalOptimizer):
 
     @property
     def program(self) -> Any:
-        """The kernel of the rule with the current flags, which prints as a listing; None where the rule is called on arrays."""
+        """The kernel of the rule with the current flags, which prints as a listing.
+
+        None where the rule is called on arrays.
+        """
         choice = ParameterGroup(self, self, {})
         return choice.program(choice.rule())
 
@@ -184,12 +190,13 @@ def define(
         elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
         average: function ``(xp, p, ...)`` that computes the average of the parameters.
 
-    The rule is traced into a kernel if that is possible, which ``elementwise=True`` demands; otherwise, and with ``elementwise=False``, it is
-    called on arrays, leaf by leaf, and may use any of their functions. `oxigrad.rules` describes the signature of a rule. ``average`` computes ``averaged_parameters(model)``
-    where no slot ``average`` holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that
-    it names, such as `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a
-    hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule does not return the parameter and its slots, and,
-    with ``elementwise=True``, where it cannot be traced into a kernel.
+    The rule is traced into a kernel if that is possible, which ``elementwise=True`` demands; otherwise, and with
+    ``elementwise=False``, it is called on arrays, leaf by leaf, and may use any of their functions. `oxigrad.rules`
+    describes the signature of a rule. ``average`` computes ``averaged_parameters(model)`` where no slot ``average``
+    holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
+    `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a
+    hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule does not return the
+    parameter and its slots, and, with ``elementwise=True``, where it cannot be traced into a kernel.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)
@@ -197,9 +204,9 @@ def define(
     >>> SignDescent(learning_rate=0.1)
     SignDescent(learning_rate=0.1)
 
-    An annotation declares the domain of a hyperparameter, which is checked wherever it is set: by the constructor, as an
-    attribute, in groups, in a configuration or by a schedule. It is `Interval` for numbers and ``Literal`` for names; a default
-    of True or False means a bool. Without one, a number may be any but NaN.
+    An annotation declares the domain of a hyperparameter, which is checked wherever it is set: by the constructor, as
+    an attribute, in groups, in a configuration or by a schedule. It is `Interval` for numbers and ``Literal`` for
+    names; a default of True or False means a bool. Without one, a number may be any but NaN.
 
     >>> from typing import Annotated, Literal
     >>> from oxigrad.optim import Interval
@@ -243,7 +250,8 @@ def defined(
 def is_elementwise(read: Rule) -> bool:
     """Whether an update rule can be traced into a kernel.
 
-    Raises the `RuleError` of one that is not called on arrays with success either, and that of one with other results than it declares.
+    Raises the `RuleError` of one that is not called on arrays with success either, and that of one with other results
+    than it declares.
     """
     _check_names(read)
     try:

@@ -36,7 +36,10 @@ from oxigrad.stepping.version import Version
 
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
-    """Slots by key path and name. A key is a `KeyPath`, its text, or its text without quotes where that is unambiguous."""
+    """Slots by key path and name.
+
+    A key is a `KeyPath`, its text, or its text without quotes where that is unambiguous.
+    """
 
     def __init__(self, by_path: Mapping[str, dict[str, Any]]) -> None:
         self._by_path = by_path
@@ -93,7 +96,7 @@ class StatefulOptimizer(Options):
         """
         raise NotImplementedError
 
-    # --- called by the stepper -----------------------------------------------------------------------------------------
+    # --- called by the stepper ----------------------------------------------------------------------------------------
 
     @property
     def scale(self) -> float:
@@ -143,7 +146,7 @@ class StatefulOptimizer(Options):
         for optimizer in self._inner().values():
             optimizer._check_patterns(parameters)
 
-    # --- counts and slots -----------------------------------------------------------------------------------------------
+    # --- counts and slots ---------------------------------------------------------------------------------------------
 
     @property
     def step(self) -> int:
@@ -159,9 +162,10 @@ class StatefulOptimizer(Options):
     def slots(self) -> Slots:
         """The slots by key path and name: ``opt.slots["l1.weight"]["m"]``.
 
-        An array of the same shape and dtype may be assigned to a slot, and is copied into it for the next step. The array of a
-        slot may also be changed in place. If its memory was replaced since the last step, as by torch's ``set_`` or NumPy's
-        ``resize``, the step uses the new memory, or raises the error that such a parameter would raise.
+        An array of the same shape and dtype may be assigned to a slot, and is copied into it for the next step. The
+        array of a slot may also be changed in place. If its memory was replaced since the last step, as by torch's
+        ``set_`` or NumPy's ``resize``, the step uses the new memory, or raises the error that such a parameter would
+        raise.
         """
         return Slots(self._stepper.slots)
 
@@ -169,10 +173,11 @@ class StatefulOptimizer(Options):
     def recorded_norms(self) -> dict[str, dict[str, float]]:
         """The norms that the last step recorded, by kind and key path: ``opt.recorded_norms["gradient"]["l1.weight"]``.
 
-        The option ``record_norms`` chooses kinds. They are computed in the pass over memory that updates the parameters, and summed in float64:
-        "gradient" before clipping and other transforms, of the mean where gradients are accumulated; "update" of the
-        change of the parameter; "parameter" of its new value. A parameter that the last step did not update has those of the
-        last one that did. Reading them waits for steps on devices. `global_norm` is over all parameters.
+        The option ``record_norms`` chooses kinds. They are computed in the pass over memory that updates the
+        parameters, and summed in float64: "gradient" before clipping and other transforms, of the mean where gradients
+        are accumulated; "update" of the change of the parameter; "parameter" of its new value. A parameter that the
+        last step did not update has those of the last one that did. Reading them waits for steps on devices.
+        `global_norm` is over all parameters.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD
@@ -203,13 +208,13 @@ class StatefulOptimizer(Options):
             raise ValueError(f"the norm {kind!r} is not recorded: expected one of record_norms, {recorded}")
         return math.hypot(*self.recorded_norms[kind].values())
 
-    # --- averages ------------------------------------------------------------------------------------------------------
+    # --- averages -----------------------------------------------------------------------------------------------------
 
     def averaged_parameters(self, model: Tree = None) -> dict[str, Any]:
         """The averages of the parameters by key path, as computed by ASGD, `EMA`, `SWA` or a schedule-free optimizer.
 
-        A chain returns those of its last part with averages. Schedule-free optimizers compute them from slots and parameters,
-        and require ``model``. Raises `StateError` where there are no averages.
+        A chain returns those of its last part with averages. Schedule-free optimizers compute them from slots and
+        parameters, and require ``model``. Raises `StateError` where there are no averages.
 
         >>> import numpy as np
         >>> from oxigrad.optim import EMA, SGD, chain
@@ -224,8 +229,8 @@ class StatefulOptimizer(Options):
     def copied_parameters(self) -> dict[str, Any]:
         """The copies of the parameters in another dtype, by key path, as computed by `Copy`.
 
-        Where parameters are updated in place in host memory, so are the copies: each step writes to the same arrays. Raises
-        `StateError` where there are no copies.
+        Where parameters are updated in place in host memory, so are the copies: each step writes to the same arrays.
+        Raises `StateError` where there are no copies.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD, Copy, chain
@@ -258,14 +263,14 @@ class StatefulOptimizer(Options):
         with self._lock:
             return self._stepper.swap_out(model)
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
         """The state as plain data and arrays: slots by key path, counts, states of schedules and loss scale, and the configuration.
 
-        The arrays are copies of the slots, of the same library and dtype; with ``copy=False`` they are the slots themselves,
-        which later steps may write to. ``config`` is None where `get_config` raises. Raises `StateError` between `swap_in` and
-        `swap_out`.
+        The arrays are copies of the slots, of the same library and dtype; with ``copy=False`` they are the slots
+        themselves, which later steps may write to. ``config`` is None where `get_config` raises. Raises `StateError`
+        between `swap_in` and `swap_out`.
         """
         with self._lock.reading():
             return collect(self, copy=copy)
@@ -273,11 +278,12 @@ class StatefulOptimizer(Options):
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
         """Loads the result of `state_dict`. Hyperparameters are not changed (see `from_config`).
 
-        Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded whole or
-        not at all: `StateError` lists missing and unexpected entries, and those of another shape or dtype. With
-        ``strict=False``, matching entries are loaded, and the report lists the others; a parameter without matching arrays keeps its
-        slots and the number of steps that it took part in. Before the first `build` or `update` the parameters are unknown: slots
-        are then compared in it, and it raises the error or completes the report.
+        Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded
+        whole or not at all: `StateError` lists missing and unexpected entries, and those of another shape or dtype.
+        With ``strict=False``, matching entries are loaded, and the report lists the others; a parameter without
+        matching arrays keeps its slots and the number of steps that it took part in. Before the first `build` or
+        `update` the parameters are unknown: slots are then compared in it, and it raises the error or completes the
+        report.
         """
         with self._lock:
             return resume(self, state, strict=strict)
@@ -285,8 +291,8 @@ class StatefulOptimizer(Options):
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes `state_dict` to a safetensors file. An existing file is replaced atomically.
 
-        Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks, or where there is
-        a device or a pipe.
+        Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks, or where
+        there is a device or a pipe.
         """
         with self._lock.reading():
             write(file, collect(self, copy=False, to_file=True))
@@ -332,12 +338,13 @@ class StatefulOptimizer(Options):
             vars(copied).update(deepcopy(attributes, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(copied))
         return copied
 
-    # --- shown ---------------------------------------------------------------------------------------------------------
+    # --- shown --------------------------------------------------------------------------------------------------------
 
     def summary(self) -> Table:
         """A table of the slots of each parameter: names, dtypes and bytes, with the sum of bytes in the last line.
 
-        Parameters that the last step did not update come last. It is text of at most 100 columns, which notebooks show as HTML.
+        Parameters that the last step did not update come last. It is text of at most 100 columns, which notebooks show
+        as HTML.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Adam

@@ -269,7 +269,10 @@ def _member(entry: Entry, entries: list[Entry]) -> Member | None:
 
 
 def _product(entry: Entry, entries: list[Entry]) -> Member | None:
-    """The same of a product of matrices or vectors, whose shape is the rows, the inner length and the columns; None for any other."""
+    """The same of a product of matrices or vectors, whose shape is the rows, the inner length and the columns.
+
+    None for any other.
+    """
     if entry.named or entry.type is None or not all(type(arg) is EntryId for arg in entry.args):
         return None
     (one, dtype), (other, its) = (_array_type(entries[arg.id]) for arg in entry.args)

@@ -186,8 +186,8 @@ def weight_decay(
 ):
     """Decoupled weight decay (Loshchilov and Hutter 2019); it reads the parameter before the update.
 
-    ``cautious`` decays the elements where the update and the parameter have one sign, or the update is zero (Chen et al. 2025,
-    arXiv:2510.12402, algorithm 1).
+    ``cautious`` decays the elements where the update and the parameter have one sign, or the update is zero (Chen et
+    al. 2025, arXiv:2510.12402, algorithm 1).
     """
     decayed = xp.where((p - new) * p >= 0.0, p, 0.0 * p) if cautious else p
     return new - learning_rate * weight_decay * decayed
@@ -200,9 +200,9 @@ def _first_norm(xp, p):
 def hyperball(xp, p, new, radius=Slot.computed(_first_norm), *, learning_rate):
     """Hyperball optimization (Wen et al. 2025): parameters keep their first norm, and updates have a norm relative to it.
 
-    The update of the optimizer before it gives the direction: ``p - learning_rate * radius * update / norm(update)``, scaled to
-    the norm ``radius``. Parameters with fewer than two axes, or whose first norm is zero, have the update of the optimizer.
-    ``chain(Muon(0.01, weight_decay=0.0), Hyperball())`` is the authors' MuonH.
+    The update of the optimizer before it gives the direction: ``p - learning_rate * radius * update / norm(update)``,
+    scaled to the norm ``radius``. Parameters with fewer than two axes, or whose first norm is zero, have the update of
+    the optimizer. ``chain(Muon(0.01, weight_decay=0.0), Hyperball())`` is the authors' MuonH.
     """
     if len(p.shape) < 2:
         return new, radius
@@ -358,9 +358,9 @@ def normalize_rows(
 ):
     """Divides each row of a step by the root of its mean square, and keeps the norm of the step (NorMuon, arXiv:2510.05491).
 
-    It comes after an optimizer: ``chain(Muon(adjust="match_rms_adamw"), NormalizeRows())`` is NorMuon (Li et al. 2025). The mean
-    square of a row is a moving mean over steps, of steps that are scaled to the norm of an orthogonal matrix. Axes before the
-    last two are those of a stack of matrices. Steps with fewer than two axes are unchanged.
+    It comes after an optimizer: ``chain(Muon(adjust="match_rms_adamw"), NormalizeRows())`` is NorMuon (Li et al. 2025).
+    The mean square of a row is a moving mean over steps, of steps that are scaled to the norm of an orthogonal matrix.
+    Axes before the last two are those of a stack of matrices. Steps with fewer than two axes are unchanged.
     """
     if len(g.shape) < 2 or 0 in g.shape:
         return g, v
@@ -388,9 +388,10 @@ def scale_by_shape(
 ):
     """Scales the steps of matrices and filters by their shapes, so that learning rates transfer between widths (muP).
 
-    It comes after an optimizer: ``chain(Adam(), ScaleByShape(base=128))`` multiplies by ``base / inputs`` (Yang et al. 2022,
-    arXiv:2203.03466); "spectral" multiplies by ``sqrt(outputs / inputs)``, the spectral norm that features need (Yang et al. 2023,
-    arXiv:2310.17813). The inputs of filters are all axes but that of the outputs. Steps with fewer than two axes are unchanged.
+    It comes after an optimizer: ``chain(Adam(), ScaleByShape(base=128))`` multiplies by ``base / inputs`` (Yang et al.
+    2022, arXiv:2203.03466); "spectral" multiplies by ``sqrt(outputs / inputs)``, the spectral norm that features need
+    (Yang et al. 2023, arXiv:2310.17813). The inputs of filters are all axes but that of the outputs. Steps with fewer
+    than two axes are unchanged.
     """
     if len(g.shape) < 2 or 0 in g.shape:
         return g

@@ -32,7 +32,10 @@ def _of_a_matrix(xp, p, matrices):
 
 
 def _orthogonalized(xp, x, coefficients, epsilon):
-    """The Newton-Schulz iteration, which brings the singular values near 1; on the shorter side of each matrix of a stack."""
+    """The Newton-Schulz iteration, which brings the singular values near 1.
+
+    On the shorter side of each matrix of a stack.
+    """
     if x.shape[-2] > x.shape[-1]:
         return xp.matrix_transpose(_orthogonalized(xp, xp.matrix_transpose(x), coefficients, epsilon))
     x = x / xp.maximum(norm(xp, x) if len(x.shape) == 2 else matrix_norm(xp, x), epsilon)
@@ -86,8 +89,9 @@ def muon(
     torch and Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m,
     n))`` ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
 
-    Parameters of more than two axes are refused, unless ``matrices`` is "last", for a stack of matrices in the last two axes, as
-    of experts or heads, or "filters", for convolutions: one matrix, with the first axis as rows, as in the authors' program.
+    Parameters of more than two axes are refused, unless ``matrices`` is "last", for a stack of matrices in the last two
+    axes, as of experts or heads, or "filters", for convolutions: one matrix, with the first axis as rows, as in the
+    authors' program.
 
     By default as torch.optim.Muon, which iterates in bfloat16; here the iteration is in the parameter's dtype.
     ``debias`` corrects the averages for their initial value of zero, as optax does. optax and Keras add ``epsilon`` to

@@ -401,7 +401,10 @@ class Stepper(Planner):
 
 
 def _is_lazy(gradient: Any) -> bool:
-    """Whether an array is a lazy view, whose numbers are not in its memory; not an array without memory, which the core refuses."""
+    """Whether an array is a lazy view, whose numbers are not in its memory.
+
+    Not an array without memory, which the core refuses.
+    """
     try:
         return resolved(gradient) is not gradient
     except REFUSALS:

@@ -1,7 +1,7 @@
 """Optimizers for PyTorch: every optimizer as a `torch.optim.Optimizer`. Nothing else of oxigrad imports this package.
 
-Classes that PyTorch has too carry its names, arguments, defaults, ``param_groups`` and ``state``, so that only the import
-changes, and state dicts load in both directions:
+Classes that PyTorch has too carry its names, arguments, defaults, ``param_groups`` and ``state``, so that only the
+import changes, and state dicts load in both directions:
 
 >>> import torch
 >>> from oxigrad.torch import AdamW
@@ -12,7 +12,8 @@ changes, and state dicts load in both directions:
 >>> isinstance(opt, torch.optim.AdamW)
 True
 
-The others are those of `oxigrad.optim`, under its names, with PyTorch's names for arguments (``lr``, ``betas``, ``eps``).
+The others are those of `oxigrad.optim`, under its names, with PyTorch's names for arguments (``lr``, ``betas``,
+``eps``).
 
 Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
 
@@ -30,9 +31,9 @@ Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
   the path of a safetensors file, for slots that lie in a file beside it rather than in memory; `flush` writes the state to the file, and
   `read_state` reads it.
 
-A step updates all tensors in host memory in one dispatch, and those on a CUDA device in one launch for all that share a rule and dtypes.
-On tensors elsewhere, and where a rule needs whole matrices, the rule itself is called. Each process updates its local part of a DTensor, by
-elementwise rules only.
+A step updates all tensors in host memory in one dispatch, and those on a CUDA device in one launch for all that share a
+rule and dtypes. On tensors elsewhere, and where a rule needs whole matrices, the rule itself is called. Each process
+updates its local part of a DTensor, by elementwise rules only.
 """
 
 from collections.abc import Callable

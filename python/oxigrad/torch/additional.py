@@ -17,8 +17,8 @@ _FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiab
 class AdditionalOptimizer(TensorOptimizer):
     """Base class of optimizers that PyTorch does not have.
 
-    By keyword they have ``maximize``, and ``foreach`` and ``fused``, which change nothing: a step is always fused. ``differentiable`` steps
-    are recorded by autograd; ``capturable=True`` raises `RuntimeError`.
+    By keyword they have ``maximize``, and ``foreach`` and ``fused``, which change nothing: a step is always fused.
+    ``differentiable`` steps are recorded by autograd; ``capturable=True`` raises `RuntimeError`.
     """
 
     __signature__: ClassVar[inspect.Signature]

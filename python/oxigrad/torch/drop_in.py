@@ -16,7 +16,10 @@ from oxigrad.torch.table import Entry
 
 
 class DropIn(TensorOptimizer):
-    """Base class of optimizers that PyTorch has; PyTorch's class, the other base, checks arguments and loads old states."""
+    """Base class of optimizers that PyTorch has.
+
+    PyTorch's class, the other base, checks arguments and loads old states.
+    """
 
     #: The loss scale that gradients have, and whether one is not finite: PyTorch's scaler sets them during a step.
     grad_scale: Any
@@ -28,7 +31,10 @@ class DropIn(TensorOptimizer):
         self.check_arguments(self.defaults, choices=True)  # after PyTorch's class, which names wrong choices itself
 
     def check_gradient(self, path: str, p: Any) -> None:
-        """Raises for a gradient, or a parameter, that the optimizer does not take; `LeftToTorch` where PyTorch's class does."""
+        """Raises for a gradient, or a parameter, that the optimizer does not take.
+
+        `LeftToTorch` where PyTorch's class does.
+        """
         if p.grad.layout is not torch.strided and self.theirs.__name__ in _SPARSE:
             raise LeftToTorch
         super().check_gradient(path, p)
@@ -59,7 +65,10 @@ class DropIn(TensorOptimizer):
 
 
 class LazyAdagrad(DropIn):
-    """Base class of Adagrad, whose state is made by the first step, as in other optimizers; PyTorch makes it at construction."""
+    """Base class of Adagrad, whose state is made by the first step, as in other optimizers.
+
+    PyTorch makes it at construction.
+    """
 
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
         super().__init__(params, *args, **keywords)

@@ -21,9 +21,9 @@ class LBFGS(KeepingDtypes, library.LBFGS):
         line_search_fn: line search: "strong_wolfe", or None for moves of a fixed length.
         maximize: whether to maximize the loss in place of minimizing it.
 
-    It takes its parameters from the group in each step. PyTorch's class also has them in an attribute, so that it cannot be
-    pickled, and its parameters cannot be replaced.
-    `oxigrad.optim.LBFGS` is the optimizer for functions of a model.
+    It takes its parameters from the group in each step. PyTorch's class also has them in an attribute, so that it
+    cannot be pickled, and its parameters cannot be replaced. `oxigrad.optim.LBFGS` is the optimizer for functions of a
+    model.
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.ones(3))
@@ -57,8 +57,8 @@ class LBFGS(KeepingDtypes, library.LBFGS):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads the result of ``state_dict`` of this class, or PyTorch's: copies, of the same dtypes.
 
-        Raises `StateError`, with nothing changed, for a state that L-BFGS cannot continue from: counts that are no whole numbers, and
-        a direction, gradients or histories that are missing or of another size than the parameters.
+        Raises `StateError`, with nothing changed, for a state that L-BFGS cannot continue from: counts that are no
+        whole numbers, and a direction, gradients or histories that are missing or of another size than the parameters.
         """
         check_lbfgs_state(state_dict, self._numel())
         super().load_state_dict(state_dict)

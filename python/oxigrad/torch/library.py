@@ -1,6 +1,7 @@
 """PyTorch, imported by name: a type checker needs no stubs of it, and this package has its name.
 
-Its base classes of optimizers are the exception: to a type checker that has PyTorch, optimizers of oxigrad are optimizers of PyTorch.
+Its base classes of optimizers are the exception: to a type checker that has PyTorch, optimizers of oxigrad are
+optimizers of PyTorch.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,10 @@ else:
 
 
 def without_grad(function: Callable[..., Any], *args: Any) -> Any:
-    """The result of a function while autograd is off; an interrupt in the methods of `torch.no_grad` would leave it off."""
+    """The result of a function while autograd is off.
+
+    An interrupt in the methods of `torch.no_grad` would leave it off.
+    """
     before = torch.is_grad_enabled()
     try:
         torch._C._set_grad_enabled(False)

@@ -1,7 +1,7 @@
 """The base class of optimizers for PyTorch: `torch.optim.Optimizer` with the step of oxigrad.
 
-All data of an optimizer is in ``state``, ``param_groups`` and ``defaults``, as in PyTorch's; the step that is resolved from them is
-dropped when they change.
+All data of an optimizer is in ``state``, ``param_groups`` and ``defaults``, as in PyTorch's; the step that is resolved
+from them is dropped when they change.
 """
 
 import inspect
@@ -58,7 +58,7 @@ class TensorOptimizer(KeepingDtypes):
     #: The steps that are taken piece by piece: those in host memory, or those of slots in a file.
     _pieces: PieceSteps | None = None
 
-    # --- groups and options --------------------------------------------------------------------------------------------
+    # --- groups and options -------------------------------------------------------------------------------------------
 
     def _take_options(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Takes the options out of the keywords of the constructor, whose arguments it checks."""
@@ -116,7 +116,10 @@ class TensorOptimizer(KeepingDtypes):
         self.entry.check(group, lambda key: f"param_groups[{number}][{key!r}]")
 
     def _check(self, group: Mapping[str, Any]) -> None:
-        """Raises `ValueError` or `TypeError` for hyperparameters that are out of the range of the rule; PyTorch's classes have checks of theirs."""
+        """Raises `ValueError` or `TypeError` for hyperparameters that are out of the range of the rule.
+
+        PyTorch's classes have checks of theirs.
+        """
 
     def _check_names(self, names: Iterable[str], arguments: Sequence[str]) -> None:
         """Raises `TypeError` for a name that is not among the ``arguments``, with PyTorch's name for it."""
@@ -145,15 +148,17 @@ class TensorOptimizer(KeepingDtypes):
     def _step_supports_amp_scaling(self, value: bool) -> None:
         """Ignores the value that PyTorch's classes set for ``fused``: ``amp_fused`` determines it."""
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
         """Takes one step with the gradients of the parameters, and returns the loss.
 
         Args:
-            closure: a function that computes the gradients anew and returns the loss, called first, with gradients enabled.
-            loss: the loss that the gradients are of, in place of the ``closure``, for optimizers that read it, such as MoMo. A first step
-                at the rate zero with gradients of zero, by which loaders of checkpoints make the state, needs none.
+            closure: a function that computes the gradients anew and returns the loss, called first, with gradients
+                enabled.
+            loss: the loss that the gradients are of, in place of the ``closure``, for optimizers that read it, such as
+                MoMo. A first step at the rate zero with gradients of zero, by which loaders of checkpoints make the
+                state, needs none.
         """
         if closure is not None:
             with torch.enable_grad():
@@ -184,7 +189,10 @@ class TensorOptimizer(KeepingDtypes):
             self._host.sums.clear()
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
-        """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
+        """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None.
+
+        ``of`` some parameters, or of all.
+        """
         try:
             turn = _NOTHING if self._pieces is None else self._pieces.turn()
             with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
@@ -221,13 +229,13 @@ class TensorOptimizer(KeepingDtypes):
             resolved.take(self, factor, loss, () if of is None else of.marks)
         return resolved
 
-    # --- steps in the backward -------------------------------------------------------------------------------------------
+    # --- steps in the backward ----------------------------------------------------------------------------------------
 
     def no_step(self) -> AbstractContextManager[None]:
         """A block whose backwards, of micro-batches, accumulate gradients: with ``in_backward=True``, they update no parameter.
 
-        The first backward after the block adds its gradients, and updates the parameters. Without ``in_backward`` it changes nothing.
-        With ``state_device="host"`` gradients are added in host memory, and given back.
+        The first backward after the block adds its gradients, and updates the parameters. Without ``in_backward`` it
+        changes nothing. With ``state_device="host"`` gradients are added in host memory, and given back.
 
         >>> import torch
         >>> from oxigrad.torch import SGD
@@ -244,11 +252,12 @@ class TensorOptimizer(KeepingDtypes):
     def norm_pass(self) -> AbstractContextManager[None]:
         """A block with a backward that measures the norm of the gradients, for ``in_backward=True`` with ``max_norm``.
 
-        It drops each gradient once it is measured. The same backward after the block updates the parameters, each as soon as its gradient
-        is final, scaled down by that norm. So gradients are never all in memory, for the time of a second backward; the bits are those
-        of a step after the backward.
+        It drops each gradient once it is measured. The same backward after the block updates the parameters, each as
+        soon as its gradient is final, scaled down by that norm. So gradients are never all in memory, for the time of a
+        second backward; the bits are those of a step after the backward.
 
-        Raises `ValueError` without ``in_backward`` or ``max_norm``, and `RuntimeError` where gradients have been accumulated.
+        Raises `ValueError` without ``in_backward`` or ``max_norm``, and `RuntimeError` where gradients have been
+        accumulated.
 
         >>> import torch
         >>> from oxigrad.torch import SGD
@@ -276,7 +285,9 @@ class TensorOptimizer(KeepingDtypes):
         return [] if self._pieces is None else self._pieces.ahead
 
     def synchronize(self) -> None:
-        """Gives the parameters the update that is under way, for ``state_device=HostMemory(delay=1)``; completes a step that an error ended.
+        """Gives the parameters the update that is under way, for ``state_device=HostMemory(delay=1)``.
+
+        Completes a step that an error ended.
 
         ``state_dict()`` and copies of the optimizer call it; without an update under way it does nothing.
         """
@@ -287,7 +298,10 @@ class TensorOptimizer(KeepingDtypes):
         return self._host is not None and self._host.holds(self, p)
 
     def _check_whole(self) -> None:
-        """Waits for an update that is under way; raises `StateError` while parameters are ahead of the others, and for a forked file."""
+        """Waits for an update that is under way.
+
+        Raises `StateError` while parameters are ahead of the others, and for a forked file.
+        """
         if self.state_file is not None:
             self.state_file.check_process()
         if self._backward is not None:
@@ -313,18 +327,21 @@ class TensorOptimizer(KeepingDtypes):
         if not self.entry.takes_complex and p.is_complex():
             raise RuntimeError(f"{name} does not support complex parameters")
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, as PyTorch's class has it. Raises `StateError` while parameters are `ahead`: ``step()`` comes first."""
+        """The state, as PyTorch's class has it.
+
+        Raises `StateError` while parameters are `ahead`: ``step()`` comes first.
+        """
         self._check_whole()
         return super().state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads the result of ``state_dict`` of this class, or PyTorch's class of this name: copies, of the same dtypes.
 
-        Raises `StateError`, with nothing changed, for a state that is not one of this optimizer: counts that are no whole numbers,
-        and slots that are missing or have another type or shape than the parameter.
+        Raises `StateError`, with nothing changed, for a state that is not one of this optimizer: counts that are no
+        whole numbers, and slots that are missing or have another type or shape than the parameter.
         """
         check_state(self, state_dict)
         super().load_state_dict(state_dict)
@@ -332,8 +349,9 @@ class TensorOptimizer(KeepingDtypes):
     def flush(self) -> None:
         """Writes the state to the file ``state_device``, which is replaced once that is complete and on the disk.
 
-        After a crash, `oxigrad.torch.read_state` has the state of the last flush, for ``load_state_dict``. Raises `ValueError` without
-        ``state_device``; `OSError`, with the file as it was, where it cannot be written; and what ``state_dict()`` raises.
+        After a crash, `oxigrad.torch.read_state` has the state of the last flush, for ``load_state_dict``. Raises
+        `ValueError` without ``state_device``; `OSError`, with the file as it was, where it cannot be written; and what
+        ``state_dict()`` raises.
         """
         if self.state_file is None:
             raise ValueError(f"{type(self).__name__}: flush() writes the file state_device, which is None")

@@ -14,7 +14,8 @@ _POINT = "train_point"
 class ScheduleFree(AdditionalOptimizer):
     """Base class of schedule-free optimizers: call ``eval()`` before the model is evaluated or saved, ``train()`` before it is trained on.
 
-    As in the authors' program, ``train_mode`` of a group tells which its parameters are. A step in evaluation mode raises `RuntimeError`.
+    As in the authors' program, ``train_mode`` of a group tells which its parameters are. A step in evaluation mode
+    raises `RuntimeError`.
     """
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

@@ -32,7 +32,8 @@ class Entry(Keys):
         rule: the rule.
         follows_torch: whether the state is that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
         ignored: the keys of a group that a step does not read, since PyTorch's class has no such argument.
-        coupled: the rule for a group whose ``decoupled_weight_decay`` was set to False, where ``rule`` decays weights itself.
+        coupled: the rule for a group whose ``decoupled_weight_decay`` was set to False, where ``rule`` decays weights
+            itself.
     """
 
     rule: Rule
@@ -59,8 +60,8 @@ class Entry(Keys):
     def check(self, group: Mapping[str, Any], named: Callable[[str], str], *, choices: bool = True) -> None:
         """Raises `TypeError` for a value of a group that is of another type than the rule takes.
 
-        With ``choices``, raises `ValueError` for a text that is not one of the rule's choices. ``named`` gives the name of a
-        key in the error.
+        With ``choices``, raises `ValueError` for a text that is not one of the rule's choices. ``named`` gives the name
+        of a key in the error.
         """
         for flag in ("maximize", "decoupled_weight_decay"):
             if isinstance(group.get(flag), str):
@@ -95,7 +96,8 @@ class Entry(Keys):
     def value(self, hyperparameter: str, group: Mapping[str, Any], storage: str | None = None) -> Any:
         """The value of a hyperparameter in a parameter group: a float, an int where the rule takes whole numbers, or a flag.
 
-        ``storage`` is the name of the dtype of the parameters, where that is half precision and None means a number of it.
+        ``storage`` is the name of the dtype of the parameters, where that is half precision and None means a number of
+        it.
         """
         if hyperparameter in self.fixed:
             return self.fixed[hyperparameter]

@@ -138,10 +138,11 @@ fn arrays_of(op: Elementwise, length: u32, dtype: Dtype) -> Arrays {
     if dtype == Dtype::F32 {
         // Two numbers of `f32` in the place of each.
         from.truncate(from.len() / 2);
-        from.iter_mut().for_each(|x| {
+        for x in &mut from {
+            #[expect(clippy::cast_possible_truncation, reason = "numbers of `f32` are wanted")]
             let bits = u64::from((*x as f32).to_bits());
             *x = f64::from_bits(bits << 32 | bits);
-        });
+        }
     }
     let to = vec![0.0; from.len()];
     let mut ready = Arrays { from, to, dtype, kernel, scratch: Scratch::default(), isa: isa() };

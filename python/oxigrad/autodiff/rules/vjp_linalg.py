@@ -92,8 +92,8 @@ def quotient(x: Array, distance: Array, tolerance: Array, noise: Array) -> Array
 def report_nan(x: Array, reason: str, one: Array | None, *causes: Array) -> Array:
     """``x``, where an array in host memory has no NaN, or the causes have one.
 
-    Otherwise raises `DerivativeError` if ``one`` is the levels of one matrix, and warns if not: other matrices of a stack, or
-    other vectors, may have a derivative. Recordings, and libraries that compile, keep the NaN without a word.
+    Otherwise raises `DerivativeError` if ``one`` is the levels of one matrix, and warns if not: other matrices of a
+    stack, or other vectors, may have a derivative. Recordings, and libraries that compile, keep the NaN without a word.
     """
     values = [beneath(each) for each in (x, *causes)]
     # A value of a recording is an instance of NumPy's class, but of a class of its own.
@@ -124,7 +124,10 @@ _BOTH = (
 
 
 def _noise(levels: Array, n: int, of_values: Array | None, *of_vectors: Array | None) -> Array:
-    """The noise for `quotient`. For vectors and values together the limit is unknown, but zero if nothing has an effect."""
+    """The noise for `quotient`.
+
+    For vectors and values together the limit is unknown, but zero if nothing has an effect.
+    """
     if of_values is None:
         return precision(levels, n) * norm(*of_vectors)
     return xp.where(norm(_row(of_values), *of_vectors) == 0.0, 0.0, -1.0)

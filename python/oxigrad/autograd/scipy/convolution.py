@@ -16,8 +16,8 @@ def convolve(
 ) -> Any:
     """Convolution of two arrays along pairs of ``axes``, all by default, summed over pairs of ``dot_axes``.
 
-    The result has the other axes of ``A``, the other axes of ``B``, and the axes of the convolution, of sizes n + m - 1 for
-    "full", n for "same" and abs(n - m) + 1 for "valid".
+    The result has the other axes of ``A``, the other axes of ``B``, and the axes of the convolution, of sizes n + m - 1
+    for "full", n for "same" and abs(n - m) + 1 for "valid".
     """
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"convolve: found mode {mode!r}, expected 'full', 'same' or 'valid'")

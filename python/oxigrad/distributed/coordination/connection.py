@@ -113,7 +113,10 @@ class Server:
             self._thread.join(seconds)
 
     def wait_for_others(self, seconds: float) -> None:
-        """Waits until all other workers have left; those that send nothing for so many seconds are excluded. Raises the error of the thread."""
+        """Waits until all other workers have left; those that send nothing for so many seconds are excluded.
+
+        Raises the error of the thread.
+        """
         if self._thread.is_alive():
             wait_for_others(self._thread, self._communicator, self.coordinator, seconds)
         if self.failure is not None:
@@ -183,7 +186,10 @@ class Connection:
         self._enrolment.end(self.codec.digest)
 
     def request(self, kind: int, step: int, bufs: Sequence[np.ndarray] = (), *, is_apart: bool = False) -> None:
-        """Sends a request of a worker at a step; ``is_apart`` with `PULL` says that its replica differs from the coordinator's."""
+        """Sends a request of a worker at a step.
+
+        ``is_apart`` with `PULL` says that its replica differs from the coordinator's.
+        """
         words = np.array([kind, self.number, self._incarnation, is_apart], np.int64)
         digest, step = (ANY, self._enrolment.training.code) if kind == JOIN else (self.codec.digest, step)
         self.link.send(Header(REQUEST, step, digest), [words, *bufs])
@@ -195,7 +201,10 @@ class Connection:
         return ServiceWait(*places, "the coordinator", "a step", ask, self._is_admitted)
 
     def answer(self, wait: ServiceWait) -> DecodedReply:
-        """The next answer, which may be one to an earlier request. Raises `TimedOut` where answers bring the worker no further."""
+        """The next answer, which may be one to an earlier request.
+
+        Raises `TimedOut` where answers bring the worker no further.
+        """
         while True:
             header = wait.receive(self._receive)
             if header is None or self._enrolment.has_left(header.digest):

@@ -35,28 +35,29 @@ _SPARSE_MEAN = Domain(("replicas", "touches"))
 class Coordinated(Wrapper):
     """Base class of wrappers whose steps a coordinator takes: a thread in the process of rank 0, with an optimizer of its own.
 
-    Every worker has a replica of the parameters, which its optimizer updates by the same gradients: `slots` and the state are whole
-    on each worker, as of its last step, and the others continue after the loss of any of them (`reform`). The coordinator's
-    optimizer begins as a copy of that of rank 0, and takes over the hyperparameters that are set there with its next gradient.
+    Every worker has a replica of the parameters, which its optimizer updates by the same gradients: `slots` and the
+    state are whole on each worker, as of its last step, and the others continue after the loss of any of them
+    (`reform`). The coordinator's optimizer begins as a copy of that of rank 0, and takes over the hyperparameters that
+    are set there with its next gradient.
 
     Each worker pushes its gradients in `update` or `minimize`, which return with new parameters. Workers take part from
-    their first step, or from `join`, until `leave`, which the end of a ``with`` block calls, and that of the worker's work: those that have
-    no more data leave, and the others go on. The worker of rank 0 stays in `leave` until the others have left. A worker that joins again, or
-    by its next wrapper, takes part in the next training: it waits until all workers have left this one. All workers make their wrappers
-    in the same order.
+    their first step, or from `join`, until `leave`, which the end of a ``with`` block calls, and that of the worker's
+    work: those that have no more data leave, and the others go on. The worker of rank 0 stays in `leave` until the
+    others have left. A worker that joins again, or by its next wrapper, takes part in the next training: it waits until
+    all workers have left this one. All workers make their wrappers in the same order.
 
-    The parameters at the start are those of rank 0. The first gradient of a worker whose parameters differ from those of
-    the coordinator is not used: call `join` before, or use `minimize`, which does.
+    The parameters at the start are those of rank 0. The first gradient of a worker whose parameters differ from those
+    of the coordinator is not used: call `join` before, or use `minimize`, which does.
 
     Args:
         optimizer, communicator, timeout: see `Wrapper`.
-        sparse_mean: the divisor of the sum of each row of `SparseRows` gradients: "replicas", the number of gradients of the
-            step, as for dense arrays, or "touches", the number of those that have the row, as in TensorFlow 1.
+        sparse_mean: the divisor of the sum of each row of `SparseRows` gradients: "replicas", the number of gradients
+            of the step, as for dense arrays, or "touches", the number of those that have the row, as in TensorFlow 1.
         lease: seconds after which a worker that computes is no longer waited for; by default the time-out.
 
     Attributes:
-        verdicts: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
-            and the ``step`` that the gradient is in.
+        verdicts: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``,
+            ``staleness``, and the ``step`` that the gradient is in.
     """
 
     sparse_mean: Any
@@ -106,13 +107,13 @@ class Coordinated(Wrapper):
         """The coordinator, where this process has it."""
         return None if self._server is None else self._server.coordinator
 
-    # --- for subclasses ------------------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def _decisions(self, **options: Any) -> Decisions:
         """The state machine of the method, with the options ``step``, ``expected`` and ``lease``."""
         raise NotImplementedError
 
-    # --- membership ----------------------------------------------------------------------------------------------------
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     def join(self, model: Tree) -> Tree:
         """Joins the training: returns the model with the parameters of the coordinator, in place as `update` does.
@@ -135,10 +136,10 @@ class Coordinated(Wrapper):
     def reform(self, model: Tree) -> Tree:
         """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `join`.
 
-        A step raises `WorkerLost` where the coordinator was lost, and where another worker has called `reform` or, on Ray, waits
-        to join. The survivor whose replica is of the latest step becomes the coordinator: no gradient is lost that a survivor
-        was told to be in a step, and the slots of the optimizer are those of that step. The others get its parameters and state.
-        Returns the model, as `join`.
+        A step raises `WorkerLost` where the coordinator was lost, and where another worker has called `reform` or, on
+        Ray, waits to join. The survivor whose replica is of the latest step becomes the coordinator: no gradient is
+        lost that a survivor was told to be in a step, and the slots of the optimizer are those of that step. The others
+        get its parameters and state. Returns the model, as `join`.
         """
         with self._lock.stepping():
             self.communicator.alive()  # which raises `Excluded`
@@ -163,8 +164,9 @@ class Coordinated(Wrapper):
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`. On the coordinator's rank, returns when all others have left or died.
 
-        There, ``model``, or else the model of the last step, then has the parameters after the last step of all workers, and
-        the optimizer has its state. A worker that sends nothing for longer than the lease, while it is waited for, is excluded.
+        There, ``model``, or else the model of the last step, then has the parameters after the last step of all
+        workers, and the optimizer has its state. A worker that sends nothing for longer than the lease, while it is
+        waited for, is excluded.
         """
         if (connection := self._connection) is None:
             return model
@@ -182,7 +184,10 @@ class Coordinated(Wrapper):
         return self._final(model)
 
     def _final(self, model: Tree) -> Tree:
-        """The model after the last step of all workers, where this process has the coordinator; the optimizer gets its state."""
+        """The model after the last step of all workers, where this process has the coordinator.
+
+        The optimizer gets its state.
+        """
         last, self._model = self._model if model is None else model, None
         coordinator, replica = self._coordinator, self._replica
         if coordinator is None or replica is None or last is None:
@@ -270,7 +275,7 @@ class Coordinated(Wrapper):
             self._shown = settings
             self._coordinator.offer(copy.deepcopy(self.optimizer))
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def _gradients_of_step(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """See `Optimizer._gradients_of_step`. Joins before the first gradient is computed."""

@@ -38,7 +38,8 @@ from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.optim import Optimizer
 
 REASONS = ("", "stale", "unknown", "future")
-# Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is smaller.
+# Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is
+# smaller.
 _LOG_BYTES = 1 << 20
 
 Worker = tuple[int, int]
@@ -59,8 +60,8 @@ class Logged:
 class Coordinator(Service):
     """Takes the steps of an optimizer by the gradients of workers, as `decisions` has it.
 
-    Workers receive the gradient of each step, by which they update replicas of their own. Those that missed more steps than are
-    logged, or whose replicas differ, receive parameters and the state of the optimizer instead.
+    Workers receive the gradient of each step, by which they update replicas of their own. Those that missed more steps
+    than are logged, or whose replicas differ, receive parameters and the state of the optimizer instead.
 
     Args:
         replica: the parameters, and the optimizer that takes the steps on them.
@@ -68,7 +69,8 @@ class Coordinator(Service):
         config: what the messages of all workers have in common besides the parameters, as plain data.
         description: what those who ask to join must have alike; by default the parameters and ``config``.
         sparse_mean: see `RunningMean`.
-        training: the identity of the training; workers that ask to join a later one wait, those of an earlier one are refused.
+        training: the identity of the training; workers that ask to join a later one wait, those of an earlier one are
+            refused.
 
     The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
     """
@@ -102,7 +104,7 @@ class Coordinator(Service):
         self.workers: dict[int, Worker] = {}
         self.reports: dict[int, WorkerReport] = {}
 
-    # --- messages ------------------------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------------------------
 
     def memory(self, header: Header) -> list[np.ndarray]:
         """See `Service.memory`."""
@@ -192,7 +194,7 @@ class Coordinator(Service):
         if self._mean.count > 1:
             self._give_back(payload)
 
-    # --- decisions -----------------------------------------------------------------------------------------------------
+    # --- decisions ----------------------------------------------------------------------------------------------------
 
     def _handle(self, event: Event) -> list[Reply]:
         """Does what the decisions on an event say."""
@@ -297,7 +299,10 @@ def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) 
 
 @dataclasses.dataclass
 class DecodedReply:
-    """The content of a reply: the step of the token, or -1; decisions as tuples; and what brings the worker to ``step``."""
+    """The content of a reply.
+
+    It has the step of the token, or -1, decisions as tuples, and what brings the worker to ``step``.
+    """
 
     token: int
     verdicts: list[Verdict]
@@ -312,7 +317,10 @@ class DecodedReply:
 
     @classmethod
     def read(cls, payload: np.ndarray, layout: Layout, worker: Any) -> "DecodedReply":
-        """The answer in a payload of bytes. Raises `Refused` for a malformed one, and where the coordinator refuses the worker."""
+        """The answer in a payload of bytes.
+
+        Raises `Refused` for a malformed one, and where the coordinator refuses the worker.
+        """
         reader = Reader(payload)
         token, kind, count, step, checksum, number, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
         if kind == REFUSED:

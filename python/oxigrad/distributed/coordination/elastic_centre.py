@@ -57,7 +57,8 @@ class Centre:
 class ElasticCoordinator(Coordinator):
     """Moves the centre by each push, a worker's parameters, and answers it by the centre before its move.
 
-    Worker and coordinator compute the same move from it. ``rate`` is the moving rate; see `Coordinator` for the other arguments.
+    Worker and coordinator compute the same move from it. ``rate`` is the moving rate; see `Coordinator` for the other
+    arguments.
     """
 
     def __init__(
@@ -147,7 +148,10 @@ class Greeting(Service):
 
 
 def greet(communicator: Communicator, description: np.ndarray, training: Training, seconds: float) -> None:
-    """Waits until all workers have asked to begin synchronous exchanges. Raises `Refused`, as they do, where they differ, and `TimedOut`."""
+    """Waits until all workers have asked to begin synchronous exchanges.
+
+    Raises `Refused`, as they do, where they differ, and `TimedOut`.
+    """
     greeting, end = Greeting(communicator, description, training), time.monotonic() + seconds
     serve(greeting, communicator, lambda: time.monotonic() > end)
     if greeting.error is not None:

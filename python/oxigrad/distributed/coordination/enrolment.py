@@ -74,7 +74,8 @@ class Enrolment:
     def ask(self, ask: Callable[[], tuple[Admission, int] | None], seconds: float) -> None:
         """Asks to join until ``ask()`` returns None: this worker waits until the others have left a former training.
 
-        ``ask`` returns the decision of the worker that admits, and the code of the training that it serves. Raises `TimedOut`.
+        ``ask`` returns the decision of the worker that admits, and the code of the training that it serves. Raises
+        `TimedOut`.
         """
         end = time.monotonic() + seconds
         while (answer := ask()) is not None:
@@ -104,8 +105,8 @@ class Enrolment:
     def elected(self, communicator: Communicator, step: int, seconds: float) -> tuple[int, int]:
         """The rank that keeps what all share, and the number of workers: rank 0 at the start, later that of the latest step.
 
-        In later generations the workers tell each other their steps and trainings. Those that came after the start take the training
-        of the others; those that are in a later one wait for the next time that all tell each other.
+        In later generations the workers tell each other their steps and trainings. Those that came after the start take
+        the training of the others; those that are in a later one wait for the next time that all tell each other.
         """
         if communicator.generation == 0:
             return 0, communicator.size

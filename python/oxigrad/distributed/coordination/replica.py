@@ -21,11 +21,12 @@ from oxigrad.tree import KeyPath
 class Replica:
     """Parameters in flat buffers, and the optimizer that takes the steps on them.
 
-    The coordinator has one, and every worker has another one, which takes the same steps: so each of them can continue the training
-    after the loss of the others, with parameters and slots of the same bits.
+    The coordinator has one, and every worker has another one, which takes the same steps: so each of them can continue
+    the training after the loss of the others, with parameters and slots of the same bits.
 
-    The steps read the settings of all parameters, so that the model has those that are ``frozen`` as well, which stay as they are.
-    ``untrained`` are the arrays by key path that no step updates, these and others: a worker that joins takes those of the coordinator.
+    The steps read the settings of all parameters, so that the model has those that are ``frozen`` as well, which stay
+    as they are. ``untrained`` are the arrays by key path that no step updates, these and others: a worker that joins
+    takes those of the coordinator.
 
     >>> import oxigrad as ox
     >>> replica = Replica(ox.optim.SGD(0.5), ox.tree.parameters({"w": np.ones(2)}))
@@ -59,7 +60,8 @@ class Replica:
         self._model = Parameters.nested({**self.by_path(), **frozen})
         #: The step of the optimizer, as the replica left it.
         self.step = optimizer.step
-        # The answers in a row after which it differed from the coordinator's, and the configuration of the latter's optimizer.
+        # The answers in a row after which it differed from the coordinator's, and the configuration of the latter's
+        # optimizer.
         self._times_apart, self._configuration = 0, None
 
     def copy(self) -> "Replica":
@@ -74,7 +76,8 @@ class Replica:
     def take(self, gradients: Gradients) -> NonFiniteError | None:
         """One step of the optimizer by gradients by key path.
 
-        Where the optimizer refuses it by ``nonfinite="raise"``, all replicas skip the step: returns the error, which each worker raises.
+        Where the optimizer refuses it by ``nonfinite="raise"``, all replicas skip the step: returns the error, which
+        each worker raises.
         """
         by_path = Parameters.nested({path: gradients[text] for text, path in self._paths.items()})
         try:

@@ -1,8 +1,9 @@
 """The service of one worker for all that take part in a training: it receives their requests, and admits, refuses or answers them.
 
-`Service` is free of transport: it is given requests, the time and the workers that were lost, and returns replies. `serve` runs one over a
-`Communicator`. The identity of the training is part of the digest of every message; a request to join has the digest `ANY`, the identity as
-its step, and the description of the model, as have its answers that say to join later, or another training.
+`Service` is free of transport: it is given requests, the time and the workers that were lost, and returns replies.
+`serve` runs one over a `Communicator`. The identity of the training is part of the digest of every message; a request
+to join has the digest `ANY`, the identity as its step, and the description of the model, as have its answers that say
+to join later, or another training.
 """
 
 import contextlib
@@ -29,13 +30,15 @@ MOST_DESCRIPTION = 1 << 24
 
 # Tags of messages.
 REQUEST, REPLY = 1, 2
-# Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
-# `JOIN` is followed by the description of the model; its answers `LATER` and `TELL` have the digest `ANY` too.
+# Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with;
+# then a number, an incarnation, and for `PULL` 1. `JOIN` is followed by the description of the model; its answers
+# `LATER` and `TELL` have the digest `ANY` too.
 JOIN, LEAVE, PULL, PUSH, ASK = range(5)
 REQUEST_WORDS = 4
-# A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
-# each; the step that it brings the worker to; the checksum of the parameters; the number of the last gradient that the worker sent; and the
-# bytes of each part of the content. `LATER` and `TELL` have the identity of the training that the coordinator serves in place of the step.
+# A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many
+# integers for each; the step that it brings the worker to; the checksum of the parameters; the number of the last
+# gradient that the worker sent; and the bytes of each part of the content. `LATER` and `TELL` have the identity of the
+# training that the coordinator serves in place of the step.
 NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
 NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
 REPLY_WORDS = 7
@@ -58,7 +61,10 @@ class Reply:
 
 
 class Service:
-    """Base class of the services of a training; ``description`` is that of the model, with which those of the workers are compared."""
+    """Base class of the services of a training.
+
+    ``description`` is that of the model, with which those of the workers are compared.
+    """
 
     def __init__(self, training: Training, description: np.ndarray) -> None:
         self.training: Training = training
@@ -70,7 +76,7 @@ class Service:
         #: The time of the last message of each worker.
         self.heard: dict[int, float] = {}
 
-    # --- for subclasses ------------------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def memory(self, header: Header) -> list[np.ndarray]:
         """The memory to receive a request into. Raises `Refused` for one that cannot be of these parameters."""
@@ -101,7 +107,7 @@ class Service:
         """The ranks of the workers that take part."""
         return []
 
-    # --- admission -----------------------------------------------------------------------------------------------------
+    # --- admission ----------------------------------------------------------------------------------------------------
 
     def refusal(self, request: Header, error: Refused) -> Reply:
         """The reply to a request by which a worker raises an error."""
@@ -116,7 +122,10 @@ class Service:
         return Reply(request.rank, request.step, [words], ANY)
 
     def _dismissed(self, request: Header, description: np.ndarray) -> list[Reply]:
-        """The replies to a worker that is not admitted: an error, where it has another model or version; none for one that is."""
+        """The replies to a worker that is not admitted: an error, where it has another model or version.
+
+        None for one that is.
+        """
         rank, asked = request.rank, Training.of_code(request.step)
         decision = admission(self.training, asked)
         if decision == "tell":
@@ -140,8 +149,8 @@ def serve(
 ) -> None:
     """Answers requests until all workers have left or died, or ``is_stopped()``.
 
-    A request that cannot be of these parameters, or is malformed, is answered by its refusal. Raises `WorkerLost` where the workers form
-    the next generation, and `Excluded`.
+    A request that cannot be of these parameters, or is malformed, is answered by its refusal. Raises `WorkerLost` where
+    the workers form the next generation, and `Excluded`.
     """
     service.refused = communicator.refused
     start = time.monotonic()
@@ -207,7 +216,9 @@ def serve_or_abort(
 
 
 def wait_for_others(server: threading.Thread, communicator: Communicator, service: Service, seconds: float) -> None:
-    """Waits until all other workers have left, and the thread has ended. A worker that sends ``service`` nothing for as many seconds is excluded.
+    """Waits until all other workers have left, and the thread has ended.
+
+    A worker that sends ``service`` nothing for as many seconds is excluded.
 
     Raises `Excluded` where the others exclude this one.
     """
@@ -228,7 +239,10 @@ def wait_for_others(server: threading.Thread, communicator: Communicator, servic
 
 @dataclasses.dataclass
 class ServiceWait:
-    """The wait of a worker for the service ``name`` of the worker ``root``, to get ``what`` in so many seconds; ``ask()`` asks whether it lives."""
+    """The wait of a worker for the service ``name`` of the worker ``root``, to get ``what`` in so many seconds.
+
+    ``ask()`` asks whether it lives.
+    """
 
     communicator: Communicator
     root: int
@@ -245,7 +259,8 @@ class ServiceWait:
     def receive(self, receive: Callable[[float], Header | None]) -> Header | None:
         """The next message, as ``receive(seconds)`` returns it; None where none has come in a part of the wait.
 
-        Excludes a worker that does not answer, and raises `WorkerLost`; raises `TimedOut` before the worker is admitted, and for the worker itself.
+        Excludes a worker that does not answer, and raises `WorkerLost`; raises `TimedOut` before the worker is
+        admitted, and for the worker itself.
         """
         begun = time.monotonic()
         if (header := receive(self.watch.part)) is not None:

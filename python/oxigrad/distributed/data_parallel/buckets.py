@@ -1,7 +1,7 @@
 """Sums of gradients over workers in buckets: flat buffers, each of which is exchanged while the next ones are filled.
 
-The sum of an element is taken in the order of ranks, whatever bucket it is in, so that bits do not depend on buckets. A worker
-receives the sums of all elements, or those of its pieces of the parameters alone.
+The sum of an element is taken in the order of ranks, whatever bucket it is in, so that bits do not depend on buckets. A
+worker receives the sums of all elements, or those of its pieces of the parameters alone.
 """
 
 import itertools
@@ -43,8 +43,9 @@ def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: float) -
 class Bucket:
     """One bucket: the layout of its gradients in a flat buffer, which holds their sums over workers after an exchange.
 
-    With ``pieces``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of its own. These are copied
-    where the buffer is in ``memory``, bytes that several buckets use in turn. So many ``flags`` follow the gradients, numbers that are summed as well.
+    With ``pieces``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of
+    its own. These are copied where the buffer is in ``memory``, bytes that several buckets use in turn. So many
+    ``flags`` follow the gradients, numbers that are summed as well.
     """
 
     def __init__(
@@ -125,8 +126,9 @@ class Bucket:
 class Buckets:
     """The buckets of parameters in the order in which they are exchanged.
 
-    With a ``group`` they are tensors: see `agreed_group`. ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all. With ``pieces`` two
-    exchanges are under way at most: ``begin`` waits for the one before them.
+    With a ``group`` they are tensors: see `agreed_group`. ``begin`` fills the next bucket and starts its exchange in a
+    thread; ``finish`` does it for the others, and waits for all. With ``pieces`` two exchanges are under way at most:
+    ``begin`` waits for the one before them.
     """
 
     def __init__(
@@ -235,7 +237,10 @@ class Buckets:
                 self.drop()
 
     def mean(self, count: int, rank: int) -> dict[str, Any]:
-        """The means of ``count`` gradients by key path, as views of the buffers, whose sums it divides; see `Bucket.mean`."""
+        """The means of ``count`` gradients by key path, as views of the buffers, whose sums it divides.
+
+        See `Bucket.mean`.
+        """
         return {path: view for bucket in self._buckets for path, view in bucket.mean(count, rank).items()}
 
     def drop(self) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 class Extent:
     """A parameter as it is divided: its shape, the bytes of an element, and the ``unit`` of elements that it is cut by, 0 for one that is not cut.
 
-    Where its rule ``is_called`` on arrays, one worker alone has its slots. All have the ``numbers``, slots of one number.
+    Where its rule ``is_called`` on arrays, one worker alone has its slots. All have the ``numbers``, slots of one
+    number.
     """
 
     shape: tuple[int, ...]

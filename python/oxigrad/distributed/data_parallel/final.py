@@ -10,8 +10,8 @@ from oxigrad.extend import Parameters, adapter_of
 class FinalGradients:
     """The gradients of parameters that have become final since the last step.
 
-    ``is_final(self, path)`` is called, by one thread at a time, when the gradient of a parameter is final. The object of this method is
-    held by a weak reference.
+    ``is_final(self, path)`` is called, by one thread at a time, when the gradient of a parameter is final. The object
+    of this method is held by a weak reference.
     """
 
     def __init__(self, is_final: Callable[["FinalGradients", str], None]) -> None:
@@ -24,7 +24,10 @@ class FinalGradients:
 
     @property
     def order(self) -> list[str]:
-        """The key paths of all parameters, first those with gradients, as they became final; the others from the last one on."""
+        """The key paths of all parameters, first those with gradients, as they became final.
+
+        The others from the last one on.
+        """
         return [*dict.fromkeys([*self._order, *reversed([*self._paths])])]
 
     def has_all(self, paths: Iterable[str]) -> bool:
@@ -90,7 +93,10 @@ class ReplayedGradients(FinalGradients):
         return take
 
     def put_back(self, grads: Any) -> Any:
-        """The gradients that a replay returned, with those that were taken from it; None for those that are given back."""
+        """The gradients that a replay returned, with those that were taken from it.
+
+        None for those that are given back.
+        """
         return grads if self._taken is None else self._taken.put_back(grads, self._final)
 
     def end(self) -> None:

@@ -29,34 +29,36 @@ from oxigrad.optim import Optimizer
 class DataParallel(LocalSums):
     """Data-parallel training: all workers take the same step, by the mean of their gradients.
 
-    Gradients travel in buckets of ``bucket_bytes``: each bucket is exchanged in a thread while the next one is filled. The gradients of a PyTorch
-    module, which are in its tensors, leave while ``loss.backward()`` goes on, and those of `minimize` over NumPy arrays while derivatives are computed: a bucket as
-    soon as all of its gradients are final, in an order that the workers agree on in the first step, and anew where gradients then wait for others. Sums over workers are taken in the order of ranks for each element, so that the bits depend neither on the
-    buckets nor on ``overlap``; the step is that of one worker by the mean gradient.
+    Gradients travel in buckets of ``bucket_bytes``. A thread exchanges one bucket while the next one fills. With
+    ``overlap``, a bucket leaves as soon as all of its gradients are final: during ``loss.backward()`` of a PyTorch
+    module, or while `minimize` computes derivatives of NumPy arrays. The workers agree on the order of buckets in the
+    first step, and again where gradients had to wait. Sums over workers are taken in the order of ranks for each
+    element, so bits depend neither on the buckets nor on ``overlap``. The mean gradient takes one step on every worker.
 
-    A gradient may be None on some workers, as that of a parameter that was not used: it counts as zeros there. A parameter whose gradient is None on all
-    of them is not updated. Parameters of several dtypes have buckets for each. Gradients of tied parameters are added up first. `SparseRows` are
-    gathered, unless a worker has an array for the same parameter.
+    A gradient may be None on some workers, such as for an unused parameter: it counts as zeros. A parameter whose
+    gradient is None on all workers is not updated. Each dtype has its own buckets. Gradients of tied parameters are
+    added up first. `SparseRows` are gathered, unless a worker has an array for the same parameter.
 
     Args:
         optimizer: the optimizer that takes the steps.
         bucket_bytes: the bytes that a bucket has at least, but for the last one of each dtype.
         overlap: whether gradients leave during the backward.
-        local_batches: the number of batches of each worker that a step uses: the others are only added up, as by `LargeBatch`.
-        shard_state: whether each worker keeps the slots of its part of the parameters alone, updates these, and receives the others (ZeRO-1).
+        local_batches: batches of each worker for one step, whose gradients are added up first, as by `LargeBatch`.
+        shard_state: whether each worker keeps slots only for its part of the parameters, and updates that (ZeRO-1).
         communicator: communicator of this worker; by default the `current` one of the thread.
         timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
-    With ``overlap``, one backward after each `update`: call further ones within `no_sync`; ``local_batches`` needs none. A gradient that is changed
-    between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other collective operation may come in between. Raises
-    `Refused` on all workers, before the first step, where their parameters differ, with key path and rank.
+    With ``overlap``, call further backwards before an `update` within `no_sync`; ``local_batches`` needs no such block.
+    Changing a gradient between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other
+    collective operation may come in between. Raises `Refused` with key path and rank for parameters that differ.
 
-    With ``shard_state`` the bits are the same, for any number of workers. Parameters are cut into slices where their rule is elementwise: anywhere, at multiples
-    of 256 elements with 8-bit and 4-bit slots, or of 4096 where the rule sums over elements. A parameter is not cut where its rule is called on arrays,
-    as that of `Muon`, where gradients are rows, or where the norm of its change is recorded. `slots` are those of this worker's slices. `state_dict`, `save` and `flush`
-    are called by all workers. The state is that of one process, which any number of workers loads; `save` writes it on rank 0. Raises
-    `TypeError`, before the first step, for an optimizer of another class than rules, chains and partitions. The slices of a worker that is lost are lost: a step raises
-    `WorkerLost`, and the training goes on from a saved state.
+    With ``shard_state`` the bits are the same, for any number of workers. Parameters of elementwise rules are cut into
+    slices: anywhere, at multiples of 256 elements with 8-bit and 4-bit slots, or of 4096 for rules that sum over
+    elements. A parameter stays whole if its rule is called on arrays (`Muon`), if its gradient is rows, or if the
+    norm of its change is recorded. `slots` has this worker's slices. All workers call `state_dict`, `save` and `flush`.
+    The state has the form of one process, and loads on any number of workers; `save` writes it on rank 0. Raises
+    `TypeError`, before the first step, for optimizers other than rules, chains and partitions. Slices of a lost worker
+    are lost: a step raises `WorkerLost`, and the training continues from a saved state.
 
     >>> from oxigrad import distributed, optim
     >>> def worker(comm):
@@ -99,8 +101,8 @@ class DataParallel(LocalSums):
         self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
         # Those of them that the gradients of the present step come from.
         self._source: FinalGradients | None = None
-        # Whether the workers have agreed on the order of buckets in this generation, on exchanges during the backward, and that the last
-        # bucket carries what they tell each other.
+        # Whether the workers have agreed on the order of buckets in this generation, on exchanges during the backward,
+        # and that the last bucket carries what they tell each other.
         self._is_agreed = self._overlaps = self._rides = self._is_blocked = False
         self._order: Sequence[str] = ()
         self._specs: Mapping[str, GradientSpec] = {}
@@ -154,7 +156,7 @@ class DataParallel(LocalSums):
         self._hooks.end()
         self._replayed.end()
 
-    # --- with the state in shards --------------------------------------------------------------------------------------
+    # --- with the state in shards -------------------------------------------------------------------------------------
 
     def reform(self, model: Tree) -> Tree:
         """See `CollectiveWrapper.reform`. Raises `NotSupported` with ``shard_state``."""
@@ -259,7 +261,8 @@ class DataParallel(LocalSums):
     ) -> R:
         """See `Wrapper.minimize`. With ``overlap``, gradients leave while derivatives are computed, unless they are recorded.
 
-        After an error in the middle, while gradients are under way, a step raises `RuntimeError`: call `reform` or `leave`.
+        After an error in the middle, while gradients are under way, a step raises `RuntimeError`: call `reform` or
+        `leave`.
         """
         if in_backward or record or has_aux or not self._leaves_early():
             return super().minimize(loss, model, record=record, in_backward=in_backward, has_aux=has_aux)
@@ -317,7 +320,7 @@ class DataParallel(LocalSums):
         """Whether gradients are given back once they have left: a worker keeps the sums of its part alone."""
         return self._overlaps and self._buckets is not None and self._buckets.pieces is not None
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`. Exchanges that have failed, on all workers, are not those of the next step."""
@@ -427,7 +430,8 @@ class DataParallel(LocalSums):
     def _kinds(self, codes: Sequence[int], count: int) -> tuple[dict[str, set[int]], int]:
         """The kinds of the gradients of each parameter on all workers, and the number of gradients in their sums.
 
-        In the first step of a generation the workers agree on the order of the buckets too, that of rank 0, and whether later steps need no such message.
+        In the first step of a generation the workers agree on the order of the buckets too, that of rank 0, and whether
+        later steps need no such message.
         """
         paths, source = [*self._specs], self._source
         first = () if source is None else source.order

@@ -20,7 +20,10 @@ def joined(
     extents: Mapping[str, Extent],
     waiting: Collection[str],
 ) -> dict[str, Any]:
-    """The state of one process from those of all workers by rank, who have these pieces; no worker updates the ``waiting`` arrays."""
+    """The state of one process from those of all workers by rank, who have these pieces.
+
+    No worker updates the ``waiting`` arrays.
+    """
     parts: dict[str, list[Mapping[str, Any]]] = {path: [] for path in extents}
     for state, of_worker in zip(states, pieces, strict=True):
         for piece in of_worker:

@@ -1,7 +1,8 @@
 """Steps of an optimizer whose slots are divided among workers (ZeRO-1, Rajbhandari et al. 2020, arXiv:1910.02054).
 
-Each worker steps its slices of the parameters by the mean gradient, with the bits of the whole step, and all of them gather the results. Sums
-over parameters are gathered before anything is written. A parameter whose rule is called on arrays is not cut.
+Each worker steps its slices of the parameters by the mean gradient, with the bits of the whole step, and all of them
+gather the results. Sums over parameters are gathered before anything is written. A parameter whose rule is called on
+arrays is not cut.
 """
 
 import functools
@@ -69,7 +70,7 @@ class Shards:
         pieces = {piece.path: piece for piece in self.pieces[rank]}
         return {path: pieces.get(path, Piece(path, 0, 0, not extent.size)) for path, extent in self.extents.items()}
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def take(
         self,
@@ -108,7 +109,10 @@ class Shards:
         communicator: Communicator,
         seconds: float,
     ) -> Tree:
-        """The model after a ``step`` of a tree of pieces; it places gradients in the library of the parameter, where the rule is called on that."""
+        """The model after a ``step`` of a tree of pieces.
+
+        It places gradients in the library of the parameter, where the rule is called on that.
+        """
         # Workers exchange the bytes of parameters, which may be in another byte order elsewhere.
         read = parameters.read(model)
         values = {path: np.asarray(value, native(value.dtype)) for path, value in read.items()}
@@ -142,7 +146,10 @@ class Shards:
     def _assembled(
         self, messages: list[np.ndarray], values: Mapping[str, np.ndarray], here: int
     ) -> dict[str, np.ndarray]:
-        """The parameters in the messages of all workers, like ``values``. Sets the numbers that the worker of this rank, ``here``, has not computed."""
+        """The parameters in the messages of all workers, like ``values``.
+
+        Sets the numbers that the worker of this rank, ``here``, has not computed.
+        """
         parts: dict[str, list[np.ndarray]] = {path: [] for path in values}
         for rank, message in enumerate(messages):
             at = 0
@@ -169,10 +176,13 @@ class Shards:
             "the parameters and the state of a file that was saved",
         )
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def state(self, state: Mapping[str, Any], communicator: Communicator, seconds: float) -> dict[str, Any]:
-        """The state of one process, which all workers gather; the one that was loaded while the parameters are not known."""
+        """The state of one process, which all workers gather.
+
+        The one that was loaded while the parameters are not known.
+        """
         if not self.extents:
             return dict(state if self.loaded is None else self.loaded[0])
         messages = communicator.all_gather_v(transfer.pack({}, state), timeout=seconds)

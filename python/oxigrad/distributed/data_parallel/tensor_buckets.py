@@ -14,7 +14,10 @@ from oxigrad.extend import Parameters
 
 
 def agreed_group(communicator: Communicator, leaves: Sequence[Any], seconds: float) -> Any:
-    """The sums of the tensors of a model, where those of all workers can be summed where they are; None otherwise. All workers call it."""
+    """The sums of the tensors of a model, where those of all workers can be summed where they are; None otherwise.
+
+    All workers call it.
+    """
     tensors: Callable[[Sequence[Any]], Any] | None = getattr(communicator, "tensors", None)
     if tensors is None:  # as of every engine but that of torch
         return None

@@ -25,9 +25,10 @@ class Merge(_OfFragment):
 class Averaging:
     """State machine of model averaging on one worker: it is fed the local steps and answers with actions.
 
-    Fragment ``p`` of ``fragments`` is sent every ``interval`` steps, first after step ``(p + 1) * interval // fragments``, and
-    is merged ``delay`` steps later, as in Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512, algorithm 2). All workers
-    that start from the same step take the same actions. It reads no clock and has no state but the step and what was sent.
+    Fragment ``p`` of ``fragments`` is sent every ``interval`` steps, first after step ``(p + 1) * interval //
+    fragments``, and is merged ``delay`` steps later, as in Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512,
+    algorithm 2). All workers that start from the same step take the same actions. It reads no clock and has no state
+    but the step and what was sent.
 
     >>> machine = Averaging(interval=4, fragments=2, delay=1)
     >>> [machine.stepped() for _ in range(5)]
@@ -62,7 +63,10 @@ class Averaging:
         return (*due, *merged)
 
     def resumed(self, step: int, sent: dict[int, int]) -> "Averaging":
-        """Event: the worker continues from a step, as after a checkpoint or where it joins; the machine of that step."""
+        """Event: the worker continues from a step, as after a checkpoint or where it joins.
+
+        The machine of that step.
+        """
         averaging = Averaging(self.interval, self.fragments, self.delay)
         if step < 0 or any(not (0 <= p < self.fragments and step - self.delay < at <= step) for p, at in sent.items()):
             raise ValueError(

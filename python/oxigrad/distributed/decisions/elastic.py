@@ -11,10 +11,12 @@ class Elastic(Decisions):
     """Applies each push of a worker by itself, as a step of the centre.
 
     Args:
-        ordered: whether pushes are applied in rounds, in each round one push of every member by rank, so that the result depends on no timing. A
-            push waits for those before it, until their workers leave. A worker that joins takes part from the next round on.
-        lease: seconds without a push after which a worker counts as having left, unless its push waits; None for never. The next push of
-            such a worker is answered by a verdict with the reason "unknown"; it takes part again after a `Pull`.
+        ordered: whether pushes are applied in rounds, in each round one push of every member by rank, so that the
+            result depends on no timing. A push waits for those before it, until their workers leave. A worker that
+            joins takes part from the next round on.
+        lease: seconds without a push after which a worker counts as having left, unless its push waits; None for never.
+            The next push of such a worker is answered by a verdict with the reason "unknown"; it takes part again after
+            a `Pull`.
         step: the number of pushes applied before.
         expected: the number of workers without which no round begins, and the training does not end.
 

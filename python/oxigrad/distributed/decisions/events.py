@@ -1,7 +1,8 @@
 """Events that decisions are made of, and the actions that they answer with.
 
 Workers are hashable, comparable identities; gradients of one worker are numbered, each number above the last. The
-gradients themselves stay with the caller, which keeps those that a decision names until it names them in a `Step` or a `Verdict`.
+gradients themselves stay with the caller, which keeps those that a decision names until it names them in a `Step` or a
+`Verdict`.
 """
 
 import dataclasses
@@ -58,9 +59,9 @@ class Token(_OfWorker):
 class Verdict(_OfWorker):
     """Tells a worker the decision on its gradient of a ``number``, which is final.
 
-    An accepted gradient is in the step that made ``step``. A dropped one is in none; ``reason`` is "stale", "unknown" (the
-    worker has not joined) or "future" (of a step that was not taken, as after the loss of a coordinator). ``staleness`` is the
-    number of steps taken since the parameters it was computed from.
+    An accepted gradient is in the step that made ``step``. A dropped one is in none; ``reason`` is "stale", "unknown"
+    (the worker has not joined) or "future" (of a step that was not taken, as after the loss of a coordinator).
+    ``staleness`` is the number of steps taken since the parameters it was computed from.
     """
 
     number: int

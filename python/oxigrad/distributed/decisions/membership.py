@@ -20,11 +20,11 @@ class Member:
 class Decisions:
     """Base class of the decisions of a coordinator: takes events by `handle`, and answers with actions.
 
-    The identities of workers are comparable, which gives the order of sums, and not used again: a worker that left and comes
-    back joins under another one. Events may be repeated.
+    The identities of workers are comparable, which gives the order of sums, and not used again: a worker that left and
+    comes back joins under another one. Events may be repeated.
 
-    It is deterministic: the same events give the same actions. Subclasses say what is done with a fresh gradient (`_take`), and
-    which workers get a token (`_grant`).
+    It is deterministic: the same events give the same actions. Subclasses say what is done with a fresh gradient
+    (`_take`), and which workers get a token (`_grant`).
 
     Attributes:
         step: the number of steps taken.
@@ -81,7 +81,7 @@ class Decisions:
         """Whether workers have joined, all have left, and none is waited for."""
         return self.is_complete and bool(self._seen) and not self.members
 
-    # --- for subclasses ------------------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def _take(self, push: Push, actions: list[Action]) -> None:
         """Decides on a gradient of a member that was not seen before."""
@@ -99,7 +99,7 @@ class Decisions:
         """The factor of a gradient of this staleness."""
         return 1.0
 
-    # --- events --------------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def _join(self, worker: Hashable) -> None:
         self._seen.add(worker)
@@ -138,10 +138,13 @@ class Decisions:
             else:
                 self._take(push, actions)
 
-    # --- decisions -----------------------------------------------------------------------------------------------------
+    # --- decisions ----------------------------------------------------------------------------------------------------
 
     def settled(self) -> list[tuple[Push, float]]:
-        """The gradients that wait for a step, and that no other one comes before, with their weights; each is returned once."""
+        """The gradients that wait for a step, and that no other one comes before, with their weights.
+
+        Each is returned once.
+        """
         self.waiting[self._settled :] = self._in_order(self.waiting[self._settled :])
         first = self._settled
         while self._settled < len(self.waiting) and not self._may_precede(self.waiting[self._settled]):

@@ -1,8 +1,9 @@
 """Decisions of synchronous replicas with backup workers.
 
-A step is taken by the first ``replicas_to_aggregate`` gradients of the current step; later ones of that step are dropped. The
-semantics are those of TensorFlow 1's SyncReplicasOptimizer (tensorflow/python/training/sync_replicas_optimizer.py at 0782c4e6;
-Chen et al. 2016, arXiv:1604.00981), except where its users reported faults:
+A step is taken by the first ``replicas_to_aggregate`` gradients of the current step; later ones of that step are
+dropped. The semantics are those of TensorFlow 1's SyncReplicasOptimizer
+(tensorflow/python/training/sync_replicas_optimizer.py at 0782c4e6; Chen et al. 2016, arXiv:1604.00981), except where
+its users reported faults:
 
 * A gradient is accepted or dropped as a whole, where TensorFlow decided for each variable by itself.
 * The worker is told that its gradient was dropped, and how stale it was.
@@ -25,12 +26,14 @@ class Replicas(Decisions):
 
     Args:
         replicas_to_aggregate: the number of gradients of each step.
-        total_replicas: the number of workers that compute at the same time, so that ``total_replicas - replicas_to_aggregate``
-            of them are backups. Further workers wait for their turn. With fewer workers than ``replicas_to_aggregate``, some
-            contribute several gradients to a step. By default ``replicas_to_aggregate``.
+        total_replicas: the number of workers that compute at the same time, so that ``total_replicas -
+            replicas_to_aggregate`` of them are backups. Further workers wait for their turn. With fewer workers than
+            ``replicas_to_aggregate``, some contribute several gradients to a step. By default
+            ``replicas_to_aggregate``.
         lease: seconds after which a worker that holds a token no longer counts as computing; None is without end.
         step: the number of steps taken before.
-        expected: the number of workers whose first tokens are waited for, before a worker contributes several gradients.
+        expected: the number of workers whose first tokens are waited for, before a worker contributes several
+            gradients.
 
     >>> from oxigrad.distributed.decisions.events import Join, Push
     >>> decisions = Replicas(2, 3)

@@ -1,7 +1,7 @@
 """The identity of a training: workers that end one early wait for the others before the next, and are not served by the former.
 
-Every worker counts the wrappers that it makes on its communicator, and how often each of them has joined, so that all workers give the
-same training the same identity as long as they make the same wrappers in the same order.
+Every worker counts the wrappers that it makes on its communicator, and how often each of them has joined, so that all
+workers give the same training the same identity as long as they make the same wrappers in the same order.
 """
 
 import contextlib

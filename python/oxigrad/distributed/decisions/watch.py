@@ -12,9 +12,9 @@ Action: TypeAlias = Literal["ask", "lost", "late"]
 class Watch:
     """State machine of a wait of ``seconds``, which is done in parts of ``part`` seconds.
 
-    It asks after half of the time-out without a message. A worker that then sends nothing for the rest of it is taken for lost. One
-    that answers the question is alive: the wait ends by "late" after the time-out. A part that takes far longer than it should proves
-    nothing, since then the waiting process itself was stopped: the time-out begins again.
+    It asks after half of the time-out without a message. A worker that then sends nothing for the rest of it is taken
+    for lost. One that answers the question is alive: the wait ends by "late" after the time-out. A part that takes far
+    longer than it should proves nothing, since then the waiting process itself was stopped: the time-out begins again.
 
     >>> watch = Watch(8.0)
     >>> [watch.waited(1.0) for _ in range(8)]

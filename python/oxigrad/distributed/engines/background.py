@@ -54,8 +54,8 @@ class Running:
 class InOrder:
     """Base class of communicators: collective operations take place in the order in which they are begun.
 
-    All workers begin the same operations in the same order, so that each belongs to the same ones of the others, whether it runs
-    in a thread or not.
+    All workers begin the same operations in the same order, so that each belongs to the same ones of the others,
+    whether it runs in a thread or not.
     """
 
     _running: Running | None = None
@@ -78,7 +78,10 @@ _late: list[threading.Thread] = []
 
 
 def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationError) -> _Result:
-    """The result of a call that may take longer than is wanted, as for a stopped process. Raises ``late`` after the time-out."""
+    """The result of a call that may take longer than is wanted, as for a stopped process.
+
+    Raises ``late`` after the time-out.
+    """
     results: list[_Result] = []
     failure: list[BaseException] = []
 

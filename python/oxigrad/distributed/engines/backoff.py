@@ -9,8 +9,8 @@ _SHORTEST = 0.00005
 class Backoff:
     """The pauses of one wait: the processor is yielded for ``spin`` seconds, then the pauses grow to ``longest`` seconds.
 
-    A pause is a twentieth of the time waited, so that a wait ends at most that much late. A blocking call of MPI keeps a core busy; a loop
-    with these pauses takes a few percent of one.
+    A pause is a twentieth of the time waited, so that a wait ends at most that much late. A blocking call of MPI keeps
+    a core busy; a loop with these pauses takes a few percent of one.
 
     >>> wait = Backoff(timeout=0.01)
     >>> while not wait.is_over():

@@ -39,9 +39,10 @@ class Place(NamedTuple):
 class EngineCommunicator(InOrder):
     """Base class of the communicators of all engines; see `oxigrad.distributed.communicator.Communicator`.
 
-    An engine implements the operations on all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`, and `_reduce_scatter` where it can
-    send less), membership (`alive`, `exclude`, `reform`, `leave`, `abort`), and the primitives of messages: `_post` sends one, and `_poll` waits
-    for the next one with a tag in the `Mailbox` of this worker.
+    An engine implements the operations on all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`, and
+    `_reduce_scatter` where it can send less), membership (`alive`, `exclude`, `reform`, `leave`, `abort`), and the
+    primitives of messages: `_post` sends one, and `_poll` waits for the next one with a tag in the `Mailbox` of this
+    worker.
     """
 
     rank: int
@@ -61,7 +62,7 @@ class EngineCommunicator(InOrder):
         self.trainings = Trainings(is_known=self.generation == 0) if trainings is None else trainings
         self._counting = threading.Lock()
 
-    # --- primitives ----------------------------------------------------------------------------------------------------
+    # --- primitives ---------------------------------------------------------------------------------------------------
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         raise NotImplementedError
@@ -77,14 +78,17 @@ class EngineCommunicator(InOrder):
         raise NotImplementedError
 
     def _post(self, dest: int, message: np.ndarray) -> None:
-        """Sends a message, bytes that begin with its header, and may keep the array. Raises `WorkerLost` where the worker has died or left."""
+        """Sends a message, bytes that begin with its header, and may keep the array.
+
+        Raises `WorkerLost` where the worker has died or left.
+        """
         raise NotImplementedError
 
     def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
         """The next message; None when the wait is over. Raises as `Communicator.recv_any` does."""
         raise NotImplementedError
 
-    # --- operations on all workers -------------------------------------------------------------------------------------
+    # --- operations on all workers ------------------------------------------------------------------------------------
 
     def all_reduce(
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
@@ -124,7 +128,7 @@ class EngineCommunicator(InOrder):
         self._count(buf.nbytes)
         return gathered
 
-    # --- messages ------------------------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------------------------
 
     def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
         """See `Communicator.send`."""
@@ -160,7 +164,7 @@ class EngineCommunicator(InOrder):
                     self._free(message.data)
         return None
 
-    # --- arguments and counts ------------------------------------------------------------------------------------------
+    # --- arguments and counts -----------------------------------------------------------------------------------------
 
     def _limit(self, timeout: float | None) -> float:
         """The seconds that a wait takes at most."""

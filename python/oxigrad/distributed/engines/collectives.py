@@ -22,15 +22,17 @@ SMALL = 1 << 19
 """Bytes of all workers together up to which buffers are gathered whole and reduced by every worker, which takes one exchange instead of two."""
 
 
-# What workers tell each other before an operation: its number, the bytes of its buffers, and a digest of the operation and the layout.
+# What workers tell each other before an operation: its number, the bytes of its buffers, and a digest of the operation
+# and the layout.
 _ENVELOPE = struct.Struct("<QQ16s")
 
 
 class ByteCollectives(EngineCommunicator):
     """Base class of communicators whose library has collective operations on bytes.
 
-    Before each operation the workers tell each other which it is, so that all of them call the same one. An engine implements the operations
-    on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`, `_spread` and `_reduce_natively`, each by `_run`.
+    Before each operation the workers tell each other which it is, so that all of them call the same one. An engine
+    implements the operations on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`,
+    `_spread` and `_reduce_natively`, each by `_run`.
     """
 
     #: The exceptions of the library.
@@ -45,14 +47,16 @@ class ByteCollectives(EngineCommunicator):
         self._under_way: list[Any] = []
         self._staging: np.ndarray = np.empty(0, np.uint8)
 
-    # --- primitives ----------------------------------------------------------------------------------------------------
+    # --- primitives ---------------------------------------------------------------------------------------------------
 
     def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
         """Fills ``rows`` with the bytes of all workers by rank, as many of each."""
         raise NotImplementedError
 
     def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
-        """Sends the k-th part of ``data``, of ``counts[k]`` bytes, to rank k; fills ``rows`` with the parts received, by rank.
+        """Sends the k-th part of ``data``, of ``counts[k]`` bytes, to rank k.
+
+        Fills ``rows`` with the parts received, by rank.
 
         The row of this worker is undefined: its part is in ``data``.
         """
@@ -115,7 +119,7 @@ class ByteCollectives(EngineCommunicator):
             f"{what} took more than {seconds:g} s: a worker is stopped, slow, or has not called it; this communicator cannot be used further"
         )
 
-    # --- operations ----------------------------------------------------------------------------------------------------
+    # --- operations ---------------------------------------------------------------------------------------------------
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         self._agree("all_reduce", bufs, f"{op} {deterministic}", seconds)

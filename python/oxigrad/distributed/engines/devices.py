@@ -35,11 +35,13 @@ def devices(
         shared: whether several workers may have the same GPU.
         timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
-    All workers call it, and get the same list: ``torch.cuda.set_device(devices(comm)[comm.rank].device)``. GPUs are told apart by their UUID, so that it does
-    not matter whether a launcher shows all GPUs of a host to each worker or one. With ``shared``, workers have the same one where there are
-    too few, as few on each as possible. Needs the extra "cuda".
+    All workers call it, and get the same list: ``torch.cuda.set_device(devices(comm)[comm.rank].device)``. GPUs are
+    told apart by their UUID, so that it does not matter whether a launcher shows all GPUs of a host to each worker or
+    one. With ``shared``, workers have the same one where there are too few, as few on each as possible. Needs the extra
+    "cuda".
 
-    Raises `ValueError` on all workers where one of them has no GPU of its own, with its rank and host, and what it sees.
+    Raises `ValueError` on all workers where one of them has no GPU of its own, with its rank and host, and what it
+    sees.
     """
     used = current() if communicator is None else communicator
     description = json.dumps(_own()).encode()

@@ -1,8 +1,8 @@
 """The state that the workers of a job share where one process keeps it: their membership, mailboxes and collective operations.
 
-Its methods are coroutines, which wait by a condition alone: that of an event loop, or one of threads (`engines.threads.hub`), by which
-they run in the caller's. It knows nothing of how they are called; answers are plain data, and a failure is an answer too, so that each
-worker raises its own error.
+Its methods are coroutines, which wait by a condition alone: that of an event loop, or one of threads
+(`engines.threads.hub`), by which they run in the caller's. It knows nothing of how they are called; answers are plain
+data, and a failure is an answer too, so that each worker raises its own error.
 """
 
 import asyncio
@@ -63,10 +63,13 @@ class Round:
 
 
 class Hub:
-    """The shared state of the job ``job``; ``keep`` turns the result of an operation on all workers into what each of them is answered.
+    """The shared state of the job ``job``.
 
-    Members are named by ``uid``, a text that is new for each process. A new hub has no members: it forms a generation when all
-    those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its hub was lost.
+    ``keep`` turns the result of an operation on all workers into what each of them is answered.
+
+    Members are named by ``uid``, a text that is new for each process. A new hub has no members: it forms a generation
+    when all those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its hub was
+    lost.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ class Hub:
         self._mail: list[Mailbox] = []
         self._rounds: dict[int, Round] = {}
 
-    # --- membership ----------------------------------------------------------------------------------------------------
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     async def supervise(self, alive: Sequence[str], number: int) -> None:
         """Told by who starts the processes, which of them live: those that do not are lost.
@@ -249,7 +252,7 @@ class Hub:
         is_present = generation in (None, self._generation)
         return [rank for rank, member in enumerate(self._members) if is_present and member in self._gone]
 
-    # --- operations on all workers -------------------------------------------------------------------------------------
+    # --- operations on all workers ------------------------------------------------------------------------------------
 
     async def collect(
         self, place: Sequence[int], number: int, kind: tuple[Any, ...], bufs: list[np.ndarray], timeout: float
@@ -297,7 +300,7 @@ class Hub:
             return Outcome("lost", self._lost(generation))
         return Outcome("done", entered.result)
 
-    # --- messages ------------------------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------------------------
 
     async def post(self, place: Sequence[int], dest: int, message: np.ndarray) -> Outcome:
         """Puts a message into a mailbox, which refuses a stranger."""

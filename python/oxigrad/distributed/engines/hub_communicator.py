@@ -15,7 +15,10 @@ from oxigrad.distributed.messages.reduction import Op
 
 
 class HubCommunicator(EngineCommunicator):
-    """Base class of the communicators of members of a hub; see `Communicator`. An engine implements `_call`, `_tell` and `_following`."""
+    """Base class of the communicators of members of a hub; see `Communicator`.
+
+    An engine implements `_call`, `_tell` and `_following`.
+    """
 
     def __init__(self, uid: str, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
         super().__init__(place, job, timeout, trainings)
@@ -23,7 +26,10 @@ class HubCommunicator(EngineCommunicator):
         self._calls = 0
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
-        """The value of the outcome of a method of the hub, which may wait for so many seconds. Raises the error for a failure."""
+        """The value of the outcome of a method of the hub, which may wait for so many seconds.
+
+        Raises the error for a failure.
+        """
         raise NotImplementedError
 
     def _tell(self, method: str, *args: Any) -> None:
@@ -34,7 +40,7 @@ class HubCommunicator(EngineCommunicator):
         """The communicator of the next generation."""
         raise NotImplementedError
 
-    # --- operations on all workers -------------------------------------------------------------------------------------
+    # --- operations on all workers ------------------------------------------------------------------------------------
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         _copy(self._collect("all_reduce", (op, *_layout(bufs)), list(bufs), seconds), bufs)
@@ -52,7 +58,7 @@ class HubCommunicator(EngineCommunicator):
         arguments = self._place, self._calls, (name, *detail), contribution, seconds
         return self._call("collect", *arguments, what=name, seconds=seconds)
 
-    # --- messages ------------------------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------------------------
 
     def _post(self, dest: int, message: np.ndarray) -> None:
         self._call("post", self._place, dest, message, what="send")
@@ -62,7 +68,7 @@ class HubCommunicator(EngineCommunicator):
         message = self._call("take", self._place, tag, source, seconds, what="recv_any", seconds=seconds)
         return None if message is None else Message.of(message)
 
-    # --- membership ----------------------------------------------------------------------------------------------------
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""

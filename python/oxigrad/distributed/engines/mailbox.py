@@ -29,8 +29,8 @@ class Message(NamedTuple):
 class Mailbox:
     """The messages to one worker, by tag and in the order in which they came. It takes messages of its job alone.
 
-    The sender of a message shows the identity of the job, the generation and its rank, which is below ``size``. The owner of the mailbox holds
-    its lock.
+    The sender of a message shows the identity of the job, the generation and its rank, which is below ``size``. The
+    owner of the mailbox holds its lock.
     """
 
     def __init__(self, job: bytes, generation: int, size: int) -> None:
@@ -38,7 +38,10 @@ class Mailbox:
         self._messages: dict[int, deque[Message]] = {}
 
     def put(self, data: np.ndarray, source: int | None = None) -> None:
-        """Adds a message, which the rank ``source`` has sent where the engine knows it. Raises `Refused` for a message of a stranger."""
+        """Adds a message, which the rank ``source`` has sent where the engine knows it.
+
+        Raises `Refused` for a message of a stranger.
+        """
         message = Message.of(data)
         header = message.header
         if header.job != self._job:
@@ -55,7 +58,10 @@ class Mailbox:
         self._messages.setdefault(header.tag, deque()).append(message)
 
     def take(self, tag: int, source: int | None) -> Message | None:
-        """Removes and returns the first message with a tag, from any worker or from ``source``; None where there is none."""
+        """Removes and returns the first message with a tag, from any worker or from ``source``.
+
+        None where there is none.
+        """
         waiting = self._messages.get(tag, deque())
         for position, message in enumerate(waiting):
             if source in (None, message.header.rank):

@@ -13,8 +13,8 @@ Method = Literal["eigen", "inverse"]
 class Factor:
     """The running average of the second moments of a layer's inputs or cotangents, a symmetric matrix.
 
-    The moments of the k-th batch weigh ``1 - min(1 - 1/k, decay)`` (Martens and Grosse 2015, section 5): the average begins as a plain
-    mean, without a bias towards an initial value. ``count`` is the number of batches.
+    The moments of the k-th batch weigh ``1 - min(1 - 1/k, decay)`` (Martens and Grosse 2015, section 5): the average
+    begins as a plain mean, without a bias towards an initial value. ``count`` is the number of batches.
 
     >>> Factor(np.array([[1.0]])).after(np.array([[3.0]]), decay=0.95)
     Factor(value=array([[2.]]), count=2)
@@ -37,7 +37,10 @@ class Factor:
 
 @dataclasses.dataclass(frozen=True)
 class Inverse:
-    """The decomposition of a factor: its eigenvectors, as columns, and eigenvalues; or the damped inverse, without eigenvalues."""
+    """The decomposition of a factor: its eigenvectors, as columns, and eigenvalues.
+
+    Without eigenvalues, it is the damped inverse.
+    """
 
     matrix: np.ndarray
     eigenvalues: np.ndarray | None = None
@@ -46,8 +49,9 @@ class Inverse:
 def damped(inputs: Factor, outputs: Factor, damping: float, *, split: bool) -> tuple[float, float]:
     """The numbers that are added to the eigenvalues of the factor of the inputs and to those of the outputs.
 
-    With ``split``, ``pi * sqrt(damping)`` and ``sqrt(damping) / pi``, where pi is the square root of the ratio of the mean eigenvalues (Martens and
-    Grosse 2015, section 6.3), so that their product is the damping; otherwise the damping for both.
+    With ``split``, ``pi * sqrt(damping)`` and ``sqrt(damping) / pi``, where pi is the square root of the ratio of the
+    mean eigenvalues (Martens and Grosse 2015, section 6.3), so that their product is the damping; otherwise the damping
+    for both.
 
     >>> damped(Factor(4.0 * np.eye(2)), Factor(np.eye(3)), 0.01, split=True)
     (0.2, 0.05)
@@ -62,8 +66,8 @@ def damped(inputs: Factor, outputs: Factor, damping: float, *, split: bool) -> t
 def invert(factor: Factor, added: float, method: Method) -> Inverse:
     """The inverse of a factor, computed in float64, in the dtype of the factor.
 
-    ``added`` is added to the diagonal for the method "inverse"; eigenvalues are damped in `precondition`. Raises `numpy.linalg.LinAlgError`
-    where the damped factor is singular.
+    ``added`` is added to the diagonal for the method "inverse"; eigenvalues are damped in `precondition`. Raises
+    `numpy.linalg.LinAlgError` where the damped factor is singular.
     """
     value = factor.value
     wide = value.astype(np.float64)
@@ -80,8 +84,8 @@ def precondition(
     """The inverse of the damped Fisher block times the gradient, a matrix of the shape ``(inputs, outputs)``.
 
     With eigenvectors Q and eigenvalues d, it is ``Qa ((Qa^T V Qg) / (da dg^T + damping)) Qg^T``, the exact inverse of
-    the block plus ``damping`` times the identity (George et al. 2018); with ``added``, each factor is damped by its own number instead. With inverses,
-    it is ``A^-1 V G^-1``.
+    the block plus ``damping`` times the identity (George et al. 2018); with ``added``, each factor is damped by its own
+    number instead. With inverses, it is ``A^-1 V G^-1``.
     """
     gradient = gradient.astype(inputs.matrix.dtype, copy=False)
     if inputs.eigenvalues is None or outputs.eigenvalues is None:

@@ -1,8 +1,9 @@
 """Layers of a recorded program: matrix products with a parameter, and the second moments of their inputs and cotangents.
 
-A layer is a parameter W that occurs in ``x @ W`` or ``W @ x``, where no factor x depends on another parameter alone, and the bias b of
-``x @ W + b``. W may be a reshaped or permuted parameter, as the filters of a convolution that is written as a product of patches
-and filters are; `oxigrad.xp.tensordot` and `oxigrad.xp.einsum` record such products too.
+A layer is a parameter W that occurs in ``x @ W`` or ``W @ x``, where no factor x depends on another parameter alone,
+and the bias b of ``x @ W + b``. W may be a reshaped or permuted parameter, as the filters of a convolution that is
+written as a product of patches and filters are; `oxigrad.xp.tensordot` and `oxigrad.xp.einsum` record such products
+too.
 """
 
 import dataclasses
@@ -27,8 +28,8 @@ _HALVES = ("float16", "bfloat16")
 class Layer:
     """A weight, and its bias if it has one, by key path. The gradient is a matrix of the shape ``(inputs, outputs)``.
 
-    With a bias, the last row of the matrix is its gradient: it counts as the weight of an input that is always one. ``moves`` lead from the
-    shape of the parameter to the matrix.
+    With a bias, the last row of the matrix is its gradient: it counts as the weight of an input that is always one.
+    ``moves`` lead from the shape of the parameter to the matrix.
     """
 
     path: str
@@ -72,9 +73,10 @@ class Layer:
 class Statistics:
     """The second moments of one batch: of each layer, those of its inputs and of the cotangents of its outputs.
 
-    ``inputs[k]`` is the mean over examples of the sum over positions of ``a a^T``, where ``a`` is an input, with a one appended where the
-    layer has a bias. ``outputs[k]`` is the mean over examples and positions of ``g g^T``, where ``g`` is the derivative of the
-    example's own loss with respect to an output (Grosse and Martens 2016, section 3: for one position, the factors of Martens and Grosse 2015).
+    ``inputs[k]`` is the mean over examples of the sum over positions of ``a a^T``, where ``a`` is an input, with a one
+    appended where the layer has a bias. ``outputs[k]`` is the mean over examples and positions of ``g g^T``, where
+    ``g`` is the derivative of the example's own loss with respect to an output (Grosse and Martens 2016, section 3: for
+    one position, the factors of Martens and Grosse 2015).
     """
 
     layers: tuple[Layer, ...]
@@ -200,9 +202,10 @@ def recorded(
 ) -> tuple[list[Any], Statistics]:
     """The gradients of a recorded loss with respect to its variables, and the statistics of its layers.
 
-    ``call`` is a call with one tree, whose leaves and key paths are given, ``trained`` the key paths of those that layers may have. ``examples`` is the number of
-    examples of the batch, None for the length of the first axis of each layer's inputs, and ``mean`` whether the loss is a mean over
-    them rather than a sum. Raises `StructureError` where the loss depends on no variable.
+    ``call`` is a call with one tree, whose leaves and key paths are given, ``trained`` the key paths of those that
+    layers may have. ``examples`` is the number of examples of the batch, None for the length of the first axis of each
+    layer's inputs, and ``mean`` whether the loss is a mean over them rather than a sum. Raises `StructureError` where
+    the loss depends on no variable.
     """
     structure = call.watched.structures[0]
     chosen = [0] if structure is None else structure[1]
@@ -290,7 +293,10 @@ def _by_example(array: Array, is_left: bool) -> Array:
 
 
 def _second_moment(x: Array, *, with_one: bool = False) -> np.ndarray:
-    """The sum over rows of ``a a^T``, in host memory, of float32 or float64; ``with_one``, a one is appended to each row a."""
+    """The sum over rows of ``a a^T``, in host memory, of float32 or float64.
+
+    ``with_one``, a one is appended to each row a.
+    """
     if dtype_name(x.dtype) in _HALVES:
         x = xp.astype(x, xp.float32)
     square = np.asarray(to_host(xp.matmul(xp.matrix_transpose(x), x)))

@@ -40,31 +40,36 @@ _FACTORS = Field(
 class KFAC(CollectiveWrapper):
     """Kronecker-factored approximate curvature (Martens and Grosse 2015, arXiv:1503.05671) around an optimizer.
 
-    The gradient V of a layer, as a matrix of inputs and outputs, becomes ``A^-1 V G^-1`` before the optimizer takes its step, where A and G are
-    running averages of the second moments of the layer's inputs and of the derivatives of the loss with respect to its
-    outputs. Layers are found by recording the loss: parameters W in ``x @ W`` or ``W @ x``, with their bias if there is one, where x is any
-    stack of examples; W may be reshaped, as the filters of a convolution written as a product with patches are (Grosse and Martens 2016,
-    arXiv:1602.01407). The first axis of x counts the examples, further axes are positions. All other parameters, and matrices that a
-    program uses together with their transpose, keep their gradients, as do those in functions with derivative rules of their own.
+    The gradient V of a layer, as a matrix of inputs and outputs, becomes ``A^-1 V G^-1`` before the optimizer takes its
+    step, where A and G are running averages of the second moments of the layer's inputs and of the derivatives of the
+    loss with respect to its outputs. Layers are found by recording the loss: parameters W in ``x @ W`` or ``W @ x``,
+    with their bias if there is one, where x is any stack of examples; W may be reshaped, as the filters of a
+    convolution written as a product with patches are (Grosse and Martens 2016, arXiv:1602.01407). The first axis of x
+    counts the examples, further axes are positions. All other parameters, and matrices that a program uses together
+    with their transpose, keep their gradients, as do those in functions with derivative rules of their own.
 
-    `minimize` records the loss, and takes the step; in a loop of your own, pass what `compute_statistics` returns to `update`. The loss
-    is a mean over the examples of the batch (``mean``; False for a sum). Its derivatives give the empirical Fisher information; for the Fisher
-    information itself, pass `minimize` a loss with labels drawn from the model as ``sampled``.
+    `minimize` records the loss, and takes the step; in a loop of your own, pass what `compute_statistics` returns to
+    `update`. The loss is a mean over the examples of the batch (``mean``; False for a sum). Its derivatives give the
+    empirical Fisher information; for the Fisher information itself, pass `minimize` a loss with labels drawn from the
+    model as ``sampled``.
 
-    With several workers, each of which has as many examples, gradients and moments are averaged over all of them, each decomposition is placed on one worker
-    by its cost, and all workers take the same step (Pauloski et al. 2021, KAISA, arXiv:2107.01739). ``memory`` chooses who holds the decompositions
-    of a layer: "comm_opt", every worker; "mem_opt", one worker, which sends the preconditioned gradient to the others in each step; "hybrid_opt", the
-    part ``gradient_workers`` of the workers.
+    With several workers, each of which has as many examples, gradients and moments are averaged over all of them, each
+    decomposition is placed on one worker by its cost, and all workers take the same step (Pauloski et al. 2021, KAISA,
+    arXiv:2107.01739). ``memory`` chooses who holds the decompositions of a layer: "comm_opt", every worker; "mem_opt",
+    one worker, which sends the preconditioned gradient to the others in each step; "hybrid_opt", the part
+    ``gradient_workers`` of the workers.
 
     Args:
         optimizer: the optimizer that takes the steps, without weight decay in the gradient.
         damping: is added to the eigenvalues of ``A`` times those of ``G``; a number or a schedule.
         factor_decay: the weight of earlier batches in the factors.
-        kl_clip: bounds the change of the model in one step: all gradients of layers are scaled by
-            ``min(1, sqrt(kl_clip / |sum of V * preconditioned V| / learning_rate**2))``; None for no bound.
+        kl_clip: bounds the change of the model in one step: all gradients of layers are scaled by ``min(1, sqrt(kl_clip
+            / |sum of V * preconditioned V| / learning_rate**2))``; None for no bound.
         kl_learning_rate: the learning rate in that formula; None for that of the optimizer, which must have one.
-        method: "eigen" decomposes the factors, and damps the product of the eigenvalues; "inverse" inverts each damped factor.
-        split_damping: whether the factors are damped apart, by ``pi * sqrt(damping)`` and ``sqrt(damping) / pi``, pi balancing their traces.
+        method: "eigen" decomposes the factors, and damps the product of the eigenvalues; "inverse" inverts each damped
+            factor.
+        split_damping: whether the factors are damped apart, by ``pi * sqrt(damping)`` and ``sqrt(damping) / pi``, pi
+            balancing their traces.
         factor_update_steps: the number of steps from one update of the factors to the next.
         inverse_update_steps: the number of steps from one decomposition to the next.
         memory: "comm_opt", "hybrid_opt" or "mem_opt".
@@ -75,7 +80,8 @@ class KFAC(CollectiveWrapper):
         communicator: communicator of this worker; by default the `current` one of the thread.
         timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
-    Where a worker is lost, the others go on, and repeat the step. Raises `StructureError`, on all workers, where they record different layers. Moments that are not finite leave the factors as they are.
+    Where a worker is lost, the others go on, and repeat the step. Raises `StructureError`, on all workers, where they
+    record different layers. Moments that are not finite leave the factors as they are.
 
     >>> from oxigrad import optim, xp
     >>> x, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0], [5.0]])
@@ -171,7 +177,7 @@ class KFAC(CollectiveWrapper):
                 f"KFAC: found no learning rate of {self.optimizer!r} for kl_clip: expected kl_learning_rate, or kl_clip=None"
             ) from None
 
-    # --- statistics ----------------------------------------------------------------------------------------------------
+    # --- statistics ---------------------------------------------------------------------------------------------------
 
     @property
     def layers(self) -> Mapping[str, Layer]:
@@ -184,7 +190,10 @@ class KFAC(CollectiveWrapper):
         return self._preconditioner.ignored
 
     def factors(self, path: str) -> tuple[np.ndarray, np.ndarray]:
-        """The factors A, of the inputs, and G, of the outputs, of a layer, by the key path of its weight; `KeyError` for any other path."""
+        """The factors A, of the inputs, and G, of the outputs, of a layer, by the key path of its weight.
+
+        `KeyError` for any other path.
+        """
         inputs, outputs = self._preconditioner.factors[path]
         return inputs.value.copy(), outputs.value.copy()
 
@@ -193,8 +202,9 @@ class KFAC(CollectiveWrapper):
     ) -> tuple[Any, Any, Statistics]:
         """The value of ``loss(model)``, its gradient, and the second moments of the layers, for `update`.
 
-        ``examples`` is the number of examples in the batch, where the first axis of the inputs of layers does not count them. Nothing is changed, and
-        nothing is sent. Raises `StructureError` where the loss does not depend on the model.
+        ``examples`` is the number of examples in the batch, where the first axis of the inputs of layers does not count
+        them. Nothing is changed, and nothing is sent. Raises `StructureError` where the loss does not depend on the
+        model.
         """
         if not callable(loss):
             raise TypeError(f"KFAC: found {loss!r}, expected a function")
@@ -211,7 +221,7 @@ class KFAC(CollectiveWrapper):
         self._tell_of_floats(model, grads)
         return (call.value / scale if scale != 1.0 else call.value), grads, statistics
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def minimize(
         self,
@@ -224,11 +234,14 @@ class KFAC(CollectiveWrapper):
         sampled: Callable[[Tree], Array] | None = None,
         examples: int | None = None,
     ) -> Any:
-        """`compute_statistics`, where the factors are due, and `update` in place; returns the value of the loss before the step.
+        """`compute_statistics`, where the factors are due, and `update` in place.
 
-        ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives. With
-        ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no statistics are computed with them. With
-        ``has_aux`` the loss returns ``(value, aux)``, and so does `minimize`; uses of a weight in ``aux`` count as those in the loss.
+        Returns the value of the loss before the step.
+
+        ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its
+        derivatives. With ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no
+        statistics are computed with them. With ``has_aux`` the loss returns ``(value, aux)``, and so does `minimize`;
+        uses of a weight in ``aux`` count as those in the loss.
         """
         if has_aux:
             options = {"record": record, "in_backward": in_backward, "sampled": sampled, "examples": examples}
@@ -258,7 +271,10 @@ class KFAC(CollectiveWrapper):
         *,
         loss: Array | None = None,
     ) -> Tree:
-        """See `Optimizer.update`. ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none."""
+        """See `Optimizer.update`.
+
+        ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none.
+        """
         self._check_takes_gradients()
         with self._lock.stepping(), self._clock.step():
             return self._parameters.update(model, lambda model: self._step(model, grads, statistics))

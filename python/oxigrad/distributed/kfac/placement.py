@@ -32,8 +32,8 @@ def balanced(costs: Mapping[_Job, float], workers: int) -> dict[_Job, int]:
 class Placement:
     """The groups of workers, the group of each layer, and the worker of each decomposition (Pauloski et al. 2021, KAISA).
 
-    ``factors[layer]`` are the ranks that decompose the factor of its inputs and that of its outputs. All workers of the layer's group
-    keep both decompositions and precondition its gradient; one of them gives it to the others.
+    ``factors[layer]`` are the ranks that decompose the factor of its inputs and that of its outputs. All workers of the
+    layer's group keep both decompositions and precondition its gradient; one of them gives it to the others.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -81,7 +81,9 @@ def gathered(
     owners: Mapping[str, int],
     timeout: float | None = None,
 ) -> dict[str, np.ndarray]:
-    """The arrays that ``owners`` names, each from the worker that has it in ``local``. All workers call it with the same owners and specs.
+    """The arrays that ``owners`` names, each from the worker that has it in ``local``.
+
+    All workers call it with the same owners and specs.
 
     Raises `Refused` for arrays of another size, and errors of communication.
     """

@@ -21,7 +21,10 @@ _SIDES = ("inputs", "outputs")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The hyperparameters of one call of a `Preconditioner`, and the workers that call it; see `oxigrad.distributed.KFAC`."""
+    """The hyperparameters of one call of a `Preconditioner`, and the workers that call it.
+
+    See `oxigrad.distributed.KFAC`.
+    """
 
     damping: float
     factor_decay: float
@@ -47,11 +50,12 @@ class _Decomposed:
 class Preconditioner:
     """The factors of the layers of a model, and those of their inverses that this worker holds.
 
-    For layers whose inverses some workers do not hold, every worker keeps the factors as they were decomposed, from which the same
-    inverses are computed again after the loss of the workers that held them, and after a load of the state of another worker.
+    For layers whose inverses some workers do not hold, every worker keeps the factors as they were decomposed, from
+    which the same inverses are computed again after the loss of the workers that held them, and after a load of the
+    state of another worker.
 
-    All workers call it with gradients that are averaged already, and get the same result. ``ignored`` counts the batches whose moments
-    were not finite, on any worker: these leave the factors as they are.
+    All workers call it with gradients that are averaged already, and get the same result. ``ignored`` counts the
+    batches whose moments were not finite, on any worker: these leave the factors as they are.
     """
 
     placement: Placement
@@ -100,7 +104,7 @@ class Preconditioner:
         copied.decomposed = dict(self.decomposed)
         return copied
 
-    # --- factors -------------------------------------------------------------------------------------------------------
+    # --- factors ------------------------------------------------------------------------------------------------------
 
     def _observe(self, statistics: Statistics | None, settings: Settings, count: int) -> None:
         """Averages the moments of all workers, and adds them to the factors."""
@@ -133,7 +137,10 @@ class Preconditioner:
                 self._membership = None  # a new layer to place, on all workers alike
 
     def _agreed(self, digest: bytes, layers: Sequence[Layer], settings: Settings, count: int) -> bytes:
-        """The digest of the moments of all workers that are not late; raises `StructureError`, on all, where they differ."""
+        """The digest of the moments of all workers that are not late.
+
+        Raises `StructureError`, on all, where they differ.
+        """
         if settings.communicator.size == 1:
             return digest
         row = np.frombuffer(digest + bytes([count]), np.uint8).copy()
@@ -148,7 +155,7 @@ class Preconditioner:
             )
         return agreed
 
-    # --- decompositions ------------------------------------------------------------------------------------------------
+    # --- decompositions -----------------------------------------------------------------------------------------------
 
     def _place(self, settings: Settings) -> None:
         sizes = {path: (layer.inputs, layer.outputs) for path, layer in self.layers.items()}
@@ -198,7 +205,7 @@ class Preconditioner:
                 a, g = (_unpacked(inverses[f"{path}/{side}"]) for side in _SIDES)
                 self.inverses[path] = a, g
 
-    # --- gradients -----------------------------------------------------------------------------------------------------
+    # --- gradients ----------------------------------------------------------------------------------------------------
 
     def _preconditioned(self, gradients: Mapping[str, np.ndarray], settings: Settings) -> dict[str, np.ndarray]:
         placed, rank = self.placement, settings.communicator.rank
@@ -232,7 +239,7 @@ class Preconditioner:
         change = abs(math.fsum(map(float, products))) * (settings.learning_rate / settings.scale) ** 2
         return min(1.0, math.sqrt(settings.kl_clip / change)) if change > 0 else 1.0
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def plain(self) -> dict[str, Any]:
         """The state besides the arrays, as plain data."""

@@ -46,8 +46,8 @@ def described(
 ) -> np.ndarray:
     """A description as bytes: the version of the package, configurations as plain data, and shapes and dtypes by key path.
 
-    ``untrained`` are the arrays that no step updates. Of ``constant`` ones among them, and of ``replicas``, which all workers must have
-    alike, the values are described too.
+    ``untrained`` are the arrays that no step updates. Of ``constant`` ones among them, and of ``replicas``, which all
+    workers must have alike, the values are described too.
     """
     arrays = {**arrays, **replicas}
     apart = {f"{path} (not trained)": array for path, array in {**untrained, **constant}.items()}
@@ -61,7 +61,9 @@ def described(
 
 
 def difference(ours: np.ndarray, other: np.ndarray, whose: str) -> Refused | None:
-    """The error that says how the description ``other``, of ``whose`` worker, differs from ``ours``; None where they agree.
+    """The error that says how the description ``other``, of ``whose`` worker, differs from ``ours``.
+
+    None where they agree.
 
     >>> ours, other = (described({"w": np.zeros(size)}) for size in (2, 3))
     >>> difference(ours, other, "rank 1")

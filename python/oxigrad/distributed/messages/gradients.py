@@ -1,8 +1,9 @@
 """Gradient trees as messages, and means of the gradients of several workers.
 
-A message has a table of eight-byte integers: a number for each parameter, -1 for a dense gradient and otherwise the number of
-rows of a sparse one. The dense gradients follow in flat buffers, one for each dtype, then indices and values of each sparse
-one. Every part fills whole words of eight bytes. Gradients of parameters of half precision are sent in float32.
+A message has a table of eight-byte integers: a number for each parameter, -1 for a dense gradient and otherwise the
+number of rows of a sparse one. The dense gradients follow in flat buffers, one for each dtype, then indices and values
+of each sparse one. Every part fills whole words of eight bytes. Gradients of parameters of half precision are sent in
+float32.
 """
 
 from collections.abc import Mapping
@@ -73,7 +74,10 @@ class GradientCodec:
         return [table, *(part for buffer in packed for part in padded(buffer)), *rest]
 
     def decode(self, payload: np.ndarray) -> Gradients:
-        """The gradients of a payload of bytes, as views. Raises `Refused` for a payload that is not of these parameters."""
+        """The gradients of a payload of bytes, as views.
+
+        Raises `Refused` for a payload that is not of these parameters.
+        """
         reader = Reader(payload)
         table = reader.take(np.dtype(np.int64), len(self._arrays))
         counts = dict(zip(self._arrays, table.tolist(), strict=True))
@@ -160,9 +164,9 @@ def padded(buffer: np.ndarray) -> list[np.ndarray]:
 class RunningMean:
     """The weighted sum of gradients, added in the order in which they come, and its quotient by their number.
 
-    With ``sparse_mean="touches"``, the sum of each row of a sparse gradient is divided by the number of gradients that have the
-    row, as TensorFlow 1 did (tensorflow/core/kernels/sparse_conditional_accumulator.h at e0807946). The dense arrays of the first gradient
-    become the sum. Sparse gradients have unique indices in order.
+    With ``sparse_mean="touches"``, the sum of each row of a sparse gradient is divided by the number of gradients that
+    have the row, as TensorFlow 1 did (tensorflow/core/kernels/sparse_conditional_accumulator.h at e0807946). The dense
+    arrays of the first gradient become the sum. Sparse gradients have unique indices in order.
 
     >>> mean = RunningMean()
     >>> for gradient in ([1.0, 2.0], [5.0, 4.0]):

@@ -17,8 +17,9 @@ offset bytes field
 48     8     bytes of payload
 ====== ===== ===================================================================
 
-Nothing in a message is executed or unpickled: a payload is numbers, whose layout both sides know beforehand. The transports of all engines
-deliver bytes undamaged, in order and once, so that messages have neither checksums nor numbers.
+Nothing in a message is executed or unpickled: a payload is numbers, whose layout both sides know beforehand. The
+transports of all engines deliver bytes undamaged, in order and once, so that messages have neither checksums nor
+numbers.
 """
 
 import dataclasses
@@ -82,7 +83,10 @@ class Header:
 
 
 def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> None:
-    """Copies the bytes of buffers into others, which may be divided otherwise. Raises `Refused` for another total length."""
+    """Copies the bytes of buffers into others, which may be divided otherwise.
+
+    Raises `Refused` for another total length.
+    """
     nbytes, expected = size_of(sources), size_of(targets)
     if nbytes != expected:
         raise Refused("length", f"a message has {nbytes} bytes of payload: expected {expected}")
@@ -171,7 +175,10 @@ class Layout:
         return [np.empty(size, dtype) for dtype, size in zip(self.dtypes, self.sizes, strict=True)]
 
     def pack(self, arrays: Mapping[str, np.ndarray], out: list[np.ndarray] | None = None) -> list[np.ndarray]:
-        """The arrays in flat buffers: in ``out``, if given; a contiguous array that fills a buffer alone is not copied otherwise."""
+        """The arrays in flat buffers: in ``out``, if given.
+
+        A contiguous array that fills a buffer alone is not copied otherwise.
+        """
         if out is None:
             if len(self.entries) == len(self.dtypes) and all(
                 arrays[entry.path].flags.c_contiguous and arrays[entry.path].dtype == entry.dtype

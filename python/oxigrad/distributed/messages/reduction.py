@@ -16,8 +16,8 @@ _BLOCK = 1 << 17
 def reduce_in_order(contributions: Sequence[np.ndarray], op: Op, out: np.ndarray) -> None:
     """Reduces one-dimensional buffers, given in the order of ranks, into ``out``, which may be one of them.
 
-    A sum is ``((b0 + b1) + b2) + ...`` in the dtype of the buffers, or in float32 for dtypes of half precision; a mean is the sum
-    divided by the number of buffers.
+    A sum is ``((b0 + b1) + b2) + ...`` in the dtype of the buffers, or in float32 for dtypes of half precision; a mean
+    is the sum divided by the number of buffers.
 
     >>> total = np.zeros(2)
     >>> reduce_in_order([np.array([1.0, 2.0]), np.array([3.0, 6.0])], "mean", total)
@@ -56,7 +56,9 @@ def _reduce(blocks: list[np.ndarray], op: Op, out: np.ndarray, total: np.ndarray
 
 
 def part_of(counts: Sequence[int], rank: int, workers: int, size: int) -> slice:
-    """The part of a rank in a buffer of ``size`` elements, of which rank k has ``counts[k]``. Raises `ValueError` for other counts.
+    """The part of a rank in a buffer of ``size`` elements, of which rank k has ``counts[k]``.
+
+    Raises `ValueError` for other counts.
 
     >>> part_of([2, 0, 3], 2, 3, 5)
     slice(2, 5, None)

@@ -30,10 +30,10 @@ def _digest(description: np.ndarray) -> int:
 class CollectiveWrapper(Wrapper):
     """Base class of wrappers whose workers all call the same collective operations.
 
-    All workers call `start`, or their first `update` does it: they then have the parameters and the state of the worker of
-    rank 0. Where a worker is lost in a step, the survivors reform and repeat the operation. A worker that joins receives
-    parameters, slots and the state of the wrapper from a survivor before its first step. If it has not called `start`, the gradient
-    of its first `update` is of other parameters: it is dropped, and counted so in the report.
+    All workers call `start`, or their first `update` does it: they then have the parameters and the state of the worker
+    of rank 0. Where a worker is lost in a step, the survivors reform and repeat the operation. A worker that joins
+    receives parameters, slots and the state of the wrapper from a survivor before its first step. If it has not called
+    `start`, the gradient of its first `update` is of other parameters: it is dropped, and counted so in the report.
     """
 
     _fields: ClassVar[tuple[Field, ...]] = (integer("_done", "done", -1),)
@@ -45,24 +45,29 @@ class CollectiveWrapper(Wrapper):
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, self._plain_class)
-        # The number of collective operations completed; -1 before the start. Survivors that differ are brought up to date.
+        # The number of collective operations completed; -1 before the start. Survivors that differ are brought up to
+        # date.
         self._done = -1
 
     def start(self, model: Tree) -> Tree:
         """Starts this worker, and returns ``model`` with the parameters that all workers start from.
 
-        All workers call it. Raises `Refused` on all of them where their models, the wrapper's arguments or the optimizers differ.
+        All workers call it. Raises `Refused` on all of them where their models, the wrapper's arguments or the
+        optimizers differ.
         """
         with self._lock.stepping():
             return self._agree(model)[0] if self._done < 0 else model
 
     def reform(self, model: Tree) -> Tree:
-        """Admits the workers that wait to join, and returns ``model``; all workers call it, those that join call `start`."""
+        """Admits the workers that wait to join, and returns ``model``.
+
+        All workers call it, those that join call `start`.
+        """
         with self._lock.stepping():
             self._reform()
             return self._agree(model)[0]
 
-    # --- for subclasses ------------------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def _begin(self, model: Tree) -> None:
         """Makes the worker's own state for the parameters of the start, where none was loaded."""
@@ -77,10 +82,12 @@ class CollectiveWrapper(Wrapper):
     def _agree_anew(self) -> None:
         """Forgets what the workers have agreed on in the first step: all of them call it, and agree again in the next one."""
 
-    # --- agreement -----------------------------------------------------------------------------------------------------
+    # --- agreement ----------------------------------------------------------------------------------------------------
 
     def _agree(self, model: Tree) -> tuple[Tree, bool]:
-        """Brings workers that are new, or behind, up to date; returns the model, and whether this worker was one of several.
+        """Brings workers that are new, or behind, up to date.
+
+        Returns the model, and whether this worker was one of several.
 
         The workers tell each other the operations that they have completed. The first of those with the most gives its
         parameters and its state to those with fewer.
@@ -114,7 +121,8 @@ class CollectiveWrapper(Wrapper):
     def _missed(self, model: Tree) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]] | None:
         """Continues with the survivors after a `WorkerLost`: what they have completed without this worker, and None where that is nothing.
 
-        These are their parameters, the values of their attributes, and the slots of their optimizer. This worker takes none of them by itself.
+        These are their parameters, the values of their attributes, and the slots of their optimizer. This worker takes
+        none of them by itself.
         """
         self._reform()
         completed, root, data, _ = self._offered(model)
@@ -127,7 +135,10 @@ class CollectiveWrapper(Wrapper):
         return parameters, values, state["slots"]
 
     def _completed(self, model: Tree) -> list[int]:
-        """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
+        """The number of operations that each worker has completed.
+
+        Raises `Refused` on all of them where their models differ.
+        """
         arrays, untrained = self._parameters.read(model), self._parameters.untrained(model)
         description = agreement.described(arrays, self._agreed_config(), untrained)
         hyperparameters = agreement.described({}, self._agreed_settings())

@@ -59,33 +59,37 @@ def _read_velocities(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, np
 class DeepGradientCompression(CollectiveWrapper):
     """Deep gradient compression (Lin et al. 2018, arXiv:1712.01887): each worker sends the largest ``ratio`` of each gradient.
 
-    Each worker adds its gradient to a residual, sends the elements of the residual with the largest magnitudes, and keeps the
-    others. ``optimizer`` takes its step by the mean over the workers of what was sent. A parameter of fewer than ``min_size``
-    elements is exchanged densely. ``ratio=1`` turns all of this off: gradients are averaged by a plain all-reduce.
+    Each worker adds its gradient to a residual, sends the elements of the residual with the largest magnitudes, and
+    keeps the others. ``optimizer`` takes its step by the mean over the workers of what was sent. A parameter of fewer
+    than ``min_size`` elements is exchanged densely. ``ratio=1`` turns all of this off: gradients are averaged by a
+    plain all-reduce.
 
-    Around `SGD` with momentum, the momentum moves into the residual (momentum correction): ``u = momentum * u + g``, ``v = v +
-    u``, and both are zero where an element was sent (momentum factor masking); with ``nesterov`` as in the paper's appendix. The
-    wrapper then has a copy of the optimizer without momentum, and ``momentum``, ``nesterov`` and ``weight_decay`` of its own; the
-    weight decay is added after the exchange, with a momentum of its own. With ``ratio`` 1 to the bit, and with small parameters up
-    to rounding, steps are those of the optimizer on averaged gradients. Any other optimizer reads the mean of what was
-    sent, without correction. A `SparseRows` gradient is exchanged as an array.
+    Around `SGD` with momentum, the momentum moves into the residual (momentum correction): ``u = momentum * u + g``,
+    ``v = v + u``, and both are zero where an element was sent (momentum factor masking); with ``nesterov`` as in the
+    paper's appendix. The wrapper then has a copy of the optimizer without momentum, and ``momentum``, ``nesterov`` and
+    ``weight_decay`` of its own; the weight decay is added after the exchange, with a momentum of its own. With
+    ``ratio`` 1 to the bit, and with small parameters up to rounding, steps are those of the optimizer on averaged
+    gradients. Any other optimizer reads the mean of what was sent, without correction. A `SparseRows` gradient is
+    exchanged as an array.
 
     Args:
         optimizer: the optimizer of all workers.
         ratio: the share of elements that is sent, above 0 and at most 1.
         warmup: the number of first steps in which more is sent, see `oxigrad.distributed.methods.top_k.density`.
-        momentum, nesterov, weight_decay: those of the correction, where ``optimizer`` is SGD, or a chain with SGD, without.
-        clip_norm: clips the gradient of each worker to this global norm over the square root of the number of workers, before it is
-            added (local gradient clipping); None for none.
+        momentum, nesterov, weight_decay: those of the correction, where ``optimizer`` is SGD, or a chain with SGD,
+            without.
+        clip_norm: clips the gradient of each worker to this global norm over the square root of the number of workers,
+            before it is added (local gradient clipping); None for none.
         min_size: the number of elements below which a parameter is exchanged densely.
         communicator, timeout: see `Wrapper`.
         communicator: communicator of this worker; by default the `current` one of the thread.
         timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
-    The residuals of a worker are in its own checkpoint; ``save(file, gather=True)`` writes one for any number of workers. The worker is told by the report of gradients that were dropped: those
-    that are not finite, where ``nonfinite`` is "skip" or "raise" (then no worker takes the step), and the first one of a worker
-    that joins. What a lost worker had not sent is lost. Raises `TypeError` or `ValueError` at construction for what cannot be
-    combined: momentum in groups or in SGD inside of a chain or a partition, dampening, and the options ``accumulate``,
+    The residuals of a worker are in its own checkpoint; ``save(file, gather=True)`` writes one for any number of
+    workers. The worker is told by the report of gradients that were dropped: those that are not finite, where
+    ``nonfinite`` is "skip" or "raise" (then no worker takes the step), and the first one of a worker that joins. What a
+    lost worker had not sent is lost. Raises `TypeError` or `ValueError` at construction for what cannot be combined:
+    momentum in groups or in SGD inside of a chain or a partition, dampening, and the options ``accumulate``,
     ``loss_scale``, ``sparse`` and ``zero_gradients``.
 
     >>> import numpy as np
@@ -193,13 +197,15 @@ class DeepGradientCompression(CollectiveWrapper):
         if (self.weight_decay or self.nesterov) and not self.momentum:
             raise ValueError("nesterov and weight_decay belong to the momentum correction: expected a momentum")
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *, copy: bool = True, gather: bool = False) -> dict[str, Any]:
-        """See `Wrapper.state_dict`. With ``gather``, which all workers call, the state is one that any number of workers loads.
+        """See `Wrapper.state_dict`.
 
-        Its residuals and velocities are the means over the workers. So much is what the workers have not sent yet, as a part of the mean gradient: nothing of
-        it is lost or counted twice, up to rounding.
+        With ``gather``, which all workers call, the state is one that any number of workers loads.
+
+        Its residuals and velocities are the means over the workers. So much is what the workers have not sent yet, as a
+        part of the mean gradient: nothing of it is lost or counted twice, up to rounding.
         """
         if not gather:
             return super().state_dict(copy=copy)
@@ -207,7 +213,10 @@ class DeepGradientCompression(CollectiveWrapper):
             return self._gathered()
 
     def save(self, file: str | os.PathLike[str], *, gather: bool = False) -> None:
-        """See `Wrapper.save`. With ``gather``, all workers call it, and that of rank 0 writes the file; see `state_dict`."""
+        """See `Wrapper.save`.
+
+        With ``gather``, all workers call it, and that of rank 0 writes the file; see `state_dict`.
+        """
         if not gather:
             super().save(file)
             return
@@ -230,7 +239,7 @@ class DeepGradientCompression(CollectiveWrapper):
         }
         return {**state, "slots": copy.deepcopy(slots)}
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
@@ -265,7 +274,10 @@ class DeepGradientCompression(CollectiveWrapper):
         return _Exchanged(means) if means else None
 
     def _exchanged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged | None":
-        """The means of what all workers send, and the memory of this worker after it; nothing is changed. None as of `_averaged`."""
+        """The means of what all workers send, and the memory of this worker after it; nothing is changed.
+
+        None as of `_averaged`.
+        """
         flat = {path: _flat(g) for path, g in gradients.items()}
         self._begin_memories(flat)
         sparse = {path: g for path, g in flat.items() if path in self._memories}
@@ -366,7 +378,7 @@ class DeepGradientCompression(CollectiveWrapper):
         grads = {path: np.full_like(g, np.nan) for path, g in gradients.items()}
         return self.take_step(self.optimizer, model, self._parameters.tree(model, grads), keep_root=keep_root)
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""

@@ -84,5 +84,8 @@ class Agreed:
         return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
 
     def _joining_config(self) -> list[Any]:
-        """As `_agreed_config`, of a worker that asks to join; with hyperparameters, unless they may have changed since the start."""
+        """As `_agreed_config`, of a worker that asks to join.
+
+        With hyperparameters, unless they may have changed since the start.
+        """
         return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]

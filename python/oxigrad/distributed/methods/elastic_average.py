@@ -38,35 +38,36 @@ def _write_served(wrapper: Any, value: Any) -> tuple[Plain, Arrays]:
 class ElasticAverage(CollectiveWrapper):
     """Elastic averaging SGD (Zhang, Choromanska and LeCun 2015, arXiv:1412.6651) around any optimizer.
 
-    Each worker trains its own parameters x by ``optimizer``. Every ``period`` updates, before the step, it exchanges with the
-    centre c: with ``d = moving_rate * (x - c)``, the worker moves by ``-d`` and the centre by ``d``. The step is by the gradient at
-    the parameters before the move, as in the paper's algorithm 1.
+    Each worker trains its own parameters x by ``optimizer``. Every ``period`` updates, before the step, it exchanges
+    with the centre c: with ``d = moving_rate * (x - c)``, the worker moves by ``-d`` and the centre by ``d``. The step
+    is by the gradient at the parameters before the move, as in the paper's algorithm 1.
 
-    Asynchronously, the worker of rank 0 keeps the centre, in a thread of its own, and each worker exchanges with it when it is
-    ready; a worker calls `leave` when it has no more data, which the end of its work does otherwise. Synchronously, all workers exchange
-    at once, and the centre moves by the sum of their moves (equations 5 and 6 of the paper, with ``beta = size * moving_rate``); each
-    keeps a copy of it.
+    Asynchronously, the worker of rank 0 keeps the centre, in a thread of its own, and each worker exchanges with it
+    when it is ready; a worker calls `leave` when it has no more data, which the end of its work does otherwise.
+    Synchronously, all workers exchange at once, and the centre moves by the sum of their moves (equations 5 and 6 of
+    the paper, with ``beta = size * moving_rate``); each keeps a copy of it.
 
     Args:
         optimizer: the optimizer of each worker.
         period: updates between two exchanges of a worker; each call of `update` counts.
         moving_rate: by default ``0.9 / period / size``, as in TensorFlow 1's ElasticAverageOptimizer.
-        rho: adds ``rho * (x - c)``, with the centre of the last exchange, to each gradient. It is 0 by default, since the
-            exchange is this force already in the paper; TensorFlow 1 adds both, with ``rho = moving_rate / learning_rate``.
+        rho: adds ``rho * (x - c)``, with the centre of the last exchange, to each gradient. It is 0 by default, since
+            the exchange is this force already in the paper; TensorFlow 1 adds both, with ``rho = moving_rate /
+            learning_rate``.
         synchronous: whether all workers exchange at once.
-        deterministic: whether an asynchronous centre applies exchanges in rounds by rank, so that the result depends on no timing; a
-            worker then waits for those before it.
+        deterministic: whether an asynchronous centre applies exchanges in rounds by rank, so that the result depends on
+            no timing; a worker then waits for those before it.
         nesterov: EAMSGD (algorithm 2): around `SGD` with momentum, `minimize` takes the gradient at `lookahead`.
         lease: seconds without an exchange after which an asynchronous worker counts as having left; None for never.
         communicator, timeout: see `Wrapper`.
         communicator: communicator of this worker; by default the `current` one of the thread.
         timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
-    All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
-    state of a survivor. Asynchronously, parameters that groups freeze have the same values on all workers, else `Refused`. The state
-    has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises `ValueError` or `TypeError` for arguments
-    that exclude each other, and `WorkerLost` where the keeper of the centre has died: call `reform`, which makes another worker
-    the keeper.
+    All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the
+    parameters and the state of a survivor. Asynchronously, parameters that groups freeze have the same values on all
+    workers, else `Refused`. The state has the centre: asynchronously that of rank 0, as it is when that worker saves.
+    Raises `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the
+    centre has died: call `reform`, which makes another worker the keeper.
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
@@ -154,7 +155,7 @@ class ElasticAverage(CollectiveWrapper):
             return self.moving_rate
         return moving_rate(self.period, self.communicator.size)
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
@@ -215,7 +216,7 @@ class ElasticAverage(CollectiveWrapper):
             return self._layout.views(self._kept(self._server))
         return {path: value.copy() for path, value in self._centre.items()}
 
-    # --- the asynchronous centre ---------------------------------------------------------------------------------------
+    # --- the asynchronous centre --------------------------------------------------------------------------------------
 
     def start(self, model: Tree) -> Tree:
         """Starts this worker, and returns ``model`` with the parameters that it starts from: those of rank 0, or the centre."""
@@ -225,9 +226,9 @@ class ElasticAverage(CollectiveWrapper):
     def reform(self, model: Tree) -> Tree:
         """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `start`.
 
-        Synchronously, see `CollectiveWrapper.reform`. Asynchronously, it is needed after the loss of the worker that keeps the
-        centre: the survivor with the latest exchange keeps it from then on, so that no exchange that a survivor was answered is
-        lost. The parameters of the workers are not changed.
+        Synchronously, see `CollectiveWrapper.reform`. Asynchronously, it is needed after the loss of the worker that
+        keeps the centre: the survivor with the latest exchange keeps it from then on, so that no exchange that a
+        survivor was answered is lost. The parameters of the workers are not changed.
         """
         if self.synchronous:
             return super().reform(model)
@@ -266,7 +267,10 @@ class ElasticAverage(CollectiveWrapper):
         return server.coordinator.copies()
 
     def _elect_keeper(self, buffers: list[np.ndarray]) -> None:
-        """Elects the worker that keeps the centre, and connects to it; this one serves ``buffers`` where it is elected."""
+        """Elects the worker that keeps the centre, and connects to it.
+
+        This one serves ``buffers`` where it is elected.
+        """
         communicator = self.communicator
         root, size = self._enrolment.elected(communicator, self._applied, self._seconds)
         if communicator.rank == root:
@@ -302,7 +306,10 @@ class ElasticAverage(CollectiveWrapper):
             return model if model is None else self._written(model, self._centre)
 
     def _depart(self) -> None:
-        """Tells the worker that keeps the centre that the work of this one has ended; that one waits for the others, at most for the time-out."""
+        """Tells the worker that keeps the centre that the work of this one has ended.
+
+        That one waits for the others, at most for the time-out.
+        """
         if self._connection is not None:
             with contextlib.suppress(CommunicationError):
                 self._connection.request(LEAVE, self._applied)
@@ -347,7 +354,10 @@ class ElasticAverage(CollectiveWrapper):
         return self._written(model, self._centre), False
 
     def _greet(self, layout: Layout) -> None:
-        """Asks rank 0, as asynchronous workers do, to begin; on rank 0, answers all. Raises `Refused` where workers have other arguments."""
+        """Asks rank 0, as asynchronous workers do, to begin; on rank 0, answers all.
+
+        Raises `Refused` where workers have other arguments.
+        """
         communicator = self.communicator
         if communicator.size == 1 or communicator.generation:
             return
@@ -406,7 +416,7 @@ class ElasticAverage(CollectiveWrapper):
         self._adopt_centre(answer, self._running_layout().pack(parameters, out=self._running_layout().empty()))
         return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in parameters.items()})
 
-    # --- EAMSGD --------------------------------------------------------------------------------------------------------
+    # --- EAMSGD -------------------------------------------------------------------------------------------------------
 
     def lookahead(self, model: Tree) -> Tree:
         """A copy of ``model`` at which EAMSGD takes gradients: ``x + momentum * v``, where ``v`` is the last step of the momentum.
@@ -431,7 +441,7 @@ class ElasticAverage(CollectiveWrapper):
         """See `Optimizer._gradients`; with ``nesterov``, value and gradient are those at `lookahead`."""
         return super()._gradients(loss, self.lookahead(model) if self.nesterov else model, record=record)
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""

@@ -17,10 +17,10 @@ def mean(
 ) -> None:
     """Replaces floating-point buffers by their means over all workers, in place.
 
-    With "float16" and "8bit" each worker sends codes, which are decoded and summed in the dtype of the buffers in the order of
-    ranks, so that all workers have the same bits. The error of the mean is at most the largest error of a worker's codes: for
-    "float16" 2**-11 of each number, or 2**-25 where that is larger (a number beyond 65504 becomes infinite), for "8bit" that
-    of `Quantized` for blocks of 256 elements.
+    With "float16" and "8bit" each worker sends codes, which are decoded and summed in the dtype of the buffers in the
+    order of ranks, so that all workers have the same bits. The error of the mean is at most the largest error of a
+    worker's codes: for "float16" 2**-11 of each number, or 2**-25 where that is larger (a number beyond 65504 becomes
+    infinite), for "8bit" that of `Quantized` for blocks of 256 elements.
     """
     if exchange == "full":
         communicator.all_reduce(buffers, op="mean", timeout=timeout)

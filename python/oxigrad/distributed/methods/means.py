@@ -24,9 +24,10 @@ def mean_over_workers(
 ) -> dict[str, Any]:
     """The sum over all workers of ``sums``, arrays in host memory or `SparseRows`, divided by that of ``count``.
 
-    ``count`` is the number of gradients in the sums of this worker, 0 for one that takes no part: its sums are not used. Rows that a
-    worker does not have count as zeros. The result is empty where no worker takes part. All workers call it; the sums themselves are not changed. Means of half precision are of float32, in which sums do not overflow. Raises
-    `Refused` where a gradient has rows on some workers, and is an array on others.
+    ``count`` is the number of gradients in the sums of this worker, 0 for one that takes no part: its sums are not
+    used. Rows that a worker does not have count as zeros. The result is empty where no worker takes part. All workers
+    call it; the sums themselves are not changed. Means of half precision are of float32, in which sums do not overflow.
+    Raises `Refused` where a gradient has rows on some workers, and is an array on others.
     """
     sums = {path: promoted(total) for path, total in sums.items()}
     if communicator.size == 1:

@@ -30,14 +30,15 @@ class ModelAverage(CollectiveWrapper):
 
     The plain average is that of TensorFlow 1's ModelAverageOptimizer: parameters become their mean over the workers. An
     ``outer`` optimizer takes a step instead, from the parameters of the last average (the anchor), by their mean
-    difference ``anchor - parameters`` as its gradient. ``outer=SGD(0.7, momentum=0.9, nesterov=True)`` with ``interval=500`` is
-    DiLoCo (Douillard et al. 2023, arXiv:2311.08105). Block momentum, BMUF (Chen and Huo 2016), is the outer optimizer
-    ``SGD(block_learning_rate, momentum=block_momentum, nesterov=nesterov)``: both forms of that paper are equal to it.
+    difference ``anchor - parameters`` as its gradient. ``outer=SGD(0.7, momentum=0.9, nesterov=True)`` with
+    ``interval=500`` is DiLoCo (Douillard et al. 2023, arXiv:2311.08105). Block momentum, BMUF (Chen and Huo 2016), is
+    the outer optimizer ``SGD(block_learning_rate, momentum=block_momentum, nesterov=nesterov)``: both forms of that
+    paper are equal to it.
 
-    Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512): ``fragments``, each of every ``fragments``-th parameter, are
-    averaged at different steps. The mean of an exchange is merged ``delay`` updates later, as
-    ``alpha * parameters + (1 - alpha) * average``; meanwhile the exchange runs in a thread (`Communicator.begin`), and no update
-    waits for it.
+    Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512): ``fragments``, each of every ``fragments``-th parameter,
+    are averaged at different steps. The mean of an exchange is merged ``delay`` updates later, as ``alpha * parameters
+    + (1 - alpha) * average``; meanwhile the exchange runs in a thread (`Communicator.begin`), and no update waits for
+    it.
 
     Args:
         optimizer: the optimizer of each worker.
@@ -46,18 +47,20 @@ class ModelAverage(CollectiveWrapper):
         block_momentum, block_learning_rate, nesterov: those of block momentum, instead of ``outer``.
         fragments: the number of fragments, at most ``interval`` and the number of parameters.
         delay: updates from an exchange to its merge, less than ``interval``.
-        alpha: the share of a worker's own parameters in a merge; by default 0.5 with a delay, as in the paper, and 0 without.
-        exchange: the precision of what is sent: "full" (of the parameters, float32 for half precision), "float16" or "8bit",
-            for the differences from the anchor (see `oxigrad.distributed.methods.exchange.mean`).
-        average_slots: which slots of ``optimizer`` are averaged with the parameters: False (none: each worker keeps its own), True
-            (all of floating-point dtype), or a tuple of names. It excludes ``delay``.
+        alpha: the share of a worker's own parameters in a merge; by default 0.5 with a delay, as in the paper, and 0
+            without.
+        exchange: the precision of what is sent: "full" (of the parameters, float32 for half precision), "float16" or
+            "8bit", for the differences from the anchor (see `oxigrad.distributed.methods.exchange.mean`).
+        average_slots: which slots of ``optimizer`` are averaged with the parameters: False (none: each worker keeps its
+            own), True (all of floating-point dtype), or a tuple of names. It excludes ``delay``.
         communicator, timeout: see `Wrapper`.
         communicator: communicator of this worker; by default the `current` one of the thread.
         timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
 
-    Every gradient is used by its own worker; `report` counts all as accepted. Where a worker is lost, the others average without it.
-    In an update that raises another error of communication the local step is taken, and the exchange is left to the next
-    update; so it is in one that raises `NonFiniteError`, without the step. Raises `ValueError` or `TypeError` for arguments that exclude each other.
+    Every gradient is used by its own worker; `report` counts all as accepted. Where a worker is lost, the others
+    average without it. In an update that raises another error of communication the local step is taken, and the
+    exchange is left to the next update; so it is in one that raises `NonFiniteError`, without the step. Raises
+    `ValueError` or `TypeError` for arguments that exclude each other.
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
@@ -160,7 +163,7 @@ class ModelAverage(CollectiveWrapper):
             return None
         return self.outer or SGD(self.block_learning_rate, momentum=self.block_momentum, nesterov=self.nesterov)
 
-    # --- steps ---------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
@@ -184,7 +187,9 @@ class ModelAverage(CollectiveWrapper):
         return self._exchange(model)
 
     def average(self, model: Tree) -> Tree:
-        """Averages all parameters now, as after an interval without a delay, and returns the model; all workers call it.
+        """Averages all parameters now, as after an interval without a delay, and returns the model.
+
+        All workers call it.
 
         At the end of training, it gives all workers the same parameters.
         """
@@ -217,7 +222,10 @@ class ModelAverage(CollectiveWrapper):
         return model
 
     def _continued(self, model: Tree) -> Tree:
-        """The model with the survivors after a `WorkerLost`; what they have completed without this worker is taken from them."""
+        """The model with the survivors after a `WorkerLost`.
+
+        What they have completed without this worker is taken from them.
+        """
         if self.delay:
             return self._recover(model)[0]
         if (missed := self._missed(model)) is None:
@@ -241,7 +249,10 @@ class ModelAverage(CollectiveWrapper):
         return self._parameters.write(model, {path: averaged[path] for path in paths})
 
     def _wait_for(self, fragment: int) -> None:
-        """Waits for the exchange of a fragment that runs in a thread; where it fails, all that run are put back in front."""
+        """Waits for the exchange of a fragment that runs in a thread.
+
+        Where it fails, all that run are put back in front.
+        """
         if fragment not in self._exchanges:
             return
         try:
@@ -331,7 +342,10 @@ class ModelAverage(CollectiveWrapper):
         return dict(zip(slots, means.values(), strict=True))
 
     def _chosen_slots(self, path: str) -> list[str]:
-        """The names of the slots of a parameter that are averaged. Raises `StateError` for one that it does not have."""
+        """The names of the slots of a parameter that are averaged.
+
+        Raises `StateError` for one that it does not have.
+        """
         slots = self.optimizer.slots.get(path, {})
         chosen = self.average_slots if isinstance(self.average_slots, tuple) else [*slots]
         if missing := [name for name in chosen if name not in slots]:
@@ -348,7 +362,7 @@ class ModelAverage(CollectiveWrapper):
         exchanges.mean(self.communicator, buffers, exchange, timeout=self._seconds)
         return layout.views(buffers)
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""

@@ -13,11 +13,13 @@ _STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
 
 
 class Softsync(Coordinated):
-    """Takes a step after every ``gradients_per_step`` gradients, each divided by its staleness; no worker waits for another.
+    """Takes a step after every ``gradients_per_step`` gradients, each divided by its staleness.
 
-    ``p <- p - (1 / c) * sum(alpha(t) * g)`` over c gradients, where ``alpha(t)`` is the learning rate divided by the staleness
-    t, for t > 0 (Zhang et al. 2016, arXiv:1511.05950): the weighted mean is the gradient of the optimizer's step. With w workers,
-    the paper's n-softsync is ``gradients_per_step=w // n``; the staleness is about n.
+    No worker waits for another.
+
+    ``p <- p - (1 / c) * sum(alpha(t) * g)`` over c gradients, where ``alpha(t)`` is the learning rate divided by the
+    staleness t, for t > 0 (Zhang et al. 2016, arXiv:1511.05950): the weighted mean is the gradient of the optimizer's
+    step. With w workers, the paper's n-softsync is ``gradients_per_step=w // n``; the staleness is about n.
 
     Args:
         optimizer: see `Coordinated`, also for ``options``.
@@ -54,10 +56,13 @@ class Softsync(Coordinated):
 
 
 class DropStale(Softsync):
-    """Takes a step by every gradient as it comes, but drops those whose staleness is above a bound; no worker waits for another.
+    """Takes a step by every gradient as it comes, but drops those whose staleness is above a bound.
 
-    It is `Softsync` with one gradient a step, ``scaled=False`` and the bound as its ``limit``. The staleness is the number of steps taken since
-    the worker read its parameters. As TensorFlow 1's DropStaleGradientOptimizer (tensorflow/contrib/opt at 4d48d1dc), which did not tell the worker.
+    No worker waits for another.
+
+    It is `Softsync` with one gradient a step, ``scaled=False`` and the bound as its ``limit``. The staleness is the
+    number of steps taken since the worker read its parameters. As TensorFlow 1's DropStaleGradientOptimizer
+    (tensorflow/contrib/opt at 4d48d1dc), which did not tell the worker.
 
     Args:
         optimizer: see `Coordinated`, also for ``options``.

@@ -12,9 +12,9 @@ from oxigrad.optim import Optimizer
 class SyncReplicas(Coordinated):
     """Takes each step by the mean of the first ``replicas_to_aggregate`` gradients of ``total_replicas`` workers.
 
-    The other workers are backups: their gradients of that step are dropped, which they are told, and they go on with the new
-    parameters, so that slow workers do not delay the others (Chen et al. 2016, arXiv:1604.00981). Differences from
-    TensorFlow 1's optimizer of this name are listed in `oxigrad.distributed.decisions.replicas`.
+    The other workers are backups: their gradients of that step are dropped, which they are told, and they go on with
+    the new parameters, so that slow workers do not delay the others (Chen et al. 2016, arXiv:1604.00981). Differences
+    from TensorFlow 1's optimizer of this name are listed in `oxigrad.distributed.decisions.replicas`.
 
     Args:
         optimizer: see `Coordinated`, also for ``options``.

@@ -1,7 +1,7 @@
 """Top-k sparsification of gradients with momentum correction, and the messages of sparse values.
 
-The numerics of Deep Gradient Compression (Lin et al. 2018, arXiv:1712.01887), for one worker and one flat array. Nothing here
-communicates; `oxigrad.distributed.methods.compression` exchanges the messages.
+The numerics of Deep Gradient Compression (Lin et al. 2018, arXiv:1712.01887), for one worker and one flat array.
+Nothing here communicates; `oxigrad.distributed.methods.compression` exchanges the messages.
 """
 
 import dataclasses
@@ -19,7 +19,8 @@ _STAGES = 4
 def density(ratio: float, warmup: int, step: int) -> float:
     """The share of elements that is sent in a step, counted from 0: ``ratio``, and more in the first ``warmup`` steps.
 
-    The warm-up has four stages of equal length, of densities 1/4, 1/16, 1/64 and 1/256, or ``ratio`` where that is larger.
+    The warm-up has four stages of equal length, of densities 1/4, 1/16, 1/64 and 1/256, or ``ratio`` where that is
+    larger.
 
     >>> [density(0.001, 8, step) for step in (0, 2, 4, 6, 8)]
     [0.25, 0.0625, 0.015625, 0.00390625, 0.001]
@@ -32,8 +33,8 @@ def density(ratio: float, warmup: int, step: int) -> float:
 def largest(values: np.ndarray, count: int) -> np.ndarray:
     """The indices, in increasing order, of the ``count`` elements of a flat array with the largest magnitudes.
 
-    Of elements with equal magnitudes, those of lower index come first. NaN counts as larger than any number. Zeros are left
-    out, so that there may be fewer.
+    Of elements with equal magnitudes, those of lower index come first. NaN counts as larger than any number. Zeros are
+    left out, so that there may be fewer.
 
     >>> largest(np.array([1.0, -3.0, 0.0, 2.0, -2.0]), 2)
     array([1, 3])
@@ -56,7 +57,8 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
 class Memory:
     """The memory of one parameter on one worker, as flat arrays.
 
-    ``residual`` is the sum of what was not sent yet. ``velocity`` is the local momentum, None without momentum correction.
+    ``residual`` is the sum of what was not sent yet. ``velocity`` is the local momentum, None without momentum
+    correction.
     """
 
     residual: np.ndarray
@@ -70,8 +72,8 @@ class Memory:
     def accumulated(self, gradient: np.ndarray, momentum: float, *, nesterov: bool) -> "Memory":
         """The memory after a gradient, by momentum correction (section 3.2 of the paper).
 
-        ``u = momentum * u + g`` and ``v = v + u``; with ``nesterov`` ``u = momentum * (u + g)`` and ``v = v + u + g``. Without
-        a velocity ``v = v + g``.
+        ``u = momentum * u + g`` and ``v = v + u``; with ``nesterov`` ``u = momentum * (u + g)`` and ``v = v + u + g``.
+        Without a velocity ``v = v + g``.
         """
         if self.velocity is None:
             return Memory(self.residual + gradient)
@@ -111,7 +113,7 @@ def clip_factor(gradients: Sequence[np.ndarray], limit: float, workers: int) -> 
     return bound / norm if bound < norm < math.inf else 1.0
 
 
-# --- messages ----------------------------------------------------------------------------------------------------------
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def pack(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -138,7 +140,9 @@ def unpack(message: np.ndarray, size: int, dtype: np.dtype) -> tuple[np.ndarray,
 
 
 def mean(messages: Sequence[np.ndarray], size: int, dtype: np.dtype) -> np.ndarray:
-    """The mean over workers of their sparse values, as a flat array of ``size`` elements; summed in the order of ``messages``.
+    """The mean over workers of their sparse values, as a flat array of ``size`` elements.
+
+    Summed in the order of ``messages``.
 
     >>> one, two = pack(np.array([0]), np.array([2.0])), pack(np.array([0, 2]), np.array([4.0, 6.0]))
     >>> mean([one, two], 4, np.dtype(float))

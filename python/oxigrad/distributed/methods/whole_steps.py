@@ -35,7 +35,9 @@ class WholeSteps:
     _has_own_writes: Any = False
 
     def _whole(self, model: Tree, step: Callable[[], _Result]) -> _Result:
-        """The result of a step on a model; no interrupt divides that of a single worker, whose parameters are updated in host memory.
+        """The result of a step on a model.
+
+        No interrupt divides that of a single worker, whose parameters are updated in host memory.
 
         With others, it waits for them, which an interrupt ends.
         """
@@ -56,8 +58,9 @@ class WholeSteps:
     ) -> _Result:
         """The result of a step of the optimizer, with which attributes of the wrapper get new values, and the gradient is counted.
 
-        Where an error or an interrupt comes before the step, all is as before it; but with other workers, which take the step, an interrupt is raised
-        after it. Where the optimizer refuses the step by ``nonfinite="raise"``, ``values`` hold, as on all workers, and ``state`` is as before.
+        Where an error or an interrupt comes before the step, all is as before it; but with other workers, which take
+        the step, an interrupt is raised after it. Where the optimizer refuses the step by ``nonfinite="raise"``,
+        ``values`` hold, as on all workers, and ``state`` is as before.
         """
         attributes, stepper, report = vars(self), self._stepper, self._report
         before = {name: attributes[name] for name in (*values, *state)}

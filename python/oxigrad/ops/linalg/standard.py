@@ -6,13 +6,13 @@ depend on it.
 
 Eigenvalues and singular values count as equal if they differ by at most ``8 n eps`` times the largest of the matrix.
 Their vectors are unique only up to a rotation. The gradient of a loss that does not depend on the rotation, such as a
-loss of ``v @ v.T``, is exact. The gradient of any other loss is NaN. No derivative exists for a loss that reads both the vectors
-and the values of one call, to second order, also of functions of equal values, and in forward mode along a direction that
-mixes the vectors. The first two raise `DerivativeError` for one matrix; for stacks, under ``vmap`` and in forward mode they
-are NaN, with a `RuntimeWarning`; in recordings, compiled code and on devices NaN.
+loss of ``v @ v.T``, is exact. The gradient of any other loss is NaN. No derivative exists for a loss that reads both
+the vectors and the values of one call, to second order, also of functions of equal values, and in forward mode along a
+direction that mixes the vectors. The first two raise `DerivativeError` for one matrix; for stacks, under ``vmap`` and
+in forward mode they are NaN, with a `RuntimeWarning`; in recordings, compiled code and on devices NaN.
 
-A sum of a loss of the vectors and one of the values calls the decomposition once for each. A function of the matrix, such as
-``(v * exp(w)) @ v.T``, is no such sum, and wrong by two calls: `expm`, `logm`, `sqrtm` and their kin are exact.
+A sum of a loss of the vectors and one of the values calls the decomposition once for each. A function of the matrix,
+such as ``(v * exp(w)) @ v.T``, is no such sum, and wrong by two calls: `expm`, `logm`, `sqrtm` and their kin are exact.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Line search for the strong Wolfe conditions (Nocedal and Wright 2006, algorithms 3.5 and 3.6), with minFunc's constants.
 
-A step satisfies the curvature condition where ``abs(slope) <= 0.9 * abs(initial slope)``, and the sufficient decrease condition
-where ``value <= initial value + 1e-4 * length * initial slope``.
+A step satisfies the curvature condition where ``abs(slope) <= 0.9 * abs(initial slope)``, and the sufficient decrease
+condition where ``value <= initial value + 1e-4 * length * initial slope``.
 """
 
 import math
@@ -28,8 +28,8 @@ def strong_wolfe(
 ) -> Point:
     """A step that satisfies the conditions, or else the best found in ``evaluations`` plus one evaluations.
 
-    ``evaluate`` returns the point of a length; ``start`` is the point of length 0, ``length`` the first trial length. The
-    search stops where the interval is narrower than ``width``. A value that is not finite counts as infinity.
+    ``evaluate`` returns the point of a length; ``start`` is the point of length 0, ``length`` the first trial length.
+    The search stops where the interval is narrower than ``width``. A value that is not finite counts as infinity.
 
     >>> parabola = lambda t: Point(t, (t - 3.0) ** 2, 2 * (t - 3.0), None)
     >>> strong_wolfe(parabola, parabola(0.0), 1.0, evaluations=10, width=1e-9).length

@@ -16,7 +16,8 @@ from oxigrad.optim.optimizer import Optimizer
 class RateRange:
     """The ``rates`` of a range test, and the ``losses`` before the steps that were taken with them.
 
-    ``has_diverged`` tells whether the test ended before all of its steps, with a loss that is not finite or far above the smallest.
+    ``has_diverged`` tells whether the test ended before all of its steps, with a loss that is not finite or far above
+    the smallest.
     """
 
     rates: list[float]
@@ -25,7 +26,9 @@ class RateRange:
 
     @property
     def steepest(self) -> float:
-        """The rate at which the loss falls fastest over the logarithm of the rate; NaN where there are fewer than three losses.
+        """The rate at which the loss falls fastest over the logarithm of the rate.
+
+        NaN where there are fewer than three losses.
 
         The slope is the difference of the losses after and before a rate.
         """
@@ -53,7 +56,9 @@ def range_test(
     steps: int = 100,
     divergence: float = 4.0,
 ) -> RateRange:
-    """Takes ``steps`` steps with learning rates from ``initial`` to ``final``, equally spaced in their logarithm; returns the losses.
+    """Takes ``steps`` steps with learning rates from ``initial`` to ``final``, equally spaced in their logarithm.
+
+    Returns the losses.
 
     Args:
         optimizer: optimizer with one ``learning_rate``; it stays as it is.
@@ -64,10 +69,11 @@ def range_test(
         steps: number of learning rates that are tried.
         divergence: ratio to the smallest loss at which the test ends.
 
-    The steps are taken by copies, so that ``optimizer`` and ``model`` remain as they are, to the bit; ``loss`` must compute the loss of its
-    argument, and may take another batch in each call. The test ends where the loss is not finite, or larger than ``divergence`` times
-    the smallest so far, if that is positive. Raises `ValueError` for rates or steps out of range, and `AttributeError` for an
-    optimizer without one ``learning_rate``, such as a partition. Rates of groups stay as they are.
+    The steps are taken by copies, so that ``optimizer`` and ``model`` remain as they are, to the bit; ``loss`` must
+    compute the loss of its argument, and may take another batch in each call. The test ends where the loss is not
+    finite, or larger than ``divergence`` times the smallest so far, if that is positive. Raises `ValueError` for rates
+    or steps out of range, and `AttributeError` for an optimizer without one ``learning_rate``, such as a partition.
+    Rates of groups stay as they are.
 
     >>> import numpy as np
     >>> from oxigrad import xp

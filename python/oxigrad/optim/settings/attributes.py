@@ -10,7 +10,9 @@ from oxigrad.optim.settings.spellings import counterpart
 
 
 def hint(name: str, names: Iterable[str]) -> str:
-    """The counterpart of a name of another library, or a suggestion of the known name nearest to ``name``; empty where there is neither.
+    """The counterpart of a name of another library, or a suggestion of the known name nearest to ``name``.
+
+    Empty where there is neither.
 
     >>> hint("learning_rte", ["learning_rate", "beta1"])
     ' (did you mean learning_rate?)'
@@ -23,7 +25,10 @@ def hint(name: str, names: Iterable[str]) -> str:
 
 
 def error_of_property(instance: Any, name: str) -> AttributeError | None:
-    """The error that a property of this name raises, in whose place Python calls ``__getattr__``; None where there is no such property."""
+    """The error that a property of this name raises, in whose place Python calls ``__getattr__``.
+
+    None where there is no such property.
+    """
     try:
         if hasattr(type(instance), name):
             object.__getattribute__(instance, name)
@@ -35,10 +40,10 @@ def error_of_property(instance: Any, name: str) -> AttributeError | None:
 class Sealed:
     """Base class of objects that take no new public attributes after construction.
 
-    Attributes that ``__init__`` sets or the class declares may be assigned; a subclass may set others in its ``__init__``.
-    ``_checks`` maps attributes to functions ``(object, value)`` that validate a new value, at construction too; attributes in
-    ``_fixed`` cannot be assigned after construction. `AttributeError` names the attribute, and the nearest one. Names with a
-    leading underscore are not checked.
+    Attributes that ``__init__`` sets or the class declares may be assigned; a subclass may set others in its
+    ``__init__``. ``_checks`` maps attributes to functions ``(object, value)`` that validate a new value, at
+    construction too; attributes in ``_fixed`` cannot be assigned after construction. `AttributeError` names the
+    attribute, and the nearest one. Names with a leading underscore are not checked.
     """
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}

@@ -34,7 +34,9 @@ OPTIONS = {
 
 
 def from_config(config: Config) -> Any:
-    """The optimizer of a configuration by `get_config`. Raises `ValueError` where its class is not defined, `TypeError` for anything but a dict.
+    """The optimizer of a configuration by `get_config`.
+
+    Raises `ValueError` where its class is not defined, `TypeError` for anything but a dict.
 
     Args:
         config: dict that ``get_config`` of an optimizer returned.
@@ -59,7 +61,10 @@ def from_config(config: Config) -> Any:
 
 
 def construct(make: Callable[..., Any], *args: Any, **values: Any) -> Any:
-    """The optimizer or transform by these arguments. Raises `TypeError` for a subclass whose own constructor does not take them."""
+    """The optimizer or transform by these arguments.
+
+    Raises `TypeError` for a subclass whose own constructor does not take them.
+    """
     try:
         return make(*args, **values)
     except TypeError:

@@ -1,7 +1,7 @@
 """The documentation of optimizers, from the rows of their arguments: composed when it is read.
 
-The row of a hyperparameter is its declaration in the rule, with `oxigrad.rules.core.arguments.NOTES` for names that several rules
-share; that of an option is there too.
+The row of a hyperparameter is its declaration in the rule, with `oxigrad.rules.core.arguments.NOTES` for names that
+several rules share; that of an option is there too.
 """
 
 import dataclasses
@@ -128,7 +128,8 @@ def elsewhere(
 ) -> list[Argument]:
     """The rows of the arguments of a function under a name of another library.
 
-    ``meaning`` are the hyperparameters of the rules that an argument sets; the ``notes`` are of arguments that set none, or other values.
+    ``meaning`` are the hyperparameters of the rules that an argument sets; the ``notes`` are of arguments that set
+    none, or other values.
     """
     from oxigrad.rules.core.arguments import NOTES
 

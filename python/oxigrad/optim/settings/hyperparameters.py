@@ -22,7 +22,10 @@ from oxigrad.stepping.parameters.parameter_group import RuleHyperparameters
 from oxigrad.stepping.version import Version
 
 HyperparameterValue: TypeAlias = float | schedules.Schedule
-"""A hyperparameter as it is read: a number or a schedule. Flags are numbers to type checkers too, where names are not declared."""
+"""A hyperparameter as it is read: a number or a schedule.
+
+Flags are numbers to type checkers too, where names are not declared.
+"""
 
 _Read = TypeVar("_Read")
 _Set = TypeVar("_Set")
@@ -31,8 +34,8 @@ _Set = TypeVar("_Set")
 class Hyperparameter(Generic[_Read, _Set]):
     """Descriptor of a hyperparameter. It is validated when it is set, and takes effect on the next step.
 
-    ``domain`` is the set of its values (see `oxigrad.rules.core.ranges`). None admits any flag, and any number where the default is
-    None.
+    ``domain`` is the set of its values (see `oxigrad.rules.core.ranges`). None admits any flag, and any number where
+    the default is None.
     """
 
     def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
@@ -56,7 +59,10 @@ class Hyperparameter(Generic[_Read, _Set]):
         part._version.raise_number()
 
     def check(self, value: Any) -> Any:
-        """The value; raises `TypeError` where its type is not that of the default, `ValueError` where it is out of range."""
+        """The value.
+
+        Raises `TypeError` where its type is not that of the default, `ValueError` where it is out of range.
+        """
         if self.is_flag:
             return self._checked_flag(value)
         if is_traced(value):
@@ -72,7 +78,8 @@ class Hyperparameter(Generic[_Read, _Set]):
     def check_argument(self, value: Any) -> Any:
         """As `check`, for an argument of `apply`: a variable is checked by its value, and kept, so that the step has a derivative.
 
-        Raises `TypeError` for a function of the step, and for a variable in place of a whole number, which has no derivative.
+        Raises `TypeError` for a function of the step, and for a variable in place of a whole number, which has no
+        derivative.
         """
         if callable(value):
             raise TypeError(f"{self.name} is {value!r}: expected a number or an array without axes")
@@ -136,8 +143,8 @@ def from_plain(value: Any) -> Any:
 class DeclaredAttributes:
     """Base class of objects whose attributes depend on what they are made of, as hyperparameters of a chain do on its parts.
 
-    `_declare` makes them properties of the object's class, by which `_get_attribute` and `_set_attribute` are called. That class is made for
-    all objects with the same ones, and has the name of ``_plain_class``.
+    `_declare` makes them properties of the object's class, by which `_get_attribute` and `_set_attribute` are called.
+    That class is made for all objects with the same ones, and has the name of ``_plain_class``.
     """
 
     __slots__ = ()
@@ -195,8 +202,9 @@ class Part(Sealed):
     _declared: Mapping[str, Hyperparameter[Any, Any]] = {}
     # The names of the arguments of the constructor that are not hyperparameters.
     _options_of_class: tuple[str, ...] = ()
-    # By library, the hyperparameters that reproduce its results, as far as they differ from the defaults. An empty dict means that
-    # none does; a missing library, that it has nothing of the kind. Learning rates are those of libraries with a default.
+    # By library, the hyperparameters that reproduce its results, as far as they differ from the defaults. An empty dict
+    # means that none does; a missing library, that it has nothing of the kind. Learning rates are those of libraries
+    # with a default.
     _presets: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:

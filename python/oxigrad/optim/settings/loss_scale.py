@@ -22,10 +22,11 @@ class LossScale(Sealed):
         factor: factor by which the scale grows, and by whose inverse it falls.
         interval: number of finite steps before the scale grows.
 
-    ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
-    Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides the gradients by it, and steps
-    with gradients that are not finite are skipped. Raises `ValueError` for an ``initial`` that is not positive, or a ``factor`` below 1.
-    A step may change the value, so losses of several optimizers that are scaled before their steps need a scale for each optimizer.
+    ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018,
+    arXiv:1710.03740). Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides
+    the gradients by it, and steps with gradients that are not finite are skipped. Raises `ValueError` for an
+    ``initial`` that is not positive, or a ``factor`` below 1. A step may change the value, so losses of several
+    optimizers that are scaled before their steps need a scale for each optimizer.
 
     >>> scale = LossScale(initial=8.0, interval=2)
     >>> for finite in [True, False, True, True]:
@@ -95,14 +96,17 @@ class LossScale(Sealed):
             value, good = value * self.factor, 0
         return {"value": value, "good": good}
 
-    # --- steps that a device counts ------------------------------------------------------------------------------------
+    # --- steps that a device counts -----------------------------------------------------------------------------------
 
     def _state(self) -> tuple[float, int]:
         """The scale and the number of finite steps, as far as the host knows them."""
         return vars(self)["value"], vars(self)["good"]
 
     def _of_kernel(self) -> tuple[float, float] | None:
-        """Factor and interval, by which a kernel updates the scale; None for a subclass, which may update it otherwise."""
+        """Factor and interval, by which a kernel updates the scale.
+
+        None for a subclass, which may update it otherwise.
+        """
         return (self.factor, float(self.interval)) if type(self) is LossScale else None
 
     def _read_by(self, sync: Callable[[], Any]) -> None:

@@ -1,8 +1,8 @@
 """Patterns of key paths, which assign parameters to groups: the first pattern that matches wins.
 
-A pattern is matched with the keys of a path joined by dots, without quotes: ``0.bias`` for the key ``"0.bias"`` of a dict and
-for the field ``bias`` of the item 0 alike. A glob or regular expression with a double quote is matched with the printed path
-instead (``"0.bias"``, quoted), which distinguishes the two.
+A pattern is matched with the keys of a path joined by dots, without quotes: ``0.bias`` for the key ``"0.bias"`` of a
+dict and for the field ``bias`` of the item 0 alike. A glob or regular expression with a double quote is matched with
+the printed path instead (``"0.bias"``, quoted), which distinguishes the two.
 """
 
 import difflib
@@ -59,8 +59,8 @@ def check(patterns: Any) -> None:
 def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[str, Array]]) -> None:
     """Raises `StructureError` where a glob or regular expression matches no parameter, given as printed path and array.
 
-    A pattern whose parameters all match an earlier pattern is accepted. A predicate may match nothing: it may be written for
-    many models.
+    A pattern whose parameters all match an earlier pattern is accepted. A predicate may match nothing: it may be
+    written for many models.
     """
     parameters = list(parameters)
     for pattern in patterns:

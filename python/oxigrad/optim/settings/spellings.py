@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-# For each name, the names here of which the first that an optimizer has is meant; several that belong together are one tuple.
+# For each name, the names here of which the first that an optimizer has is meant; several that belong together are one
+# tuple.
 _NAMES: dict[str, tuple[str | tuple[str, ...], ...]] = {
     "acc_steps": ("accumulate",),
     "accumulator_dtype": ("slot_dtype",),
@@ -153,7 +154,9 @@ def meant(name: str, available: Iterable[str]) -> tuple[str, ...]:
 
 
 def counterpart(name: str, available: Iterable[str]) -> str:
-    """The counterpart of a name of another library among the ``available`` names, as the end of an error message; empty if unknown.
+    """The counterpart of a name of another library among the ``available`` names, as the end of an error message.
+
+    Empty if unknown.
 
     >>> counterpart("lr", ["learning_rate", "beta1", "beta2"])
     ': use learning_rate'

@@ -15,7 +15,7 @@ _Groups: TypeAlias = Mapping[Any, Mapping[str, Any] | None]
 _Library: TypeAlias = Literal["torch", "optax", "keras"] | None
 
 class LBFGS(ClosureOptimizer):
-    """L-BFGS (Liu and Nocedal 1989; Nocedal and Wright 2006, algorithms 7.4 and 7.5), as in torch.optim.LBFGS: for deterministic losses.
+    """L-BFGS, for deterministic losses, as in torch.optim.LBFGS.
 
     Hyperparameters:
         learning_rate: First trial length of the line search, or the length of a move without one. A

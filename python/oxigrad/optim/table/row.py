@@ -16,7 +16,8 @@ class Keys:
         hyperparameters: the keys in a parameter group, by hyperparameter; "betas.0" is the first item of "betas".
         fixed: hyperparameters that are not in the groups.
         begin: the keys of the group whose values number slots begin with.
-        missing: hyperparameters in place of None; a mapping is of those for parameters of half precision, by the name of the dtype.
+        missing: hyperparameters in place of None; a mapping is of those for parameters of half precision, by the name
+            of the dtype.
         counts: whether the state of a parameter has its number of steps, ``step``.
         takes_complex: whether complex parameters are taken, as twice as many real numbers.
     """
@@ -37,7 +38,8 @@ class Alias:
     Args:
         arguments: its arguments in their order, with a star before those by keyword only.
         parts: the names of the classes of `oxigrad.optim` that it composes; by default the optimizer of the row alone.
-        words: the hyperparameters of the parts by optax's arguments, where they are not those of `oxigrad.optim.settings.spellings`.
+        words: the hyperparameters of the parts by optax's arguments, where they are not those of
+            `oxigrad.optim.settings.spellings`.
         defaults: the defaults that differ from those of the parts.
         fixed: the hyperparameters that optax does not offer.
         nesterov: the names of the classes in the place of ``parts`` where optax's argument of that name is True.
@@ -62,8 +64,8 @@ class Row:
         optimizer: the class.
         torch: the names of its values in PyTorch.
         optax: its functions of optax by name. Without any, it has the name of its rule, and its own arguments.
-        variants: hyperparameters by the name of a test, one for each combination of flags that has another kernel. The learning
-            rate of tests is 0.1.
+        variants: hyperparameters by the name of a test, one for each combination of flags that has another kernel. The
+            learning rate of tests is 0.1.
         native: hyperparameters by the name of the kernel that the core has compiled.
         valleys: the learning rates in `examples/gallery.py`, for Rosenbrock's function and Beale's.
     """
@@ -77,7 +79,10 @@ class Row:
 
     @property
     def presets(self) -> Mapping[str, Values]:
-        """By library, the hyperparameters that reproduce its results; see `oxigrad.optim.settings.hyperparameters.Part`."""
+        """By library, the hyperparameters that reproduce its results.
+
+        See `oxigrad.optim.settings.hyperparameters.Part`.
+        """
         return self.optimizer._presets
 
 
@@ -93,7 +98,10 @@ def entry(
     average: Callable[..., Any] | None = None,
     **columns: Any,
 ) -> type[RuleOptimizer]:
-    """The optimizer of a rule, as by `oxigrad.optim.define`, with a row in the table; ``columns`` are those of `add`."""
+    """The optimizer of a rule, as by `oxigrad.optim.define`, with a row in the table.
+
+    ``columns`` are those of `add`.
+    """
     optimizer = defined(rule, name, "oxigrad.optim", elementwise=elementwise, average=average)
     add(optimizer, **columns)
     return optimizer

@@ -1,7 +1,7 @@
 """Notes on arguments: the columns of their rows beside name, type, default and range, which declarations state.
 
-A rule declares an argument by ``name: Annotated[type, "sentence"] = default``. Arguments that mean the same in several rules have their
-notes here, by name. The module is imported when documentation is read.
+A rule declares an argument by ``name: Annotated[type, "sentence"] = default``. Arguments that mean the same in several
+rules have their notes here, by name. The module is imported when documentation is read.
 """
 
 import dataclasses

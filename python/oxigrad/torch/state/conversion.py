@@ -70,7 +70,10 @@ def as_parameter(tensor: Any, p: Any) -> Any:
 
 @contextlib.contextmanager
 def kept_on_error(state: dict[Any, dict[str, Any]], of: Sequence[Any] | None = None) -> Iterator[None]:
-    """A block whose errors, which come before anything is written to memory, leave the state as it was; that ``of`` parameters, if given."""
+    """A block whose errors, which come before anything is written to memory, leave the state as it was.
+
+    That ``of`` parameters, if given.
+    """
     states = state.items() if of is None else [(p, state[p]) for p in of if p in state]
     before = [(p, slots, dict(slots)) for p, slots in states]
     try:
@@ -122,7 +125,9 @@ def checking_overlap(tensors: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> I
 def begin(
     group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor, *, on_host: bool = False
 ) -> bool:
-    """Adds the slots to ``state``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
+    """Adds the slots to ``state``, the state of the parameter ``p``, that its rule has and that are missing.
+
+    False if there are none.
 
     Raises `KeyError` where a state that was begun lacks a slot that no step adds, as PyTorch's classes do, or its
     number of steps.

@@ -78,7 +78,10 @@ class StateFile:
                 state[key] = self._placed(path, p, key, value)
 
     def _placed(self, path: str, p: Any, key: str, value: Any) -> Any:
-        """A tensor in the file with the values of a slot; the slot itself where it is there already, or has no elements."""
+        """A tensor in the file with the values of a slot.
+
+        The slot itself where it is there already, or has no elements.
+        """
         held = self._slots.get((id(p), key))
         if (held is not None and held() is value) or value.numel() == 0 or not conversion.is_dense(value):
             return value
@@ -105,7 +108,10 @@ class StateFile:
         return flat.as_strided(like.shape, like.stride())
 
     def _extended(self, name: str, count: int) -> tuple[int, memoryview]:
-        """The place of further bytes at the end of the file, and its memory; raises `OSError` where the disk is full."""
+        """The place of further bytes at the end of the file, and its memory.
+
+        Raises `OSError` where the disk is full.
+        """
         alignment = mmap.PAGESIZE if count >= LONG else _ALIGNMENT
         start = -(-self._end // alignment) * alignment
         mapped, first, last = self._mapping
@@ -144,7 +150,10 @@ class StateFile:
             )
 
     def start_of(self, tensor: Any) -> int | None:
-        """The place in the file of the first byte of a slot, or of a view of one; None for a tensor that does not lie there."""
+        """The place in the file of the first byte of a slot, or of a view of one.
+
+        None for a tensor that does not lie there.
+        """
         address = tensor.untyped_storage().data_ptr()
         start = self._starts.get(address)
         return None if start is None else start + tensor.data_ptr() - address
@@ -194,7 +203,10 @@ def _release(starts: dict[int, int], address: int, free: list[tuple[int, memoryv
 
 
 def write(path: Any, state: Mapping[str, Any]) -> None:
-    """Writes the result of ``state_dict()`` of an optimizer to a safetensors file, atomically; `read_state` reads it."""
+    """Writes the result of ``state_dict()`` of an optimizer to a safetensors file, atomically.
+
+    `read_state` reads it.
+    """
     arrays: dict[str, Any] = {}
     data = {key: _without_tensors(state[key], key, arrays) for key in ("state", "param_groups")}
     safetensors_io.write(path, arrays, {"format": _FORMAT, "data": json.dumps(data)})

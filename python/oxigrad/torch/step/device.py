@@ -14,7 +14,9 @@ from oxigrad.torch.state import conversion
 
 
 def order_of_kernel(group: TensorGroup, tensor: Any, state: dict[str, Any]) -> str:
-    """The order in which a kernel takes the elements of a tensor on a CUDA device, with this ``state``; empty without a kernel.
+    """The order in which a kernel takes the elements of a tensor on a CUDA device, with this ``state``.
+
+    Empty without a kernel.
 
     It is that of "memory"; or "row-major" for a copy of a tensor with its axes in another order, such as a
     channels-last one, where the rule sums elements, draws random numbers for them, or keeps codes. The state is put

@@ -70,7 +70,10 @@ class _Hook:
 
 
 class _Block:
-    """A block of ``steps``, among those in ``entered``. It ends with this object at the latest: an interrupt may come in place of its end."""
+    """A block of ``steps``, among those in ``entered``.
+
+    It ends with this object at the latest: an interrupt may come in place of its end.
+    """
 
     def __init__(self, entered: set[int], leave: Callable[[BaseException | None], None]) -> None:
         self._entered, self._leave = entered, leave
@@ -211,7 +214,10 @@ class InBackward:
                 self._accumulate(opt, place) if self._pauses else self._use(opt, place)
 
     def _accumulate(self, opt: Any, place: TensorPlace) -> None:
-        """Takes the gradient of a micro-batch down, for the sum in host memory; on the device it remains where the update is there."""
+        """Takes the gradient of a micro-batch down, for the sum in host memory.
+
+        On the device it remains where the update is there.
+        """
         p = place.tensor
         if not opt._host.streams(opt, p) or conversion.is_distributed(p):
             if opt._host.memory.gradient_dtype is not None:
@@ -250,7 +256,10 @@ class InBackward:
             self._queue(opt, place)
 
     def _queue(self, opt: Any, place: TensorPlace) -> None:
-        """Uses a gradient: now, if it is large; a small one with others, once they are enough, or at the end of the backward."""
+        """Uses a gradient: now, if it is large.
+
+        A small one with others, once they are enough, or at the end of the backward.
+        """
         p = place.tensor
         if due := self._pending.due(id(p), (place, p.grad), p.grad.nbytes):
             self._flush(opt, due)
@@ -295,7 +304,10 @@ class InBackward:
             untraced(opt._pieces.advance, opt)
 
     def _is_measured(self, path: str, p: Any) -> bool:
-        """Whether the gradient is to be measured, rather than used with the norm that was measured; raises `RuntimeError` for neither."""
+        """Whether the gradient is to be measured, rather than used with the norm that was measured.
+
+        Raises `RuntimeError` for neither.
+        """
         if p.grad.layout is not torch.strided or not self._is_last(p):
             raise RuntimeError(
                 f"{path}: norm_pass() is not supported for sparse gradients, nor where another hook was registered "

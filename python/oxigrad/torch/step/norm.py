@@ -43,7 +43,10 @@ class MeasuredNorm:
         self._square = None
 
     def add(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
-        """Measures a gradient, as `measure`. Raises `RuntimeError` where a step would not run a kernel in host memory."""
+        """Measures a gradient, as `measure`.
+
+        Raises `RuntimeError` where a step would not run a kernel in host memory.
+        """
         if not self.measure(opt, place, gradient, like):
             raise RuntimeError(
                 f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise "
@@ -52,7 +55,9 @@ class MeasuredNorm:
             )
 
     def measure(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> bool:
-        """Measures the gradient of a parameter; False where its step is no kernel in host memory, whose sum of squares this repeats.
+        """Measures the gradient of a parameter.
+
+        False where its step is no kernel in host memory, whose sum of squares this repeats.
 
         ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the
         parameter is elsewhere.

@@ -157,7 +157,10 @@ class TensorPlan(Assignment):
 
 
 def noise_step(opt: Any) -> int:
-    """The number of steps taken with random numbers, which the first group keeps; raises `StateError` for anything else."""
+    """The number of steps taken with random numbers, which the first group keeps.
+
+    Raises `StateError` for anything else.
+    """
     number = opt.param_groups[0].get("noise_step", 0)
     if number != 0:
         check_step_count(number, "param_groups[0] has noise_step")

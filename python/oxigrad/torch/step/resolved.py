@@ -141,7 +141,10 @@ class TensorStep:
 
     @staticmethod
     def _values_of(groups: list[dict[str, Any]]) -> list[Any] | None:
-        """The keys and values of groups that have numbers and texts alone, which nothing changes in place; else None."""
+        """The keys and values of groups that have numbers and texts alone, which nothing changes in place.
+
+        Else None.
+        """
         if not all(map(_is_constant, groups)):
             return None
         return _core.held([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})

@@ -1,8 +1,8 @@
 """The processes of an MPI job: which of them work, wait as spares, have left or have died, and how they form the next generation.
 
-Every process is in one of four states. Workers exchange messages over ``channels``; all living processes form ``base``, over which
-notices are sent that change the states. A worker that has left, and a spare process, stand by: they take part in the operations by
-which the others form the next generation, since MPI needs all living processes for these.
+Every process is in one of four states. Workers exchange messages over ``channels``; all living processes form ``base``,
+over which notices are sent that change the states. A worker that has left, and a spare process, stand by: they take
+part in the operations by which the others form the next generation, since MPI needs all living processes for these.
 """
 
 import contextlib
@@ -113,7 +113,7 @@ class Membership:
             if process not in self._dead | self._excluded and self._left.get(process, calls) >= calls
         )
 
-    # --- notices -------------------------------------------------------------------------------------------------------
+    # --- notices ------------------------------------------------------------------------------------------------------
 
     def heed(self, lock: AbstractContextManager[Any]) -> None:
         """Receives the notices that have come, and asks MPI which processes have died.
@@ -195,7 +195,7 @@ class Membership:
             self._left[self.base.rank] = calls
             self._notify(_LEFT, calls)
 
-    # --- the next generation -------------------------------------------------------------------------------------------
+    # --- the next generation ------------------------------------------------------------------------------------------
 
     def revoke(self, *comms: Any) -> None:
         """Makes pending operations of other workers on these communicators fail, where MPI can do that."""
@@ -245,7 +245,10 @@ class Membership:
                 return place
 
     def _place_in(self, comm: Any) -> "_Place | None":
-        """The place of this process in a generation of the processes of ``comm``; None for all of them where one has died."""
+        """The place of this process in a generation of the processes of ``comm``.
+
+        None for all of them where one has died.
+        """
         # Open MPI crashes where a communicator is revoked that another process has not made yet.
         all_have_it = self._together(comm, comm, lambda: True)
         if not all_have_it or (table := self._together(comm, comm, lambda: self._states_of(comm))) is None:
@@ -261,10 +264,13 @@ class Membership:
         return _Place(base, channels, states)
 
     def _together(self, comm: Any, used: Any, operation: Callable[[], _Result]) -> _Result | None:
-        """The result of an operation that all processes of ``comm`` call, on ``used``; None for all of them where it fails for one.
+        """The result of an operation that all processes of ``comm`` call, on ``used``.
 
-        A death fails an operation on those alone that exchange messages with the dead process: the one that is told revokes the communicator, since
-        others would wait in it for ever for what this one does not send. None goes on before all have ended it.
+        None for all of them where it fails for one.
+
+        A death fails an operation on those alone that exchange messages with the dead process: the one that is told
+        revokes the communicator, since others would wait in it for ever for what this one does not send. None goes on
+        before all have ended it.
         """
         result = None
         try:

@@ -1,8 +1,9 @@
 """Workers as processes of an MPI job, through mpi4py.
 
-Only buffers are sent, never objects: no message is pickled. Waits test for completion and pause between the tests, and every one of
-them has a time-out. An uncaught exception ends the whole job. Where the MPI library implements user-level failure mitigation (Open
-MPI 5 under ``--with-ft ulfm``), the survivors of a lost worker continue by `MPICommunicator.reform`.
+Only buffers are sent, never objects: no message is pickled. Waits test for completion and pause between the tests, and
+every one of them has a time-out. An uncaught exception ends the whole job. Where the MPI library implements user-level
+failure mitigation (Open MPI 5 under ``--with-ft ulfm``), the survivors of a lost worker continue by
+`MPICommunicator.reform`.
 """
 
 import atexit
@@ -34,10 +35,11 @@ def communicator(
 ) -> MPICommunicator:
     """The communicator of this process of an MPI job; the same one at each call.
 
-    The last ``spares`` processes (``OXIGRAD_SPARES``, which ``python -m oxigrad.launch --spares`` sets) wait here until they replace lost
-    workers, and end where that does not happen. They are processes of the job from the start: no other process can join it, whatever ``accept_newcomers``
-    is, which is there for programs that run on every engine. Raises `Refused` on all processes where they run other versions of the package. Ends the
-    process, with a traceback, where another one does not come here within the time-out.
+    The last ``spares`` processes (``OXIGRAD_SPARES``, which ``python -m oxigrad.launch --spares`` sets) wait here until
+    they replace lost workers, and end where that does not happen. They are processes of the job from the start: no
+    other process can join it, whatever ``accept_newcomers`` is, which is there for programs that run on every engine.
+    Raises `Refused` on all processes where they run other versions of the package. Ends the process, with a traceback,
+    where another one does not come here within the time-out.
     """
     if _membership:
         return _membership[0].communicator
@@ -56,7 +58,10 @@ def communicator(
 
 
 def _wait_for_all_processes(spares: int) -> tuple[Membership, bytes, np.ndarray]:
-    """Initializes MPI, which all processes do; returns what they agree on: the membership, the job, and the version of each."""
+    """Initializes MPI, which all processes do.
+
+    Returns what they agree on: the membership, the job, and the version of each.
+    """
     if not MPI.Is_initialized():
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
@@ -74,8 +79,8 @@ def _wait_for_all_processes(spares: int) -> tuple[Membership, bytes, np.ndarray]
 def _limited(seconds: float) -> Iterator[None]:
     """A context that ends the process where it takes longer.
 
-    MPI waits in its initialization for every process that was started, also for one that has died, holds the interpreter lock
-    meanwhile, and has no time-out: only a thread that needs no interpreter can end it.
+    MPI waits in its initialization for every process that was started, also for one that has died, holds the
+    interpreter lock meanwhile, and has no time-out: only a thread that needs no interpreter can end it.
     """
     if sys.__stderr__ is None:
         yield
@@ -90,8 +95,8 @@ def _limited(seconds: float) -> Iterator[None]:
 def run(worker: Callable[[Communicator], Any], workers: int | None = None, **options: Any) -> list[Any]:
     """Runs ``worker(communicator)`` in this process, which MPI has started. See `oxigrad.distributed.run`.
 
-    The list returned has this worker's result at its rank, and None at the others: results may be any objects, and objects are not
-    exchanged between processes.
+    The list returned has this worker's result at its rank, and None at the others: results may be any objects, and
+    objects are not exchanged between processes.
     """
     comm = communicator(**options)
     if workers not in (None, comm.size) and comm.generation == 0:

@@ -53,7 +53,7 @@ class MPICommunicator(ByteCollectives):
         self._arriving: dict[int, deque[tuple[Any, np.ndarray]]] = {}
         self._begun: dict[int, list[np.ndarray]] = {}
 
-    # --- operations on all workers -------------------------------------------------------------------------------------
+    # --- operations on all workers ------------------------------------------------------------------------------------
 
     def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
         self._call("Iallgather", data, rows, what=what, seconds=seconds)
@@ -108,7 +108,7 @@ class MPICommunicator(ByteCollectives):
         self._membership.unfinished += self._under_way
         return super()._late(what, seconds)
 
-    # --- messages ------------------------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------------------------
 
     def _memory(self, nbytes: int) -> np.ndarray:
         with self._lock:
@@ -181,7 +181,7 @@ class MPICommunicator(ByteCollectives):
             pieces.clear()
             self.refused.add(Refused("lost", f"rank {sender} was lost while its message came"))
 
-    # --- membership ----------------------------------------------------------------------------------------------------
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
@@ -198,8 +198,8 @@ class MPICommunicator(ByteCollectives):
     def reform(self, *, timeout: float | None = None) -> "MPICommunicator":
         """See `Communicator.reform`. As many spare processes join as workers have died.
 
-        Raises `NotSupported` after the death of a worker where MPI runs without fault tolerance, and `TimedOut` where a survivor does
-        not call it.
+        Raises `NotSupported` after the death of a worker where MPI runs without fault tolerance, and `TimedOut` where a
+        survivor does not call it.
         """
         with self._lock:
             self._membership.revoke(self._collective, self._messages)
@@ -210,7 +210,10 @@ class MPICommunicator(ByteCollectives):
         return following
 
     def leave(self) -> None:
-        """See `Communicator.leave`. The process should end soon: it takes part in `reform` of the others only when it ends."""
+        """See `Communicator.leave`.
+
+        The process should end soon: it takes part in `reform` of the others only when it ends.
+        """
         with self._lock:
             wait = Backoff(self.timeout)
             while self._pending and not wait.is_over():  # the messages to living workers are sent

@@ -38,7 +38,10 @@ class _Worker:
         return os.getpid()
 
     def run(self, worker: Callable[[Communicator], Any], coordinator: Any, uid: str, job: bytes, timeout: float) -> Any:
-        """Calls the worker function with a communicator; returns its result, None where the others have ended before."""
+        """Calls the worker function with a communicator.
+
+        Returns its result, None where the others have ended before.
+        """
         end = time.monotonic() + timeout
 
         def enter(left: float) -> Any:
@@ -69,13 +72,16 @@ class RayJob:
         worker: called in each process with its communicator.
         workers: the number of processes at the start.
         timeout: seconds that a wait of a worker takes at most.
-        restarts: how many processes are started, in all, in place of those that die; a new one enters with `Communicator.reform` of the others.
-        accept_newcomers: whether `join` may start further workers, which show the identity of the job, as those that ``restarts`` lets start.
+        restarts: how many processes are started, in all, in place of those that die; a new one enters with
+            `Communicator.reform` of the others.
+        accept_newcomers: whether `join` may start further workers, which show the identity of the job, as those that
+            ``restarts`` lets start.
         address: of a Ray cluster; by default one is started on this machine, unless the program is connected to one.
-        allow_insecure: use a cluster that other machines can reach although it does not authenticate by token. Whoever reaches the
-            ports of such a cluster runs code in it.
+        allow_insecure: use a cluster that other machines can reach although it does not authenticate by token. Whoever
+            reaches the ports of such a cluster runs code in it.
 
-    Raises `PermissionError` for a cluster at another address than this machine's loopback that does not authenticate by token.
+    Raises `PermissionError` for a cluster at another address than this machine's loopback that does not authenticate by
+    token.
     """
 
     coordinator: Any
@@ -140,7 +146,10 @@ class RayJob:
         }
 
     def poll(self, seconds: float = POLL) -> bool:
-        """Waits up to so many seconds for a worker to end, and tells the coordinator who lives; whether all have ended."""
+        """Waits up to so many seconds for a worker to end, and tells the coordinator who lives.
+
+        Whether all have ended.
+        """
         if self._pending:
             done, _ = ray.wait(list(self._pending), num_returns=1, timeout=seconds)
             for ref in done:
@@ -148,7 +157,8 @@ class RayJob:
             if done or time.monotonic() - self._last_report > 5 * POLL:
                 self._last_report = time.monotonic()
                 self._reports += 1
-                # Not waited for: a coordinator that is being restarted is told again. Ray may change the order of the calls.
+                # Not waited for: a coordinator that is being restarted is told again. Ray may change the order of the
+                # calls.
                 self.coordinator.supervise.remote(list(self._pending.values()), self._reports)
                 self._give_up_excluded()
         return not self._pending
@@ -191,10 +201,13 @@ class RayJob:
             return True
 
     def wait(self, timeout: float | None = None) -> list[Any]:
-        """Waits until all workers have ended; returns what they returned, in the order of their start, None for those that died or were excluded.
+        """Waits until all workers have ended.
 
-        Raises the error of the first worker that raised one, `WorkerLost` where all have died, and `TimedOut` after ``timeout`` seconds.
-        Where a worker ends before it takes part in the job, and is not replaced, its error, or `WorkerLost` with its cause, is raised at once.
+        Returns what they returned, in the order of their start, None for those that died or were excluded.
+
+        Raises the error of the first worker that raised one, `WorkerLost` where all have died, and `TimedOut` after
+        ``timeout`` seconds. Where a worker ends before it takes part in the job, and is not replaced, its error, or
+        `WorkerLost` with its cause, is raised at once.
         """
         end = None if timeout is None else time.monotonic() + timeout
         try:
@@ -229,7 +242,9 @@ def _lost(uid: str, error: BaseException) -> WorkerLost:
 
 
 def run(worker: Callable[[Communicator], Any], workers: int | None = None, **options: Any) -> list[Any]:
-    """Runs ``worker(communicator)`` in processes of Ray; returns the results by rank. The options are those of `RayJob`.
+    """Runs ``worker(communicator)`` in processes of Ray; returns the results by rank.
+
+    The options are those of `RayJob`.
 
     See `oxigrad.distributed.run`.
     """

@@ -23,9 +23,9 @@ RayTaskError: Any = _exceptions.RayTaskError
 def connect(address: str | None, workers: int, *, allow_insecure: bool) -> None:
     """Connects this program to Ray, unless it is connected.
 
-    Without an address, Ray is started on this machine, where its processes listen on the loopback interface. It authenticates by token,
-    unless ``RAY_AUTH_MODE`` says otherwise: every user of the machine can reach that. Raises `PermissionError` for a cluster that other machines may reach and that does not
-    authenticate.
+    Without an address, Ray is started on this machine, where its processes listen on the loopback interface. It
+    authenticates by token, unless ``RAY_AUTH_MODE`` says otherwise: every user of the machine can reach that. Raises
+    `PermissionError` for a cluster that other machines may reach and that does not authenticate.
     """
     if ray.is_initialized():
         _check_safety(ray.get_runtime_context().gcs_address, allow_insecure=allow_insecure)
@@ -53,8 +53,8 @@ def connect(address: str | None, workers: int, *, allow_insecure: bool) -> None:
 def _on_loopback() -> Iterator[None]:
     """A context in which Ray is started on the loopback interface.
 
-    Ray has no argument for that: it replaces a loopback address that it is given by that of the host, except where it takes no other
-    machines into a cluster, as on macOS and Windows.
+    Ray has no argument for that: it replaces a loopback address that it is given by that of the host, except where it
+    takes no other machines into a cluster, as on macOS and Windows.
     """
     constants = importlib.import_module("ray._private.ray_constants")
     name = "ENABLE_RAY_CLUSTER"

@@ -1,4 +1,7 @@
-"""The engine of threads: the workers of a job are threads of this process. It needs nothing installed and opens no socket."""
+"""The engine of threads: the workers of a job are threads of this process.
+
+It needs nothing installed and opens no socket.
+"""
 
 from oxigrad.distributed.engines.threads.job import ThreadJob, run
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator

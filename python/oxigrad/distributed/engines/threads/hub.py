@@ -44,8 +44,8 @@ class _ThreadCondition(Condition):
 class ThreadHub(Hub):
     """The shared state of a job of threads, of which ``members`` are there from the start.
 
-    A worker that was started in the place of another one of its generation has a name of its own. The workers reduce what each of them has
-    contributed, each a part of it where it is large.
+    A worker that was started in the place of another one of its generation has a name of its own. The workers reduce
+    what each of them has contributed, each a part of it where it is large.
     """
 
     def __init__(self, members: list[str], job: bytes, changed: threading.Condition) -> None:
@@ -68,7 +68,7 @@ class ThreadHub(Hub):
         """The names of the workers of the present generation by rank."""
         return [*self._members]
 
-    # --- calls ---------------------------------------------------------------------------------------------------------
+    # --- calls --------------------------------------------------------------------------------------------------------
 
     def call(self, uid: str, method: Callable[..., Coroutine[Any, Any, Outcome | None]], *args: Any) -> Any:
         """Runs a method in this thread, for the worker ``uid``; returns its outcome."""
@@ -106,13 +106,16 @@ class ThreadHub(Hub):
             return Outcome("timed out", text)
         return answer
 
-    # --- what only threads have ----------------------------------------------------------------------------------------
+    # --- what only threads have ---------------------------------------------------------------------------------------
 
     def _is_ending(self) -> bool:
         return any(generation >= 0 for generation, _ in self._ready.values())
 
     def _result_of(self, entered: Round) -> Any:
-        """See `Hub._result_of`; of a reduction, the contributions by rank, and memory for the result where they are large."""
+        """See `Hub._result_of`.
+
+        Of a reduction, the contributions by rank, and memory for the result where they are large.
+        """
         if entered.kind[0] != "all_reduce":
             return super()._result_of(entered)
         by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]

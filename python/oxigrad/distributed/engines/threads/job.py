@@ -122,10 +122,12 @@ class ThreadJob:
         thread.start()
 
     def wait(self, timeout: float | None = None) -> list[Any]:
-        """Waits until all workers have ended; returns what they returned, in the order of their start, None for killed ones.
+        """Waits until all workers have ended.
 
-        Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt aborts the job. A
-        worker that the others have excluded counts as killed, and is not waited for.
+        Returns what they returned, in the order of their start, None for killed ones.
+
+        Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt
+        aborts the job. A worker that the others have excluded counts as killed, and is not waited for.
         """
         end = None if timeout is None else time.monotonic() + timeout
         try:

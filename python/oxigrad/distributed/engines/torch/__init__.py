@@ -1,9 +1,10 @@
 """Workers as processes of ``torch.distributed``, which torchrun or the program itself has started, and processes that join them.
 
-Buffers are NumPy arrays in host memory, which torch uses without a copy; they travel over groups of gloo that are made for them,
-whatever the backend of the program's own group is. The gradients of `DataParallel` that are on a device travel by that backend, as NCCL,
-where it sends them from there (`tensors`). A group of gloo cannot change its members: after the loss of a worker, and when a
-process joins, the workers connect anew, by the store of the job's rendezvous (`Rendezvous`).
+Buffers are NumPy arrays in host memory, which torch uses without a copy; they travel over groups of gloo that are made
+for them, whatever the backend of the program's own group is. The gradients of `DataParallel` that are on a device
+travel by that backend, as NCCL, where it sends them from there (`tensors`). A group of gloo cannot change its members:
+after the loss of a worker, and when a process joins, the workers connect anew, by the store of the job's rendezvous
+(`Rendezvous`).
 """
 
 from oxigrad.distributed.engines.torch.process import TorchCommunicator, communicator, run

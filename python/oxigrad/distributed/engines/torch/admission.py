@@ -1,7 +1,8 @@
 """Admission to a job: values in the store of a rendezvous are checked, and newcomers show the token of the job.
 
-Whoever reaches the port of the store reads and writes it. So a value is used only where it has the form that a member gives it, and a process is
-admitted only where the job accepts newcomers, and the process proves that it has the token, which is never in the store.
+Whoever reaches the port of the store reads and writes it. So a value is used only where it has the form that a member
+gives it, and a process is admitted only where the job accepts newcomers, and the process proves that it has the token,
+which is never in the store.
 """
 
 import hashlib

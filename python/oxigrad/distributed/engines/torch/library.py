@@ -56,7 +56,8 @@ class Group:
         Raises `RuntimeError` where one does not connect within ``seconds``.
         """
         store.set_timeout(datetime.timedelta(seconds=seconds))
-        # Gloo waits five times as long as it is told for a connection to a process that has given its address, and may have died since.
+        # Gloo waits five times as long as it is told for a connection to a process that has given its address, and may
+        # have died since.
         limit = datetime.timedelta(seconds=seconds / 5)
         return cls(
             distributed.ProcessGroupGloo(distributed.PrefixStore(prefix, store), rank, size, timeout=limit), rank, size
@@ -91,7 +92,8 @@ class Group:
     def close(self) -> None:
         """Ends the connections: operations that have begun fail, in this process and in the others.
 
-        A wait that times out makes gloo close all connections of its group, which no other call does in all versions of torch.
+        A wait that times out makes gloo close all connections of its group, which no other call does in all versions of
+        torch.
         """
         for rank in set(range(self.size)) - {self.rank}:
             with contextlib.suppress(RuntimeError):
@@ -115,7 +117,8 @@ _ENVIRONMENT = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 def init_group(seconds: float) -> None:
     """Initializes ``torch.distributed`` with gloo from the environment; again after ``destroy_process_group`` too.
 
-    Each group has keys of its own in one store: a process would connect to the places in which the others were in the former group.
+    Each group has keys of its own in one store: a process would connect to the places in which the others were in the
+    former group.
     """
     limit = datetime.timedelta(seconds=seconds)
     place = tuple(os.environ.get(name) for name in _ENVIRONMENT)
@@ -134,7 +137,8 @@ def init_group(seconds: float) -> None:
 def store_of_program() -> Any:
     """A connection of its own to the store of the program's group: an operation that waits there keeps no other one waiting.
 
-    The prefixes that torch gives to keys are left out, so that processes outside of the program's group find the same keys.
+    The prefixes that torch gives to keys are left out, so that processes outside of the program's group find the same
+    keys.
     """
     store = distributed.distributed_c10d._get_default_store()
     while isinstance(store, distributed.PrefixStore):

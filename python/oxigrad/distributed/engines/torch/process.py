@@ -33,15 +33,18 @@ def communicator(
 
     Args:
         timeout: seconds that a wait takes at most.
-        group: the processes of ``torch.distributed`` that take part; by default all. All of them make a communicator at the same time.
-        join: whether this process joins a job that runs, whose rendezvous ``MASTER_ADDR`` and ``MASTER_PORT`` name; it needs no group of torch.
-            Its workers get `WorkerLost`, and admit it by `reform`. A job of a ``group`` cannot be joined.
-        accept_newcomers: whether processes may join; the same on all workers. Workers and newcomers have a secret in common, the variable
-            ``OXIGRAD_TOKEN`` of their environment.
+        group: the processes of ``torch.distributed`` that take part; by default all. All of them make a communicator at
+            the same time.
+        join: whether this process joins a job that runs, whose rendezvous ``MASTER_ADDR`` and ``MASTER_PORT`` name; it
+            needs no group of torch. Its workers get `WorkerLost`, and admit it by `reform`. A job of a ``group`` cannot
+            be joined.
+        accept_newcomers: whether processes may join; the same on all workers. Workers and newcomers have a secret in
+            common, the variable ``OXIGRAD_TOKEN`` of their environment.
 
-    Raises `CommunicationError` where ``torch.distributed`` is not initialized, there is no job to join, or no token; `TimedOut` where a process
-    does not make its own, or the workers do not admit this one; and `Refused` where the processes run other versions of the package, some of them
-    accept newcomers alone, or the job does not accept this one.
+    Raises `CommunicationError` where ``torch.distributed`` is not initialized, there is no job to join, or no token;
+    `TimedOut` where a process does not make its own, or the workers do not admit this one; and `Refused` where the
+    processes run other versions of the package, some of them accept newcomers alone, or the job does not accept this
+    one.
     """
     if _rendezvous and _rendezvous[0].communicator.has_left:
         _close()
@@ -124,8 +127,9 @@ def run(
 ) -> list[Any]:
     """Runs ``worker(communicator)`` in this process. See `oxigrad.distributed.run`.
 
-    Without a group, one of gloo is initialized from the environment, as torchrun sets it, unless the process joins a job (``join=True``; see
-    `communicator` for the options). The list returned has this worker's result at its rank, and None at the others.
+    Without a group, one of gloo is initialized from the environment, as torchrun sets it, unless the process joins a
+    job (``join=True``; see `communicator` for the options). The list returned has this worker's result at its rank, and
+    None at the others.
     """
     starts = not (distributed.is_initialized() or options.get("join"))
     if starts:

@@ -1,25 +1,21 @@
 """The rendezvous of a job: a store of torch, by which survivors and processes that join form the next generation.
 
-Keys are the identity of the job and, for ``g`` the number of a generation and ``uid`` the name of a process, its rank at the start or "j" and
-its ticket:
+Keys are the identity of the job and, for ``g`` the number of a generation and ``uid`` the name of a process, its rank
+at the start or "j" and its ticket:
 
-====================== ========================================================================================
-key                    value
-====================== ========================================================================================
-``job``                without the identity: that of the last job of the store, the version of the package, and whether processes can join
-``ended``              the reason for which no process can join any more
-``tickets``            the number of processes that have asked to join
-``ticket/uid``         of a process that waits: a number that it changes all the time, and its proof; "" afterwards
-``refused/uid``        why a process that waits is not admitted
-``admitted/uid``       the generation that it belongs to first
-``g/ready/uid``        there while this member of the generation ``g`` waits for the next one
-``g/left``             the number of members that have left
-``g/next``             the members of the generation ``g + 1``, by rank: whoever writes it first decides
-``g/come/uid``         this member is about to connect to the others of the generation ``g``
-``g/begins``           whether all have come to connect: whoever writes it first decides
-``g/connected/uid``    whether this member has connected to the others of the generation ``g``
-``g/outcome``          what becomes of the generation ``g``: whoever writes it first decides
-====================== ========================================================================================
+====================== ======================================================================================== key
+value ====================== ========================================================================================
+``job``                without the identity: that of the last job of the store, the version of the package, and whether
+processes can join ``ended``              the reason for which no process can join any more ``tickets``            the
+number of processes that have asked to join ``ticket/uid``         of a process that waits: a number that it changes all
+the time, and its proof; "" afterwards ``refused/uid``        why a process that waits is not admitted ``admitted/uid``
+the generation that it belongs to first ``g/ready/uid``        there while this member of the generation ``g`` waits for
+the next one ``g/left``             the number of members that have left ``g/next``             the members of the
+generation ``g + 1``, by rank: whoever writes it first decides ``g/come/uid``         this member is about to connect to
+the others of the generation ``g`` ``g/begins``           whether all have come to connect: whoever writes it first
+decides ``g/connected/uid``    whether this member has connected to the others of the generation ``g`` ``g/outcome``
+what becomes of the generation ``g``: whoever writes it first decides ======================
+========================================================================================
 """
 
 import json
@@ -74,7 +70,7 @@ class Rendezvous:
         self._first = 1
         self._refused: set[str] = set()
 
-    # --- keys ----------------------------------------------------------------------------------------------------------
+    # --- keys ---------------------------------------------------------------------------------------------------------
 
     def _key(self, name: str) -> str:
         return f"oxigrad/{self.job.hex()}/{name}"
@@ -90,7 +86,10 @@ class Rendezvous:
         self._store.set(self._key(name), str(value))
 
     def _decide(self, name: str, value: Any, form: Any) -> Any:
-        """The value of a key that is written once: this one, unless another process was faster. Raises `Refused` for one of another form."""
+        """The value of a key that is written once: this one, unless another process was faster.
+
+        Raises `Refused` for one of another form.
+        """
         text = self._store.compare_set(self._key(name), "", json.dumps(value)).decode(errors="replace")
         return parsed(name, text, form)
 
@@ -104,14 +103,16 @@ class Rendezvous:
         """Whether processes can join."""
         return self._token is not None
 
-    # --- processes that join -------------------------------------------------------------------------------------------
+    # --- processes that join ------------------------------------------------------------------------------------------
 
     @classmethod
     def of_newcomer(cls, host: str, port: int, version: str, seconds: float) -> tuple["Rendezvous", list[Group]]:
-        """The rendezvous of a job that this process joins, and its groups. Waits until the workers admit it, by their `reform`.
+        """The rendezvous of a job that this process joins, and its groups.
 
-        Raises `CommunicationError` where the process that has the store has ended, or the workers have; `Refused` where they run another
-        version of the package, accept no newcomers or have another token; and `TimedOut`.
+        Waits until the workers admit it, by their `reform`.
+
+        Raises `CommunicationError` where the process that has the store has ended, or the workers have; `Refused` where
+        they run another version of the package, accept no newcomers or have another token; and `TimedOut`.
         """
         token = token_of_environment("join=True")
         where, end = f"{host}:{port}", Backoff(seconds, longest=_BEAT)
@@ -163,7 +164,10 @@ class Rendezvous:
         self.generation = parsed(f"admitted/{self.uid}", generation, int) - 1
 
     def newcomers(self) -> list[str]:
-        """The processes that wait to join, live and have the token, in the order in which they came; none where the job accepts none."""
+        """The processes that wait to join, live and have the token, in the order in which they came.
+
+        None where the job accepts none.
+        """
         if self._token is None:
             return []
         try:
@@ -186,7 +190,10 @@ class Rendezvous:
         return 0 if text is None else parsed("tickets", text, int)
 
     def _warn_once(self, name: str, why: str) -> bool:
-        """Logs why a process that asks to join is refused, the first time that ``name`` is; whether it is the first time."""
+        """Logs why a process that asks to join is refused, the first time that ``name`` is.
+
+        Whether it is the first time.
+        """
         is_new = name not in self._refused
         self._refused.add(name)
         if is_new:
@@ -220,13 +227,13 @@ class Rendezvous:
         """Tells processes that ask to join that the job has ended."""
         self._write("ended", reason)
 
-    # --- the next generation -------------------------------------------------------------------------------------------
+    # --- the next generation ------------------------------------------------------------------------------------------
 
     def decided(self, alive: Callable[[], Iterable[int]], seconds: float) -> list[str]:
         """The members of the next generation by rank: the first survivor decides, when all of them wait for it.
 
-        ``alive()`` are the ranks that live. Raises `Excluded` where this process is not a member, and `TimedOut` where a survivor does not
-        come; it may be called again then.
+        ``alive()`` are the ranks that live. Raises `Excluded` where this process is not a member, and `TimedOut` where
+        a survivor does not come; it may be called again then.
         """
         generation, end = self.generation, Backoff(seconds, longest=0.01)
         self._write(f"{generation}/ready/{self.uid}", 1)
@@ -262,7 +269,8 @@ class Rendezvous:
     def connect(self, members: list[str], seconds: float) -> list[Group]:
         """Enters the next generation, of these members: its two groups.
 
-        Members that do not connect are left out, and the others connect again. Raises `TimedOut` where living members cannot connect.
+        Members that do not connect are left out, and the others connect again. Raises `TimedOut` where living members
+        cannot connect.
         """
         limit, before = patience_of(seconds), set(self.members)
         while True:

@@ -1,6 +1,7 @@
 """Sums over workers of tensors on a device, by the backend that the program's own process group has for it, as NCCL for CUDA.
 
-Nothing is copied to the host, and no call waits for the device: copies and exchanges are queued in a stream of their own.
+Nothing is copied to the host, and no call waits for the device: copies and exchanges are queued in a stream of their
+own.
 """
 
 import contextlib
@@ -101,7 +102,10 @@ class TensorGroup:
 
     @classmethod
     def sums(cls, totals: Mapping[str, Any], gradients: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
-        """The sums of a worker with further gradients, which are tensors or `SparseRows`; these themselves where nothing is added."""
+        """The sums of a worker with further gradients, which are tensors or `SparseRows`.
+
+        These themselves where nothing is added.
+        """
         return {
             path: gradient if is_whole and path not in totals else cls._added(totals.get(path), gradient)
             for path, gradient in gradients.items()

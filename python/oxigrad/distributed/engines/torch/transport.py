@@ -89,7 +89,7 @@ class TorchCommunicator(ByteCollectives):
         for thread in (*itertools.chain.from_iterable(self._threads.values()), self._watch):
             thread.start()
 
-    # --- operations on all workers -------------------------------------------------------------------------------------
+    # --- operations on all workers ------------------------------------------------------------------------------------
 
     def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
         self._run(what, seconds, lambda: [self._group.all_gather(rows, data)])
@@ -113,7 +113,10 @@ class TorchCommunicator(ByteCollectives):
         self._run("all_reduce", seconds, lambda: [self._group.all_reduce(buffer, op)])
 
     def tensors(self, leaves: Sequence[Any]) -> TensorGroup | None:
-        """The sums of such tensors by the program's process group; None where it has other processes, or they travel over the host."""
+        """The sums of such tensors by the program's process group.
+
+        None where it has other processes, or they travel over the host.
+        """
         return None if self._program is None or self.size == 1 else TensorGroup.of(self._program, leaves)
 
     def _run(self, what: str, seconds: float, begin: Callable[[], Iterable[Any]]) -> None:
@@ -149,7 +152,7 @@ class TorchCommunicator(ByteCollectives):
         """The workers, of those whose operations are counted here, that take no part in the present one."""
         return {rank for rank, count in list(calls.items()) if count < self._calls}
 
-    # --- messages ------------------------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------------------------
 
     def _post(self, dest: int, message: np.ndarray) -> None:
         if dest not in self.alive():
@@ -227,7 +230,7 @@ class TorchCommunicator(ByteCollectives):
                 raise WorkerLost(self._gone(), "recv_any")
             return None
 
-    # --- membership ----------------------------------------------------------------------------------------------------
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     def _gone(self) -> set[int]:
         return {*self._dead, *self._left, *self._excluded}
@@ -299,7 +302,8 @@ class TorchCommunicator(ByteCollectives):
     def reform(self, *, timeout: float | None = None) -> "TorchCommunicator":
         """See `Communicator.reform`.
 
-        Raises `NotSupported` where the process that has the rendezvous of the job has ended, or is stopped: that of rank 0 at the start, or torchrun's.
+        Raises `NotSupported` where the process that has the rendezvous of the job has ended, or is stopped: that of
+        rank 0 at the start, or torchrun's.
         """
         seconds = self._limit(timeout)
         self._check_fence()

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 
 
 class Span(NamedTuple):
-    """A time span of a worker: "compute" between two steps, "step", or "wait" within a step; in seconds since the epoch."""
+    """A time span of a worker: "compute" between two steps, "step", or "wait" within a step.
+
+    In seconds since the epoch.
+    """
 
     kind: str
     begin: float
@@ -22,7 +25,9 @@ _active = _Active()
 
 
 class Clock:
-    """The times of one worker. Waits count in the thread that takes the step alone: not those of a coordinator beside it.
+    """The times of one worker.
+
+    Waits count in the thread that takes the step alone: not those of a coordinator beside it.
 
     >>> clock = Clock()
     >>> with clock.step(), waiting():

@@ -7,8 +7,8 @@ from typing import Any
 class WorkerFilter(logging.Filter):
     """A filter that gives records of `logging` the attributes ``rank`` and ``step`` of a worker, for the formats of a handler.
 
-    It passes every record, those of the logger ``oxigrad.distributed`` among them; add it to a handler of a process with one worker, or to the logger of a
-    worker that is a thread.
+    It passes every record, those of the logger ``oxigrad.distributed`` among them; add it to a handler of a process
+    with one worker, or to the logger of a worker that is a thread.
 
     Args:
         optimizer: the wrapper optimizer of the worker; rank and step are those that it has when a record is made.

@@ -17,9 +17,9 @@ class WorkerReport:
     """Counts of one worker: its gradients, accepted in a step or dropped, and its times, where they are known.
 
     ``stale`` counts the gradients by staleness, the number of steps that others had taken since the worker read its
-    parameters; ``refused`` counts the messages that were not valid, by reason. ``step`` is the step of the training, ``rate`` the
-    worker's updates per second, and ``waited`` the seconds of its updates in which it waited for others or exchanged messages: None where the
-    worker has not told them, and ``rate`` before its second update.
+    parameters; ``refused`` counts the messages that were not valid, by reason. ``step`` is the step of the training,
+    ``rate`` the worker's updates per second, and ``waited`` the seconds of its updates in which it waited for others or
+    exchanged messages: None where the worker has not told them, and ``rate`` before its second update.
     """
 
     rank: int
@@ -58,7 +58,8 @@ class WorkerReports(list[WorkerReport]):
         reports: one report for each worker.
         batch_size: samples that a worker uses in an update; None counts updates.
 
-    With ``batch_size``, the samples that a worker uses in an update, the table has samples per second; otherwise updates per second.
+    With ``batch_size``, the samples that a worker uses in an update, the table has samples per second; otherwise
+    updates per second.
 
     >>> WorkerReports(
     ...     [WorkerReport(0, 4, 1, Counter({1: 2}), step=5, rate=2.0, waited=0.25)], batch_size=32

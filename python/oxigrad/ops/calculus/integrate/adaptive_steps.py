@@ -40,10 +40,10 @@ def odeint(
 
     The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
 
-    The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error of at most
-    ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants: both modes
-    differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size underflows, as at a
-    singularity.
+    The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error
+    of at most ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants:
+    both modes differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size
+    underflows, as at a singularity.
     """
     y, size, solution = y0, math.inf, [y0]
     tolerances = tuple(1.49012e-8 if tolerance is None else tolerance for tolerance in (rtol, atol))

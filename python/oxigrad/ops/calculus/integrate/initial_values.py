@@ -32,12 +32,13 @@ def solve_ivp(
 ) -> Any:
     """The solution of ``dy/dt = fun(t, y, *args)`` from ``y0``, of shape (n,), over ``t_span``, as `scipy.integrate.solve_ivp` has it.
 
-    The result is SciPy's, with ``t``, ``y``, ``sol``, ``t_events`` and ``y_events`` as functions of every variable: of ``y0``, the ends of ``t_span``,
-    ``t_eval``, ``args``, and what ``fun`` and the events read. SciPy chooses the steps, on plain values; the accepted
-    steps are constants, up to the last one, which ends at ``t_span[1]``. Their formulas are then differentiated, to any order. The
-    time of an event follows from the implicit function theorem.
+    The result is SciPy's, with ``t``, ``y``, ``sol``, ``t_events`` and ``y_events`` as functions of every variable: of
+    ``y0``, the ends of ``t_span``, ``t_eval``, ``args``, and what ``fun`` and the events read. SciPy chooses the steps,
+    on plain values; the accepted steps are constants, up to the last one, which ends at ``t_span[1]``. Their formulas
+    are then differentiated, to any order. The time of an event follows from the implicit function theorem.
 
-    ``method`` is "RK23", "RK45", "DOP853" or "Radau"; without variables any of SciPy's. Raises `DerivativeError` for others.
+    ``method`` is "RK23", "RK45", "DOP853" or "Radau"; without variables any of SciPy's. Raises `DerivativeError` for
+    others.
     """
     arguments = () if args is None else tuple(args)
     arguments_of_scipy = plain_tree((t_span, y0, t_eval, arguments))
@@ -159,7 +160,7 @@ class Step:
         return self.y + self._polynomial((t - self.t) / self.h)
 
 
-# --- explicit methods -----------------------------------------------------------------------------------------------------
+# --- explicit methods -------------------------------------------------------------------------------------------------
 
 
 def _explicit(name: str) -> Callable[..., list[Step]]:
@@ -208,7 +209,7 @@ def _dense_8(tableau: Any, f: Slope, t: Any, h: Any, y: Array, end: Array, stage
     return polynomial
 
 
-# --- Radau's method of order five -----------------------------------------------------------------------------------------
+# --- Radau's method of order five -------------------------------------------------------------------------------------
 
 _ROOT = math.sqrt(6.0)
 _NODES = np.array([(4.0 - _ROOT) / 10.0, (4.0 + _ROOT) / 10.0, 1.0])
@@ -289,7 +290,7 @@ _METHODS: dict[Any, Callable[..., list[Step]]] = {
 }
 
 
-# --- values ---------------------------------------------------------------------------------------------------------------
+# --- values -----------------------------------------------------------------------------------------------------------
 
 
 def _sizes(times: list[Any], sizes: list[float]) -> list[Any]:

@@ -36,9 +36,9 @@ def quad(
 ) -> tuple[Any, ...]:
     """The integral of ``func(x, *args)`` from ``a`` to ``b``, which may be infinite, and an estimate of its error: `scipy.integrate.quad`.
 
-    It is a function of the limits, of ``args`` and of the variables that ``func`` reads, which is called with plain numbers and with
-    variables. Derivatives, to any order, are those of Gauss and Legendre's rule over the intervals that SciPy chose: ``func`` must be
-    smooth within them.
+    It is a function of the limits, of ``args`` and of the variables that ``func`` reads, which is called with plain
+    numbers and with variables. Derivatives, to any order, are those of Gauss and Legendre's rule over the intervals
+    that SciPy chose: ``func`` must be smooth within them.
 
     Raises `DerivativeError` for a ``weight`` and for ``complex_func`` where there are variables.
     """

@@ -14,7 +14,10 @@ __all__ = ["make_interp_spline"]
 
 
 class BSpline:
-    """A spline of degree ``k`` with knots ``t`` and coefficients ``c``. Called at ``x`` it has the values, or derivatives of order ``nu``."""
+    """A spline of degree ``k`` with knots ``t`` and coefficients ``c``.
+
+    Called at ``x`` it has the values, or derivatives of order ``nu``.
+    """
 
     def __init__(self, t: Array, c: Array, k: int, row: tuple[int, ...], place: int, extrapolate: Any = True) -> None:
         self._c, self._row = c, row
@@ -61,7 +64,10 @@ class BSpline:
 
 
 def basis(x: Array, t: Array, k: int) -> Array:
-    """The values of all B-splines at points of shape (n,), by Cox and de Boor's recursion; beyond the ends of the last polynomials."""
+    """The values of all B-splines at points of shape (n,), by Cox and de Boor's recursion.
+
+    Beyond the ends of the last polynomials.
+    """
     knots, count = host(t), t.shape[0]
     at = interval(knots, host(x), k, count - k - 2)
     value: Any = (at[:, None] == np.arange(count - 1)) * 1.0

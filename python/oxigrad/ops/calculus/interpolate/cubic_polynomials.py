@@ -15,8 +15,8 @@ __all__ = ["CubicSpline", "PchipInterpolator"]
 class Piecewise:
     """A piecewise polynomial: ``c`` has its coefficients, of shape (degree + 1, intervals, ...), ``x`` the breaks.
 
-    Called at ``t`` it has the values, or the derivatives of order ``nu``, of the shape of the values with that of ``t`` in the place of
-    the axis of the points.
+    Called at ``t`` it has the values, or the derivatives of order ``nu``, of the shape of the values with that of ``t``
+    in the place of the axis of the points.
     """
 
     def __init__(self, c: Array, x: Array, extrapolate: Any, row: tuple[int, ...], place: int) -> None:
@@ -93,8 +93,8 @@ def _of_slopes(
 class CubicSpline(Piecewise):
     """The cubic spline through values ``y`` at points ``x``, with ``bc_type`` "not-a-knot", "periodic", "clamped", "natural", or a pair.
 
-    An item of the pair is one of these texts but "periodic", or ``(order, value)`` of a derivative at the end. It is a function of
-    ``x``, ``y`` and these values, and has SciPy's.
+    An item of the pair is one of these texts but "periodic", or ``(order, value)`` of a derivative at the end. It is a
+    function of ``x``, ``y`` and these values, and has SciPy's.
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:

@@ -34,7 +34,10 @@ def floats(x: Any) -> Array:
 
 
 def columns(name: str, y: Any, axis: int, count: int) -> tuple[Array, tuple[int, ...], int]:
-    """Values as a matrix with a row for each point; the shape of a row, and the axis of the points counted from the front."""
+    """Values as a matrix with a row for each point.
+
+    The shape of a row, and the axis of the points counted from the front.
+    """
     y = floats(y)
     place = axis % len(y.shape) if y.shape else 0
     if not y.shape or y.shape[place] != count:

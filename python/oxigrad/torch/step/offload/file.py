@@ -183,7 +183,10 @@ class FileSteps(PieceSteps):
         scale: float | None,
         loss: Any,
     ) -> Callable[[], None]:
-        """The function that adds all gradients that are there, once all is checked; ``others`` are taken with mapped slots, beside those of `stream`."""
+        """The function that adds all gradients that are there, once all is checked.
+
+        ``others`` are taken with mapped slots, beside those of `stream`.
+        """
         for place in places:
             opt.check_gradient(place.path, place.tensor)
         refuse_shared_memory(places, gradients=True)

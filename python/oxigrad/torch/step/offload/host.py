@@ -203,7 +203,10 @@ class HostSteps(PieceSteps):
             self.sums.advance(opt)
 
     def _prepared(self, opt: Any, run: HostRun, scale: float | None, loss: Any) -> Callable[[], None]:
-        """The function that adds all gradients that are there, and the parameters whose state is on their device; nothing of it can fail."""
+        """The function that adds all gradients that are there, and the parameters whose state is on their device.
+
+        Nothing of it can fail.
+        """
         places = [place for place in places_of(opt) if place.tensor.grad is not None]
         _check(opt, places)
         on_host = [place for place in places if self.holds(opt, place.tensor)]

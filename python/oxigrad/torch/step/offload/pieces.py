@@ -28,7 +28,10 @@ Pair = tuple[Any, Any]
 
 
 class Part(NamedTuple):
-    """The elements of a parameter from ``start`` to ``stop`` in row-major order; with ``is_whole``, all of them, in their shape."""
+    """The elements of a parameter from ``start`` to ``stop`` in row-major order.
+
+    With ``is_whole``, all of them, in their shape.
+    """
 
     parameter: TensorParameter
     start: int
@@ -261,7 +264,10 @@ class SumPiece:
 
 
 def cut(batch: HostBatch, size: int) -> list[Piece]:
-    """The parameters of a batch in pieces of at most ``size`` bytes. A part that cannot be cut may be larger, and is then alone."""
+    """The parameters of a batch in pieces of at most ``size`` bytes.
+
+    A part that cannot be cut may be larger, and is then alone.
+    """
     parts = [part for p in batch.plan.parameters for part in divided(batch, p, size // (2 * p.dtype.itemsize))]
     sizes = [2 * aligned((part.stop - part.start) * part.parameter.dtype.itemsize) for part in parts]
     return [Piece(batch, each) for each in packed(zip(parts, sizes, strict=True), size, _device)]
@@ -304,7 +310,10 @@ def _all_of(batch: HostBatch, p: TensorParameter) -> Part:
 
 
 def divided(batch: HostBatch, p: TensorParameter, count: int) -> Iterator[Part]:
-    """A parameter in parts of at most ``count`` elements, or of the least number that can be; one that cannot be cut is whole."""
+    """A parameter in parts of at most ``count`` elements, or of the least number that can be.
+
+    One that cannot be cut is whole.
+    """
     elements, step = conversion.local(p.tensor).numel(), max(count // _BLOCK, 1) * _BLOCK
     if elements <= step or not _is_cut(batch, p):
         yield _all_of(batch, p)

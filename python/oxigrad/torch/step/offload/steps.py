@@ -49,7 +49,10 @@ class PieceSteps:
         raise NotImplementedError
 
     def stream(self, opt: Any, places: Sequence[TensorPlace], marks: Assignments) -> None:
-        """Adds parameters whose gradients are final, to be updated before ``step()`` ends, and makes ``marks``. `advance` begins the copies."""
+        """Adds parameters whose gradients are final, to be updated before ``step()`` ends, and makes ``marks``.
+
+        `advance` begins the copies.
+        """
         raise NotImplementedError
 
     def _add_marked(self, run: HostRun, added: Sequence[Added], marks: Assignments) -> None:
@@ -63,7 +66,9 @@ class PieceSteps:
             self._run.advance_beside(opt)
 
     def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
-        """Takes a step, or completes one that an error has ended; False, with nothing done, where it is not to be taken by pieces.
+        """Takes a step, or completes one that an error has ended.
+
+        False, with nothing done, where it is not to be taken by pieces.
 
         No key stops it: an interrupt comes before the step, or is raised when it has ended. It is taken in a `turn`.
         """

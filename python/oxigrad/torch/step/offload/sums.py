@@ -102,7 +102,10 @@ class GradientSums:
         return total
 
     def _parts(self, place: TensorPlace, total: _Sum) -> Iterator[tuple[Addend, int]]:
-        """A gradient in parts of at most the bytes of a piece, with their bytes; a whole one where its elements lie in another order."""
+        """A gradient in parts of at most the bytes of a piece, with their bytes.
+
+        A whole one where its elements lie in another order.
+        """
         g, of_all = conversion.local(place.tensor.grad), conversion.local(total.total)
         if g.nbytes <= self._size or not (g.is_contiguous() and of_all.is_contiguous()):
             yield Addend(place.path, g, of_all, total.is_empty), aligned(g.nbytes)
