@@ -219,7 +219,7 @@ def constant(module: str, name: str, value: Any) -> Entry:
     """An entry for a number or an object that is indexed."""
     said = (
         f"``{value!r}``"
-        if isinstance(value, (int, float, str, type(None)))
+        if isinstance(value, (int, float, str, dict, type(None)))
         else summary(inspect.getdoc(value)).split(". ")[0]
     )
     return Entry(module, name, "data", said, directive("py:data", f"{module}.{name}", said))
