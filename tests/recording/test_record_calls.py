@@ -355,3 +355,26 @@ def test_a_function_of_whole_arrays_in_host_memory_is_refused_with_its_reason() 
 
 def xp_filter(x: Any) -> Any:
     return xp.ndimage.gaussian_filter(x, 1.0)
+
+
+# --- audits --------------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_of_the_first_call_are_audited_by_the_schedule_and_the_first_others_at_once(monkeypatch: Any):
+    calls, audited = 0, list[int]()
+    g = ox.record(lambda x: xp.sum(xp.exp(x) * x))
+    itself = type(g)._itself
+
+    def noted(*args: Any) -> Any:
+        audited.append(calls)
+        return itself(*args)
+
+    monkeypatch.setattr(type(g), "_itself", noted)
+    for _ in range(40):
+        calls += 1
+        g(X)
+    assert audited == [2, 4, 8, 16, 32]
+    for _ in range(29):
+        calls += 1
+        g(X + 1.0)
+    assert audited == [2, 4, 8, 16, 32, 41, 64]
