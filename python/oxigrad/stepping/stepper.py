@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad._core import RuleError, StateError
+from oxigrad._core import ArrayMemoryError, RuleError, StateError
 from oxigrad.ops.backends import REFUSALS, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
@@ -137,9 +137,6 @@ class Stepper(Planner):
             if touched is None:
                 return self.skip(plan, model, gradients)
         written, read = plan.pick(leaves), plan.pick(gradients)
-        if not self._core.fits(written, None if plan.gradients.sparse else read) and self._adapt(plan, leaves, read):
-            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
-            return again(model, grads, loss=step.loss, keep_root=keep_root)
         observes = step.observes and not (launches and launches.scale)
         counts = self._core.count, self._core.micro
         try:
@@ -155,6 +152,11 @@ class Stepper(Planner):
                 writes=writes,
                 gather=plan.gather,
             )
+        except ArrayMemoryError:  # before anything has changed; a check before each step would cost an eighth of it
+            if not self._adapt(plan, leaves, read):
+                raise
+            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
+            return again(model, grads, loss=step.loss, keep_root=keep_root)
         except RuleError as error:
             rules = [(p.text, plan.groups[p.group].rule().name) for p in plan.parameters]
             raise RuleError(f"{first_of_each_rule(rules)}: {error}") from None

@@ -21,19 +21,28 @@ use crate::threads::{isa, shared};
 
 thread_local!(static ARENA: RefCell<Arena> = RefCell::default());
 
-/// The results of a run on small arrays and numbers; `None` where a value is of another kind than it was planned for, or a condition does not
-/// hold.
-pub fn run_small(py: Python<'_>, run: &SmallRun, read: &[Read]) -> PyResult<Option<Vec<Value>>> {
-    let (mut results, mut arrays) = (Vec::new(), SmallVec::<[Buffer; 4]>::new());
-    for array in run.arrays() {
+/// The results of a run, where numbers are absent yet, and the memory of the arrays: for each the shape and dtype, `None` for a number.
+fn new_results<'a>(
+    py: Python<'_>,
+    results: impl Iterator<Item = Option<(&'a [usize], Dtype)>>,
+) -> PyResult<(Vec<Value>, SmallVec<[Buffer; 4]>)> {
+    let (mut values, mut arrays) = (Vec::new(), SmallVec::<[Buffer; 4]>::new());
+    for array in results {
         let Some((shape, dtype)) = array else {
-            results.push(Value::Absent);
+            values.push(Value::Absent);
             continue;
         };
         let (array, buffer) = array_pool::take(py, shape, dtype)?;
-        results.push(Value::Object(array.unbind()));
+        values.push(Value::Object(array.unbind()));
         arrays.push(buffer);
     }
+    Ok((values, arrays))
+}
+
+/// The results of a run on small arrays and numbers; `None` where a value is of another kind than it was planned for, or a condition does not
+/// hold.
+pub fn run_small(py: Python<'_>, run: &SmallRun, read: &[Read]) -> PyResult<Option<Vec<Value>>> {
+    let (mut results, arrays) = new_results(py, run.arrays())?;
     // SAFETY: the caller's values and `results` keep the memory; the arrays are new or have no other reference.
     let numbers = ARENA.with_borrow_mut(|arena| unsafe { run.compute(read, &arrays, isa(), arena) });
     let Some(numbers) = numbers else {
@@ -90,16 +99,7 @@ pub fn run(py: Python<'_>, run: &ArrayRun, read: &[&Value]) -> PyResult<Option<V
         let Some(source) = source(py, value, group)? else { return Ok(None) };
         sources.push(source);
     }
-    let (mut results, mut arrays) = (Vec::new(), SmallVec::<[Buffer; 4]>::new());
-    for array in run.arrays() {
-        let Some((shape, dtype)) = array else {
-            results.push(Value::Absent);
-            continue;
-        };
-        let (array, buffer) = array_pool::take(py, shape, dtype)?;
-        results.push(Value::Object(array.unbind()));
-        arrays.push(buffer);
-    }
+    let (mut results, arrays) = new_results(py, run.arrays())?;
     let numbers = shared(py, group.len(), |pool| {
         // SAFETY: the values and `results` keep the memory; the arrays are new or have no other reference, so they overlap nothing,
         // and the numbers lie in `sources`.
