@@ -29,7 +29,7 @@ develop: .venv/dev ## Install the package from this checkout, built fast, so tha
 
 test: plan-test ## Test the Rust core and the Python package, with light packages only, in a few minutes
 	$(MAKE) --jobs=3 core-tests test-environment
-	$(PYTEST) --combinations=sample $(OPTIONS)
+	$(PYTEST) -m "not slow" $(OPTIONS)
 
 test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
 	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,xarray,cuda,mpi4py,ray,basedpyright $(OPTIONS)
@@ -194,7 +194,7 @@ test-lowest: .venv/lowest target/wheel/stamp # Test with the lowest releases of 
 	cat target/lowest/lowest.txt
 	$(BIN)/uv pip install --quiet --python target/lowest/bin/python --constraint target/lowest/lowest.txt --group test
 	target/lowest/bin/python -m oxigrad doctor
-	target/lowest/bin/python -m pytest --combinations=sample tests/autodiff tests/optim tests/ops tests/rules tests/schedules tests/tree $(OPTIONS)
+	target/lowest/bin/python -m pytest -m "not slow" tests/autodiff tests/optim tests/ops tests/rules tests/schedules tests/tree $(OPTIONS)
 
 release-source: .venv/release # Build the source distribution of a release into dist
 	$(BIN)/maturin sdist --out dist

@@ -49,15 +49,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the tests of CUDA devices by cuda-bindings over the driver in tests/emulators/libcuda, and nothing else that looks for one",
     )
     parser.addoption(
-        "--combinations",
-        choices=("all", "sample"),
-        default="all",
-        help="all: every test with every combination of its parameters. sample: so many combinations that each value of each parameter "
-        "occurs, without slow and thorough tests",
-    )
-    parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
-    parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")
-    parser.addoption(
         "--fuzz-seconds",
         type=float,
         default=None,
@@ -100,11 +91,11 @@ def _tested(config: pytest.Config) -> list[Library]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
-    """Takes all combinations of a test's parameters, or those that cover each value of each parameter."""
+    """Takes all combinations of a test's parameters or, of ``-m "not slow"``, a sample with each value of each parameter."""
     if "arrays" in metafunc.fixturenames:
         _parametrize_arrays(metafunc)
     yield
-    if metafunc.config.getoption("--combinations") != "all":
+    if _is_sample(metafunc.config):
         metafunc._calls[:] = covering(metafunc._calls, metafunc.definition.nodeid)
 
 
@@ -128,11 +119,9 @@ def _parametrize_arrays(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("arrays", tested, ids=[library.name for library in tested], indirect=True)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The distribution of tests over processes, for ``--dist=loadgroup``."""
-    is_by_group = config.getoption("dist") == "loadgroup"
-    return importlib.import_module("chunks").ChunkScheduling(config, log) if is_by_group else None
+def _is_sample(config: pytest.Config) -> bool:
+    """Whether slow tests are left out."""
+    return config.getoption("markexpr") == "not slow"
 
 
 # Tests over array libraries, those of devices, and those of PyTorch's default device: by these fixtures.
@@ -169,27 +158,17 @@ def pytest_collection() -> Generator[None, Any, Any]:
             gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out, with --gpu, the tests that do not run there; those that --skip-passed names; thorough ones in a sample."""
-    combinations = config.getoption("--combinations")
-    if combinations != "all":
-        _keep(config, items, [item.get_closest_marker("thorough") is None for item in items])
-    if combinations == "sample" and not config.getoption("--gpu"):  # where time is less short
-        _keep(config, items, [*map(_is_in_sample, items)])
+    """Marks slow combinations of parameters, and leaves out, with --gpu, the tests that do not run there."""
+    for item in items:
+        one_in = item.get_closest_marker("one_in")
+        if one_in is not None and not is_one_in(one_in.args[0], item.nodeid):
+            item.add_marker("slow")
     if config.getoption("--gpu"):
         _keep(config, items, [not {*_ON_GPU}.isdisjoint(getattr(item, "fixturenames", ())) for item in items])
-    if (path := config.getoption("--skip-passed")) is not None:
-        passed = set(Path(path).read_text().splitlines())
-        _keep(config, items, [item.nodeid not in passed for item in items])
     if config.getoption("loadgroup", default=False):
         name_groups(items)
-
-
-def _is_in_sample(item: pytest.Item) -> bool:
-    """Whether a test is not slow, or is one in some of the combinations of a slow test."""
-    slow = item.get_closest_marker("slow")
-    one_in = 1 if slow is None else slow.kwargs.get("one_in", 0)
-    return one_in > 0 and is_one_in(one_in, item.nodeid)
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> None:
@@ -197,13 +176,10 @@ def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> 
     items[:] = [item for item, is_kept in zip(items, kept, strict=True) if is_kept]
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Says how to list skipped tests; with --write-passed, writes the names of the tests that passed, by one process for all."""
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says how to list skipped tests."""
     if (skipped := terminalreporter.stats.get("skipped")) and not terminalreporter.hasopt("skipped"):
         terminalreporter.write_line(f"{len(skipped)} tests were skipped: -rs lists them (make test OPTIONS=-rs)")
-    if (path := config.getoption("--write-passed")) is not None:
-        passed = {report.nodeid.partition("@")[0] for report in terminalreporter.stats.get("passed", ())}
-        Path(path).write_text("".join(f"{name}\n" for name in sorted(passed)))
 
 
 @pytest.fixture

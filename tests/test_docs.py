@@ -37,7 +37,7 @@ def run(examples: doctest.DocTest) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-@pytest.mark.slow(one_in=3)
+@pytest.mark.one_in(3)
 def test_examples_in_docstrings(name: str) -> None:
     try:
         module = importlib.import_module(name)
@@ -63,7 +63,7 @@ def test_examples_in_compiled_docstrings(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_examples_in_pages(page: str, tmp_path: Path) -> None:
     """All Python blocks of a page, one after the other."""
     text = (ROOT / page).read_text()

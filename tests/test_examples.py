@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.slow(one_in=6)
+@pytest.mark.one_in(6)
 def test_xor_is_learned_from_every_seed(seed: int) -> None:
     example = runpy.run_path(str(EXAMPLES / "xor.py"))
     model = example["main"](seed)
@@ -28,7 +28,7 @@ def test_xor_prints_the_truth_table() -> None:
     assert lines[-4:] == ["0 xor 0 = 0.000", "0 xor 1 = 1.000", "1 xor 0 = 1.000", "1 xor 1 = 0.000"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_digits_reaches_its_goal(tmp_path: Path) -> None:
     printed = run("digits.py", directory=tmp_path)
     assert (tmp_path / "output" / "digits.png").stat().st_size > 10_000
@@ -44,7 +44,7 @@ def test_digits_reports_its_timing(tmp_path: Path, capsys: pytest.CaptureFixture
     assert all(part in printed for part in ("batch", "forward and backward", "update", "us a step"))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_transformer_learns_to_count(capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(EXAMPLES / "transformer.py"))
     wrong = example["main"](steps=300)
@@ -54,7 +54,7 @@ def test_the_transformer_learns_to_count(capsys: pytest.CaptureFixture[str]) -> 
     assert f"goes on right after {100 - len(wrong)} of 100 numbers" in printed
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_moments_of_eight_bits_train_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """As examples/eight_bits.py has it, with fewer steps and smaller batches."""
     monkeypatch.syspath_prepend(EXAMPLES)
@@ -103,7 +103,7 @@ def test_schedules_are_all_drawn(tmp_path: Path) -> None:
     assert values[0] == 1.0 and values == sorted(values, reverse=True) and values[-1] < 0.1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> None:
     example = runpy.run_path(str(EXAMPLES / "gallery.py"))
     drawn: dict[str, list[np.ndarray]] = {}
@@ -132,8 +132,8 @@ def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> No
     "precision",
     [
         "bfloat16, float32 master and moments",
-        pytest.param("float32", marks=pytest.mark.thorough),
-        pytest.param("bfloat16, moments of 8 bits", marks=pytest.mark.thorough),
+        pytest.param("float32", marks=pytest.mark.slow),
+        pytest.param("bfloat16, moments of 8 bits", marks=pytest.mark.slow),
     ],
 )
 def test_every_place_of_the_optimizer_trains_alike(

@@ -165,7 +165,7 @@ def test_the_adapter_of_the_example_passes_the_table_of_libraries(adapter: Any, 
     assert check_cases(adapter, monkeypatch, is_slow=True) > 200
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_adapter_of_the_example_passes_all_cases(adapter: Any, monkeypatch: Any) -> None:
     assert check_cases(adapter, monkeypatch, is_slow=False) > 600
 

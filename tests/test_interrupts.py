@@ -307,7 +307,7 @@ for _ in range(int(sys.argv[2])):
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_interrupts_in_the_first_steps_of_a_process() -> None:
     """Any interrupt of a process that imports the package and takes its first steps ends in a KeyboardInterrupt."""

@@ -151,7 +151,7 @@ TRANSFORMS: dict[str, Use] = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_the_arguments_of_a_transform_are_freed_at_once(name: str) -> None:
     assert dies(TRANSFORMS[name])
@@ -320,7 +320,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_an_optimizer_and_its_slots_die_at_once(name: str) -> None:
     make, use = MADE[name]
@@ -484,7 +484,7 @@ def a_subclass_of_arrays() -> type:
         a_subclass_of_arrays,
     ],
 )
-@pytest.mark.slow(one_in=5)
+@pytest.mark.one_in(5)
 def test_classes_made_in_functions_are_collected(make: Callable[[], type]) -> None:
     ref = weakref.ref(make())
     gc.collect()

@@ -303,7 +303,7 @@ def test_user_classes_belong_to_their_module() -> None:
 
 
 @pytest.mark.parametrize("kind", MADE)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_a_pickle_brings_the_modules_of_its_classes(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "opt.pickle"
     file.write_bytes(pickle.dumps(MADE[kind]))

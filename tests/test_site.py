@@ -76,7 +76,7 @@ def test_every_entry_of_the_reference_has_an_example_and_the_most_used_two(monke
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(examples.table()))
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_an_example_of_the_reference_runs(name: str) -> None:
     for example in examples.table()[name]:
         if example.missing():

@@ -39,11 +39,11 @@ def has_columns(case: Case) -> bool:
 
 
 def marked(case: Case) -> Any:
-    return pytest.param(case, marks=pytest.mark.thorough) if case.name in SLOW else case
+    return pytest.param(case, marks=pytest.mark.slow) if case.name in SLOW else case
 
 
 @pytest.mark.parametrize("case", [marked(case) for case in CASES if has_columns(case)], ids=str)
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_columns_pushed_together_agree_with_columns_and_rows_one_by_one(case: Case) -> None:
     every = tuple(range(len(case.args)))
     together = ox.jacobian(case.function, every, "forward")(*case.args)

@@ -26,7 +26,7 @@ def is_real(case: Case) -> bool:
 
 
 CASES = list(filter(is_real, (*ELEMENTARY, *LINALG)))
-QUICK = [pytest.param(case, marks=pytest.mark.thorough) if case.name in SLOW else case for case in CASES]
+QUICK = [pytest.param(case, marks=pytest.mark.slow) if case.name in SLOW else case for case in CASES]
 
 
 def any_(value: Any) -> Any:
@@ -80,7 +80,7 @@ def check_hessian(f: Callable[..., Any], args: Sequence[Any], **options: Any) ->
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("case", QUICK, ids=str)
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_every_op_has_the_jacobian_that_it_has_densely(case: Case, mode: str) -> None:
     is_complex = any(map(np.iscomplexobj, ox.tree.leaves(case.function(*case.args))))
     check_jacobian(case.function, case.args, mode="forward" if is_complex else mode)  # reverse mode takes real results

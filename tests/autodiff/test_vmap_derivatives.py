@@ -163,7 +163,7 @@ def pairs_of(name: str, at: int) -> list[tuple[str, str]]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("turn", [0, 1])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.slow(one_in=6)
+@pytest.mark.one_in(6)
 def test_derivatives_around_vmap_of_derivatives(name: str, turn: int) -> None:
     found = faults(name, pairs_of(name, list(CASES).index(name)), np.array, turn)
     assert not found, "\n".join(found)

@@ -345,7 +345,7 @@ def small() -> Iterator[None]:
 NAMES = [row.name for row in ROWS if "100000" not in row.name and "d64" not in row.name]
 
 
-@pytest.mark.thorough  # `make bench-small` runs them too
+@pytest.mark.slow  # `make bench-small` runs them too
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.usefixtures("small")
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")

@@ -40,7 +40,7 @@ from oxigrad.optim import chain
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_step_has_the_bits_of_the_host(option: str, pytestconfig: pytest.Config) -> None:
     """Every rule and dtype; a third of the rules where only light packages are tested with."""
@@ -71,7 +71,7 @@ def test_leaves_of_every_length(option: str, dtype: str) -> None:
         assert take(case, libraries.__getitem__, LENGTHS, 3) >= 3 * 2 * len(LENGTHS), case
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_combinations_are_counted() -> None:
     """A rule, dtype or option that is added is found here."""
     every = list(combinations())
@@ -223,7 +223,7 @@ def test_an_op_has_the_bits_of_its_scalar_meaning(dtype: str) -> None:
 # --- under sanitizers --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_no_access_is_out_of_bounds_and_no_arithmetic_undefined() -> None:
     found = subprocess.run([COMPILER, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     environment = os.environ | {

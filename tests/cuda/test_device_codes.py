@@ -55,7 +55,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_steps_give_the_codes_of_the_host(name: str, mock: MockDriver) -> None:
     opt, _ = follow(MAKERS[name], drawn(0), drawn(1))
     assert {path.split()[0] for path in coded(opt)} == {"w", "b"}

@@ -89,7 +89,7 @@ def follow(
     ("name", "dtype"),
     [*((name, "float32") for name in optimizers.OPTIMIZERS), *((name, "float64") for name in IN_DOUBLE)],
 )
-@pytest.mark.slow(one_in=10)
+@pytest.mark.one_in(10)
 def test_every_optimizer_gives_the_bits_of_the_host(name: str, dtype: str, mock: MockDriver, compiled: None) -> None:
     model, grads = optimizers.problem(dtype)
     follow(optimizers.OPTIMIZERS[name], model, grads)
@@ -118,7 +118,7 @@ PRECISIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("options", PRECISIONS)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_options_of_precision(dtype: str, options: str, mock: MockDriver) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     model, grads = optimizers.problem("float32")
@@ -157,7 +157,7 @@ CHAINS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_chains_and_options(name: str, mock: MockDriver) -> None:
     model, grads = optimizers.problem("float32")
     follow(CHAINS[name], model, grads, steps=4)

@@ -116,7 +116,7 @@ def made_and_dropped(number: int, **options: Any) -> None:
         assert opt.step == 3
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"nonfinite": "skip"}, {"loss_scale": 8.0}], ids=str)
 @pytest.mark.parametrize("deferred", [False, True])
 def test_twenty_optimizers_hold_no_more_than_one(deferred: bool, options: Any, mock: MockDriver) -> None:

@@ -49,7 +49,7 @@ def of_rule(rule: str) -> list[Combination]:
     return [*distinct(case for case in combinations() if case.rule == rule)]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", OPTIMIZERS)
 def test_a_step_has_the_bits_of_the_host(nvrtc: Compiler, rule: str) -> None:
     proved(of_rule(rule))

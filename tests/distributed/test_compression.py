@@ -323,7 +323,7 @@ def test_a_thousandth_of_the_elements_is_below_a_hundredth_of_the_bytes() -> Non
     "base",
     [
         lambda: SGD(0.05, momentum=0.9),
-        pytest.param(lambda: AdamW(4e-3, weight_decay=0.1), marks=pytest.mark.thorough),
+        pytest.param(lambda: AdamW(4e-3, weight_decay=0.1), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.slow
@@ -333,7 +333,7 @@ def test_four_workers_learn_digits(base: Callable[[], Any]) -> None:
     assert len({digest([model]) for model, _ in results}) == 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_thousandth_of_the_elements_reaches_the_same_loss_over_five_seeds() -> None:
     images, labels, _, _ = digits()
 

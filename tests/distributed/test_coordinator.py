@@ -94,7 +94,7 @@ def test_a_stopped_process_of_torch_that_has_the_rendezvous_is_excluded(tmp_path
 
 
 @processes
-@pytest.mark.slow(one_in=2)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("engine", "when", "expected", "limit"),
     [
@@ -115,7 +115,7 @@ def test_survivors_do_not_wait_for_rank_0_that_is_stopped(
 
 
 @pytest.mark.parametrize("method", jobs.SURVIVING)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_a_coordinator_whose_thread_hangs_is_excluded_and_fenced(method: str, tmp_path: Path) -> None:
     """Its worker's thread hangs too, as both do in a driver that does not return; the job does not wait for it to end."""
     hangs, goes_on = threading.Event(), threading.Event()

@@ -258,7 +258,7 @@ class Faults(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("kind", MACHINES)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_any_order_of_work_and_faults(kind: str) -> None:
     machine = type("Faults", (Faults,), {"make": staticmethod(MACHINES[kind])})
     run_state_machine_as_test(machine, settings=SETTINGS)

@@ -14,7 +14,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "distributed.py"
     "method",
     [
         "sync_replicas",
-        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("softsync", "drop_stale", "kfac", "large_batch")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("softsync", "drop_stale", "kfac", "large_batch")),
     ],
 )
 @pytest.mark.slow

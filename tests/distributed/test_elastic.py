@@ -417,7 +417,7 @@ def test_the_same_run_gives_the_same_bits_for_any_timing(own: dict[str, bool]) -
     ],
     ids=["asynchronous", "synchronous"],
 )
-@pytest.mark.slow(one_in=2)
+@pytest.mark.one_in(2)
 def test_four_workers_learn_digits(wrap: Callable[[], Any]) -> None:
     results = train_digits(wrap, epochs=25, finish=lambda opt, model: (opt.leave(model), opt.centre())[1])
     centre = results[0][0]

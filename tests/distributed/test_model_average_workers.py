@@ -252,7 +252,7 @@ WRAPPERS = {
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_four_workers_learn_digits(name: str) -> None:
     results = train_digits(
         lambda: ModelAverage(AdamW(4e-3, weight_decay=0.1), 10, **WRAPPERS[name]),

@@ -27,7 +27,7 @@ def test_every_operation_gives_the_bits_that_threads_give() -> None:
     assert jobs.results(run.stdout) == sorted(distributed.run(jobs.exchange, workers=3))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_sixteen_processes() -> None:
     run = jobs.launched(16, "exchange")
     assert run.returncode == 0, run.stderr

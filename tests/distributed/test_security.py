@@ -58,7 +58,7 @@ def banned(text: str, *, of_mpi: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(PACKAGE)) for file in FILES])
-@pytest.mark.slow(one_in=6)
+@pytest.mark.one_in(6)
 def test_nothing_is_unpickled(file: Path) -> None:
     assert not banned(file.read_text(), of_mpi="mpi" in file.parts)
 

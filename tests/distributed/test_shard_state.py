@@ -150,7 +150,7 @@ def assert_same(found: tuple[Model, Any], expected: tuple[Model, Any]) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_bits_and_states_are_those_of_workers_with_all_slots(name: str, workers: int) -> None:
     expected = trained(name, workers, shard=False)[0]
     for found in trained(name, workers, shard=True):

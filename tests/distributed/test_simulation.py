@@ -41,7 +41,7 @@ def test_backup_workers_shorten_the_step_of_many() -> None:
     assert times == sorted(times, reverse=True) and times[0] > 2 * times[-1]
 
 
-@pytest.mark.parametrize("workers", [1000, pytest.param(10_000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("workers", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.slow
 def test_thousands_of_workers(workers: int) -> None:
     aggregated = 95 * workers // 100

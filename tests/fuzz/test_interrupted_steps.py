@@ -1,6 +1,6 @@
 """Interrupts at the points of a step at which Python handles signals: each step is whole, or told, and nothing waits for ever.
 
-``make test`` takes some points of each way of stepping, other ones with ``--fuzz-seconds``; the tests marked ``thorough`` take all.
+``make test`` takes some points of each way of stepping, other ones with ``--fuzz-seconds``; the tests marked ``slow`` take all.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_an_interrupt_leaves_a_whole_step(way: Callable[[], Way], warm: int, req
     assert not faults(way, warm, lambda count: some(count, seconds))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 # Python drops an interrupt in a finalizer, and says so.
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <finalize:pytest.PytestUnraisableExceptionWarning")
 @WAYS

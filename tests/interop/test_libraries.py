@@ -23,7 +23,7 @@ from oxigrad.autodiff.transforms import Recording
 from oxigrad.ops.backends import on_host
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.one_in(3)
 def test_derivatives_agree_with_numpy_s(case: str, arrays: Library) -> None:
     try:
         libraries.check(case, arrays)
@@ -144,7 +144,7 @@ def skip_what_waits(case: str, arrays: Library) -> None:
 
 
 @pytest.mark.on_device
-@pytest.mark.slow(one_in=5)
+@pytest.mark.one_in(5)
 def test_a_replay_does_not_synchronize(case: str, arrays: Library) -> None:
     skip_what_waits(case, arrays)
     asarray, args = arrays.asarray, tuple(map(arrays.asarray, TABLE[case].args))
@@ -167,7 +167,7 @@ def test_a_replay_does_not_synchronize(case: str, arrays: Library) -> None:
 
 @pytest.mark.on_device
 @pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make()._rule.supplied])
-@pytest.mark.slow(one_in=5)
+@pytest.mark.one_in(5)
 def test_a_step_does_not_synchronize(name: str, arrays: Library) -> None:
     values, grads = problem(np.float64)
     model, given = (tree.map(arrays.asarray, each) for each in (values, grads))

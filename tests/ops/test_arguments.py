@@ -484,7 +484,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", dict.fromkeys(NAMES))
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_wrong_arguments_raise_errors_of_types_or_values(name: str) -> None:
     function = of_ours(name)
     assert function is not None

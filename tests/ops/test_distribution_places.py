@@ -34,7 +34,7 @@ from reference import Note, close, limit, log_of, nearest, partials, value_and_d
 
 LAWS = {**places_stats.LAWS, **places_quadrature.LAWS}
 # Those by quadrature take a minute.
-QUICK = [pytest.param(name, marks=pytest.mark.thorough) if name in SLOW else name for name in LAWS]
+QUICK = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in LAWS]
 COUNT_METHODS = "pmf logpmf cdf logcdf sf logsf".split()
 METHODS = "pdf logpdf cdf logcdf sf logsf".split()
 DENSITIES = {*METHODS, *COUNT_METHODS, "ppf", "isf", "entropy", "mean", "var", "std", "median"}
@@ -119,7 +119,7 @@ def distribution(name: str, note: Note) -> None:
                     _compare(note, f"{name}.{method}{where}", numbers, list(map(nearest, reference)), where, jumps)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LAWS)
 def test_a_distribution_at_special_places(name: str) -> None:
@@ -194,7 +194,7 @@ def test_quantiles_of_rare_events(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", QUICK)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_second_derivatives_inside_of_the_support(name: str) -> None:
     law, ours = LAWS[name], getattr(xp.stats, name)
     s = law.shapes[-1] if name != "gompertz" else law.shapes[0]
@@ -316,7 +316,7 @@ def _compare_count(note: Note, what: str, results: list[float | None], expected:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", COUNTED)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_a_distribution_of_counts_at_special_places(name: str) -> None:
     wrong: list[str] = []
     counted(name, wrong.append)

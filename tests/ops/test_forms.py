@@ -11,7 +11,7 @@ from forms import Form, Section
 
 @pytest.mark.filterwarnings("ignore")  # as those of NumPy's functions of NaN
 @pytest.mark.parametrize(("section", "space", "form"), forms.cases(function_table.SECTIONS))
-@pytest.mark.slow(one_in=2)
+@pytest.mark.one_in(2)
 def test_a_form_has_the_value_and_the_derivatives_that_the_table_says(section: Section, space: str, form: Form) -> None:
     for call in form.calls:
         forms.check(form, call, section.spaces[space], section.own)

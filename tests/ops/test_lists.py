@@ -41,7 +41,7 @@ TAKES_ARRAYS = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(TAKES_ARRAYS))
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_a_list_is_taken_for_an_array(name: str) -> None:
     example = examples.table()[name][0]
     arrays = {value: eval(example.values[value], {"np": np}) for value in TAKES_ARRAYS[name]}  # noqa: S307

@@ -21,9 +21,9 @@ SLOW = {"logm", "fractional_matrix_power"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.thorough) if name in SLOW else name for name in CASES]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES]
 )
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_values_are_scipy_s_and_derivatives_agree(name: str) -> None:
     f, args = CASES[name]
     found, expected = f(xp.linalg, *args), f(scipy.linalg, *args)

@@ -58,7 +58,7 @@ def special_function(name: str, note: Note) -> None:
                     )
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [*ROWS, *VECTORS])
 def test_a_special_function_at_special_places(name: str) -> None:

@@ -45,7 +45,7 @@ def test_distributions_are_scipy_s(name: str, functions: list[str], args: tuple[
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_a_continuous_distribution(name: str) -> None:
     shapes, z = CONTINUOUS[name]
     ours, theirs, (loc, scale) = getattr(xp.stats, name), getattr(scipy.stats, name), (0.3, 1.4)
@@ -69,7 +69,7 @@ def test_a_continuous_distribution(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # at zero
 @pytest.mark.parametrize("name", CONTINUOUS)
-@pytest.mark.slow(one_in=3)
+@pytest.mark.one_in(3)
 def test_derivatives_in_float32_are_those_in_float64(name: str) -> None:
     """At points inside, at zero and in the tails, where constants of float64 overflow or vanish."""
     shapes, z = CONTINUOUS[name]

@@ -30,7 +30,7 @@ def test_values_in_every_mode(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", SELECTIONS)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_a_derivative_flows_to_the_selected_element(name: str) -> None:
     for mode in ("reflect", "constant"):
         check_grads(lambda x, mode=mode: SELECTIONS[name](xp.ndimage, x, mode=mode, cval=0.3), (X[:4],))

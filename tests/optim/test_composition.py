@@ -150,7 +150,7 @@ def check_refused(parts: Sequence[Any]) -> bool:
 
 
 @pytest.mark.parametrize("first", PARTS)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_all_pairs_are_the_parts_one_after_the_other(first: str, tmp_path: Path) -> None:
     for second in PARTS:
         parts = [PARTS[first](), PARTS[second]()]

@@ -86,7 +86,7 @@ def difference(f: Callable[[float], Any], at: float, h: float) -> float:
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *WHOLE_ARRAY, *READERS, *CHAINS])
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_every_hyperparameter_has_its_derivative_in_both_modes(name: str) -> None:
     opt = (OPTIMIZERS | WHOLE_ARRAY | READERS | CHAINS)[name]()
     checked = 0
@@ -132,7 +132,7 @@ CLIPS: dict[str, Callable[[], Any]] = {
 
 # SOAP divides elements that are rounding errors, in bases of statistics of low rank, by their roots.
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *sorted(WHOLE.keys() - {"soap"}), *CLIPS])
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_zeros_of_parameters_and_gradients_leave_derivatives(name: str) -> None:
     opt = (OPTIMIZERS | WHOLE | CLIPS)[name]()
 
@@ -155,7 +155,7 @@ def test_zeros_of_parameters_and_gradients_leave_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *WHOLE, *CLIPS, *CHAINS])
 @pytest.mark.parametrize("steps", [1, 2])
-@pytest.mark.slow(one_in=8)
+@pytest.mark.one_in(8)
 def test_steps_whose_gradients_are_all_zero_have_derivatives(name: str, steps: int) -> None:
     opt = (OPTIMIZERS | WHOLE | CLIPS | CHAINS)[name]()
     zeros = {key: np.zeros_like(value) for key, value in MODEL.items()}

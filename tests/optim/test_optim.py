@@ -120,7 +120,7 @@ def test_under_jit(made: Any, library: Any) -> None:
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_bits_do_not_depend_on_threads_or_strides(name: str, dtype: Any, threads: Any) -> None:
     generator = np.random.default_rng(5)
     shapes = [(300_000,), (100, 700), (17,)]

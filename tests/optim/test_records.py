@@ -42,7 +42,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *OTHERS])
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_norms_of_every_optimizer(name: str) -> None:
     if name in OTHERS:
         opt, plain = OTHERS[name](record_norms=KINDS), OTHERS[name]()

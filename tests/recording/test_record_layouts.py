@@ -225,7 +225,7 @@ FOUND: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("shape", [(3, 5), (80, 70), (5, 4, 3)])
 @pytest.mark.parametrize("name", FOUND)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.one_in(4)
 def test_layouts_that_a_replay_could_take_for_another(name, shape):
     f, rng = FOUND[name], np.random.default_rng(0)
     for (_, first), (_, second) in itertools.product(LAYOUTS.items(), repeat=2):

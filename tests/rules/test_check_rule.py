@@ -36,7 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OWN)
-@pytest.mark.slow(one_in=10)
+@pytest.mark.one_in(10)
 def test_the_package_s_rules_pass(name: str) -> None:
     check_rule(OWN[name], **OPTIONS.get(name, {}))
 

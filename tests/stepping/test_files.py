@@ -172,7 +172,7 @@ while True:
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
 def test_killed_at_any_moment_the_file_loads(tmp_path: Path) -> None:
     file, generator, steps = tmp_path / "state", random.Random(0), []

@@ -601,7 +601,7 @@ MAKES: dict[str, tuple[int, Callable[[int], Any]]] = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize("name", MAKES)
 def test_optimizers_that_were_made_used_and_dropped_leave_nothing(name: str) -> None:

@@ -375,7 +375,7 @@ print(interrupted, between, opt.step)
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
@@ -416,7 +416,7 @@ def state_of(opt: Any, model: Any) -> Any:
     return {**opt.state_dict(), "remembered": None, "model": ox.tree.map(np.copy, model)}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "error"),
     [*((name, KeyboardInterrupt) for name in FAILING), ("partition", MemoryError)],

@@ -125,7 +125,7 @@ def test_the_limit_is_the_least_of_all_groups(
 
 
 @ON_LINUX
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("in_backward", [False, True])
 def test_slots_of_three_times_the_memory(in_backward: bool, tmp_path: Path) -> None:
     try:

@@ -266,7 +266,7 @@ def test_structures_and_their_objects_are_collected():
 # --- depth and cycles ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "tuple", "dict", "OrderedDict", "Dense", "FrozenSlotted", "Pair", "Opaque"])
 def test_a_nest_of_100_000_levels(kind):
     make = NESTS[kind]
