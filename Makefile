@@ -72,7 +72,7 @@ clean: ## Remove everything that was built or installed here
 	find python tests tools examples benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	rm -f python/oxigrad/*.so
 
-# --- for maintainers: CONTRIBUTING.md says what they are for ----------------------------------------------------------------
+# --- for maintainers: docs/design/testing.md says what they are for ------------------------------------------------------------
 
 test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
 	sh tests/cross/aarch64.sh $(BIN)/python
