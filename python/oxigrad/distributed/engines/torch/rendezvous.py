@@ -1,21 +1,26 @@
 """The rendezvous of a job: a store of torch, by which survivors and processes that join form the next generation.
 
-Keys are the identity of the job and, for ``g`` the number of a generation and ``uid`` the name of a process, its rank
-at the start or "j" and its ticket:
+Keys begin with the identity of the job. ``g`` is the number of a generation. ``uid`` is the name of a process: its rank at
+the start, or "j" and its ticket.
 
-====================== ======================================================================================== key
-value ====================== ========================================================================================
-``job``                without the identity: that of the last job of the store, the version of the package, and whether
-processes can join ``ended``              the reason for which no process can join any more ``tickets``            the
-number of processes that have asked to join ``ticket/uid``         of a process that waits: a number that it changes all
-the time, and its proof; "" afterwards ``refused/uid``        why a process that waits is not admitted ``admitted/uid``
-the generation that it belongs to first ``g/ready/uid``        there while this member of the generation ``g`` waits for
-the next one ``g/left``             the number of members that have left ``g/next``             the members of the
-generation ``g + 1``, by rank: whoever writes it first decides ``g/come/uid``         this member is about to connect to
-the others of the generation ``g`` ``g/begins``           whether all have come to connect: whoever writes it first
-decides ``g/connected/uid``    whether this member has connected to the others of the generation ``g`` ``g/outcome``
-what becomes of the generation ``g``: whoever writes it first decides ======================
-========================================================================================
+=================== =================================================================================================
+key                 value
+=================== =================================================================================================
+``job``             without the identity: the last job of the store, the version of the package, and whether processes
+                    can join
+``ended``           why no process can join any more
+``tickets``         the number of processes that have asked to join
+``ticket/uid``      while the process waits: a number that it keeps changing, and its proof; "" afterwards
+``refused/uid``     why a waiting process is not admitted
+``admitted/uid``    the first generation of the process
+``g/ready/uid``     set while this member of generation ``g`` waits for the next one
+``g/left``          the number of members that have left
+``g/next``          the members of generation ``g + 1``, by rank; the first writer decides
+``g/come/uid``      this member is about to connect to the others of generation ``g``
+``g/begins``        whether all members have come to connect; the first writer decides
+``g/connected/uid`` whether this member has connected to the others of generation ``g``
+``g/outcome``       what becomes of generation ``g``; the first writer decides
+=================== =================================================================================================
 """
 
 import json
