@@ -38,9 +38,8 @@ def _astype(
 ) -> Array:
     """NumPy's method, whose parameters have names, unlike the standard's function. No order has an effect on values."""
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):
-        raise TypeError(
-            f"astype: found an array of dtype {x.dtype} for dtype {np.dtype(dtype)}, expected one that casting={casting!r} allows"
-        )
+        allowed = f"expected a cast that casting={casting!r} allows"
+        raise TypeError(f"astype: found an array of dtype {x.dtype} for dtype {np.dtype(dtype)}, {allowed}")
     return np.astype(x, dtype, copy=copy, **named)
 
 
