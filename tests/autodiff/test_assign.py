@@ -74,6 +74,14 @@ def part(operate: Callable[[Any, Any], Any], key: Any) -> Callable[[Any], Any]:
     return f
 
 
+def of_a_view_of_an_output(x: Any) -> Any:
+    y = x * 1.0
+    np.multiply(x, 2.0, out=y)
+    part = y[1:]
+    part *= 3.0
+    return part
+
+
 def of_a_view(key: Any) -> Callable[[Any], Any]:
     def f(x: Any) -> Any:
         x[key] = x[:2]
@@ -89,6 +97,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "through a view": (through_a_view, X),
     "rows": (rows, X),
     "of a view whose array is gone": (of_a_view_whose_array_is_gone, X),
+    "of a view of an output": (of_a_view_of_an_output, X),
     **{
         f"whole {name}": (augmented(getattr(operator, name)), X)
         for name in "iadd isub imul itruediv imod ipow ifloordiv".split()

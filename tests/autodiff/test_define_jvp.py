@@ -158,6 +158,16 @@ def test_argnums_and_argnames_together_are_a_tuple_of_both() -> None:
         ox.grad(f, 0, argnames="x")
 
 
+def test_argnames_of_parameters_without_a_position() -> None:
+    def g(*, x: Any, k: Any = 2.0) -> Any:
+        return x * x * k
+
+    assert ox.grad(g, argnames="x")(x=3.0) == 12.0
+    assert ox.grad(g, argnames=("x", "k"))(x=3.0, k=1.0) == (6.0, 9.0)
+    assert ox.value_and_grad(g, argnames="x")(x=3.0) == (18.0, 12.0)
+    assert ox.hessian(g, argnames="x")(x=3.0) == 4.0
+
+
 @pytest.mark.parametrize("argnums", ["k", 1.5, True, (0, "k")])
 def test_argnums_are_whole_numbers(argnums: Any) -> None:
     for transform in (ox.grad, ox.value_and_grad, ox.jacobian, ox.hessian):

@@ -106,6 +106,12 @@ def test_so_they_have_away_from_zero(name: str) -> None:
             np.testing.assert_allclose(hessian @ step, differences, atol=1e-8, err_msg=way)
 
 
+def test_empty_bins_of_a_spectrum() -> None:
+    """By Parseval's theorem, the sum of the squares is that of the array, times its size."""
+    for way, hessian in hessians(lambda x: xp.sum(abs(np.fft.fft(x)) ** 2), np.full(4, 8.0)).items():
+        np.testing.assert_allclose(hessian, 8.0 * np.eye(4), atol=1e-12, err_msg=way)
+
+
 # Functions of a modulus that have no second derivative at zero, or one that no rule knows.
 ROUGH: dict[str, Callable[[Any], Any]] = {
     "norm": la.norm,

@@ -23,6 +23,7 @@ NUMPY: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     *[(name, (), {"axis": 0, "keepdims": True}) for name in ("max", "mean", "min", "prod", "std", "sum", "var")],
     *[(name, (), {}) for name in ("ravel", "round", "squeeze", "std", "sum", "trace", "transpose", "var", "diagonal")],
     ("astype", (np.float64,), {}),
+    ("astype", (), {"dtype": np.float64, "copy": False}),
     ("clip", (-1.0, 1.0), {}),
     ("clip", (), {"max": 0.5}),
     ("dot", (np.ones((3, 2)),), {}),
@@ -37,6 +38,7 @@ NUMPY: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("take", (np.array([0, 2]),), {"axis": 1}),
     ("transpose", (1, 0), {}),
     ("transpose", ((1, 0),), {}),
+    ("transpose", (None,), {}),
     ("var", (), {"ddof": 1, "axis": 0}),
 ]
 # Those whose results do not depend smoothly on the array.
@@ -80,6 +82,14 @@ def test_methods_without_a_derivative(case: Any) -> None:
         return x.sum()
 
     np.testing.assert_array_equal(ox.grad(f)(X), np.ones((2, 3)))
+
+
+def test_a_cast_has_the_arguments_of_numpy_s_method() -> None:
+    same = ox.grad(lambda x: x.astype(np.float64, "K", "safe", True, False).sum())
+    np.testing.assert_array_equal(same(X), np.ones((2, 3)))
+    for cast in (X.astype, lambda *args: ox.grad(lambda x: x.astype(*args).sum())(X)):
+        with pytest.raises(TypeError, match="safe"):
+            cast(np.float32, "K", "safe")
 
 
 def test_attributes() -> None:

@@ -149,6 +149,7 @@ def test_objects_of_pandas_without_numbers_are_refused() -> None:
         (lambda x: np.vectorize(lambda a: a * a)(x), r"np\.vectorize\(f\)\(x\) takes none: f\(x\) does"),
         (lambda x: np.stack([[x[0], x[1]], [x[1], x[0]]]), r"np\.stack takes none in nested lists: xp\.stack does"),
         (lambda x: np.vstack([[x[0], x[1]], [x[1], x[0]]]), r"np\.vstack takes none in nested lists: xp\.vstack does"),
+        (lambda x: next(np.ndenumerate(x)), r"derivative: np\.array\(\[v, w\], like=v\)"),
         (lambda x: float(x[0]), r"np\.zeros\(n, like=x\)"),
     ],
 )

@@ -59,3 +59,9 @@ def test_differences_of_negative_order_are_refused():
     for call in (lambda x: xp.diff(x, n=-1), ox.grad(lambda x: xp.sum(xp.diff(x, n=-1)))):
         with pytest.raises(ValueError, match="-1"):
             call(X)
+
+
+@pytest.mark.parametrize("x", [X, X[0]], ids=["matrix", "vector"])
+def test_shifts_along_an_axis_that_is_there_twice_are_added(x):
+    agree(lambda x: np.roll(x, (1, 1), axis=0), lambda x: np.roll(x, (1, 1), axis=0), x)
+    agree(lambda x: xp.roll(x, (2, -1), axis=(0, -x.ndim)), lambda x: np.roll(x, (2, -1), axis=(0, -x.ndim)), x)

@@ -185,6 +185,9 @@ def test_options_of_classes_of_pytorch() -> None:
             getattr(ours, name)([weight], state_dtype="8bit")
         with pytest.raises(ValueError, match=f"{name}: state_dtype='4bit' would have no effect, since"):
             getattr(ours, name)([{"params": [weight], "state_dtype": "4bit"}])
+    for name in ("Shampoo", "Adafactor", "DoG"):  # without moments
+        with pytest.raises(ValueError, match=f"{name}: state_dtype='bfloat16' would have no effect, since"):
+            getattr(ours, name)([torch.nn.Parameter(torch.ones(SHAPE, device="cpu"))], state_dtype="bfloat16")
     for name in ("SOAP", "GaLore", "Muon", "SM3", "Adagrad", "RMSprop", "Yogi"):
         weight = torch.nn.Parameter(torch.ones(SHAPE, device="cpu"))
         opt = getattr(ours, name)([weight], state_dtype="bfloat16")

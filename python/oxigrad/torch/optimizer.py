@@ -135,8 +135,7 @@ class TensorOptimizer(KeepingDtypes):
         """Raises `ValueError` for options of precision that are out of range, exclude each other, or have no effect."""
         entry, state_dtype = self.entry, values["state_dtype"]
         checked_precision(state_dtype, values["master"], values["rounding"], slot_dtype_option="state_dtype")
-        optional = [(slot, asks) for slot, asks in entry.rule.optional if entry.places.get(asks, ("",))[0] in values]
-        absent = {slot for slot, asks in optional if not entry.value(asks, values)}
+        absent = {slot for slot, asks in entry.rule.optional if not entry.value(asks, values)}
         check_slot_dtype(type(self).__name__, "state_dtype", state_dtype, [(entry.rule, absent)])
 
     @property

@@ -18,7 +18,7 @@ from oxigrad.ops.protocols.other_libraries import METHODS
 
 # Methods that call NumPy's function of the same name, which dispatches variables to ``xp``, with the same arguments.
 _SAME = set(
-    """all any argmax argmin argpartition argsort astype choose clip conjugate copy cumprod cumsum diagonal dot max mean min
+    """all any argmax argmin argpartition argsort choose clip conjugate copy cumprod cumsum diagonal dot max mean min
     nonzero prod ptp put ravel repeat round searchsorted squeeze std sum swapaxes take trace var""".split()
 )
 
@@ -28,9 +28,19 @@ def _shaped(function: Callable[..., Any], parameter: str) -> Callable[..., Any]:
 
     def method(x: Array, *sizes: Any, **named: Any) -> Any:
         called = functools.partial(function, **named)
-        return _call_with_tuple(called, parameter, x, *sizes) if sizes else called(x)
+        return called(x) if sizes in ((), (None,)) else _call_with_tuple(called, parameter, x, *sizes)
 
     return method
+
+
+def _astype(
+    x: Array, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True, **named: Any
+) -> Array:
+    """NumPy's method, whose parameters have names, unlike the standard's function. No order has an effect on values."""
+    if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):
+        allowed = f"expected a cast that casting={casting!r} allows"
+        raise TypeError(f"astype: found an array of dtype {x.dtype} for dtype {np.dtype(dtype)}, {allowed}")
+    return np.astype(x, dtype, copy=copy, **named)
 
 
 def _is_integer(value: Any) -> bool:
@@ -71,6 +81,7 @@ def _tolist(x: Any) -> Any:
 _RAVEL: Callable[..., Any] = np.ravel
 _NUMPY: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in _SAME},
+    "astype": _astype,
     "compress": lambda x, condition, axis=None, out=None: np.compress(condition, x, axis=axis, out=out),
     "conj": np.conjugate,
     "fill": lambda x, value: x.__setitem__(..., value),

@@ -100,7 +100,7 @@ def _called_of_arrays(frame: FrameType | None) -> str | None:
     if isinstance(outermost.f_locals.get("self"), np.vectorize):
         return "np.vectorize(f)(x) takes none: f(x) does, if f is written in functions of xp, or xp.stack([f(v) for v in x])"
     name = outermost.f_code.co_name
-    if hasattr(np, name) and hasattr(xp, name):
+    if not name.startswith("_") and hasattr(np, name) and hasattr(xp, name):
         return f"np.{name} takes none in nested lists: xp.{name} does, or xp.asarray makes one array of a list"
     return None
 
