@@ -18,7 +18,7 @@ def settings_of(optimizer: Any) -> Any:
     'the function <lambda>'
     """
     if (config := config_of(optimizer)) is not None:
-        return with_options(config)
+        return {**{name: plain(value) for name, value in OPTIONS.items()}, **config}
     options = {name: getattr(optimizer, name, value) for name, value in OPTIONS.items() if name not in _PARTS}
     values = {**options, **dict(optimizer._parts())}
     return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
@@ -33,11 +33,6 @@ def values_of_functions(optimizer: Any) -> Config:
     """
     functions = {name: value for name, value in optimizer._parts() if callable(value) and plain(value) == _named(value)}
     return {name: number(value(optimizer.step)) for name, value in functions.items()}
-
-
-def with_options(config: Config) -> Config:
-    """A configuration that has all options."""
-    return {**{name: plain(value) for name, value in OPTIONS.items()}, **config}
 
 
 def arguments_of(wrapper: Any, names: Iterable[str]) -> Config:
