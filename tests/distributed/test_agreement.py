@@ -242,6 +242,12 @@ def test_another_hyperparameter_of_the_optimizer_is_refused(name: str, change: s
     assert re.search(expected, found), found
 
 
+def test_functions_of_outer_optimizers_are_told_apart_by_their_first_values() -> None:
+    rates = [lambda step: 0.1 / (1 + step), lambda step: 0.2 / (1 + step)]
+    told = disagreeing(lambda rank: distributed.ModelAverage(new_optimizer(), 2, outer=optim.SGD(rates[rank])))
+    assert told == ["outer.learning_rate of the optimizer on rank 1 is 0.2: expected 0.1"] * 2
+
+
 # --- changes after the start -------------------------------------------------------------------------------------------
 
 CHANGES = {
