@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import gc
 import importlib
 import importlib.util
@@ -9,6 +11,7 @@ import os
 import random
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -29,6 +32,30 @@ from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: its functions then take any array
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # before JAX finds a GPU: other libraries use it too
 os.environ.setdefault("KERAS_BACKEND", "jax")  # before Keras is imported: over others it computes in single precision
+
+
+def _collect_no_garbage_in_parsing() -> None:
+    """Python 3.11 counts the depth of `ast.parse` for the process: a finalizer that runs within it, and parses or lets another thread parse,
+    makes it raise `SystemError: AST constructor recursion depth mismatch`. The import of torch._dynamo parses 92 texts, NumPy parses headers.
+    """
+    parse, lock = ast.parse, threading.RLock()
+
+    @functools.wraps(parse)
+    def without_garbage(*args: Any, **named: Any) -> Any:
+        with lock:
+            was_enabled = gc.isenabled()
+            gc.disable()
+            try:
+                return parse(*args, **named)
+            finally:
+                if was_enabled:
+                    gc.enable()
+
+    ast.parse = without_garbage
+
+
+if sys.version_info < (3, 12):
+    _collect_no_garbage_in_parsing()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

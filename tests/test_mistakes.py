@@ -1,6 +1,7 @@
 """Mistakes of newcomers: the text of the error names the argument, what was found, and what to write."""
 
 import dataclasses
+import inspect
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim, schedules, xp
+from oxigrad.ops.protocols.other_libraries import FUNCTIONS
 
 X: Any = np.array([1.0, 2.0])
 NUMBER: Any = 2.0
@@ -134,7 +136,57 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a class as a part": (lambda: OPTIMIZERS.chain(optim.SGD), TypeError, "at most one partition: write SGD(...)"),
     "a function of xp": (lambda: PACKAGE.cumsum, AttributeError, "module 'oxigrad' has no attribute 'cumsum': use oxigrad.xp.cumsum"),
     "an optimizer of optim": (lambda: PACKAGE.Adam, AttributeError, "module 'oxigrad' has no attribute 'Adam': use oxigrad.optim.Adam"),
+    "arguments beside the function": (lambda: PACKAGE.grad(cubes, X), TypeError, "argnums is array([1., 2.]): expected an int, or a tuple of them; the transformed function takes the arguments, as in grad(f)(x)"),
+    "arguments beside the function of vmap": (lambda: PACKAGE.vmap(cubes, X), TypeError, "vmap: in_axes is array([1., 2.]): expected an int, None, or a tree of these"),
+    "arguments of check_grads without a tuple": (lambda: ox.testing.check_grads(cubes, X), TypeError, "check_grads: args is ndarray: expected a tuple, one for each argument"),
+    "a class of schedules": (lambda: OPTIMIZERS.SGD(schedules.cosine), TypeError, "learning_rate is <class 'oxigrad.schedules.curves.cosine'>: expected a number or a schedule, a function of the step"),
+    "a rate that takes no step": (lambda: OPTIMIZERS.SGD(lambda: 0.1), TypeError, "expected a number or a schedule, a function of the step"),
+    "a rate of two arguments": (lambda: OPTIMIZERS.SGD(lambda step, rate: rate), TypeError, "expected a number or a schedule, a function of the step"),
+    "a class within a schedule": (lambda: SCHEDULES.warmup(schedules.cosine, 5), TypeError, "warmup: schedule: found <class 'oxigrad.schedules.curves.cosine'>: expected a number"),
+    "a tape of TensorFlow": (lambda: PACKAGE.GradientTape, AttributeError, "use oxigrad.Tape"),
+    "a tensor of torch": (lambda: PACKAGE.tensor, AttributeError, "use arrays of NumPy, PyTorch or JAX as they are"),
+    "a layer of torch": (lambda: PACKAGE.nn, AttributeError, "a model is a tree of arrays"),
+    "optax's apply_updates": (lambda: OPTIMIZERS.apply_updates, AttributeError, "use opt.update(model, grads)"),
+    "torch's clip_grad_norm_": (lambda: OPTIMIZERS.clip_grad_norm_, AttributeError, "use optim.chain(optim.ClipByGlobalNorm(...), optimizer)"),
+    "TensorFlow's Momentum": (lambda: OPTIMIZERS.Momentum, AttributeError, "use optim.SGD(learning_rate, momentum=0.9)"),
 }  # fmt: skip
+
+TAKE_FUNCTIONS = sorted(
+    name
+    for name in ox.__all__
+    if inspect.isfunction(each := getattr(ox, name))
+    and next(iter(inspect.signature(each).parameters), None) in ("f", "residual")
+)
+
+
+def test_every_transform_says_that_it_takes_a_function() -> None:
+    assert {"grad", "vjp", "jvp", "linearize", "vmap", "checkpoint", "custom_vjp", "jacfwd"} <= {*TAKE_FUNCTIONS}
+    for name in TAKE_FUNCTIONS:
+        transform: Any = getattr(ox, name)
+        others = [p for p in inspect.signature(transform).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        required = [(X,) for p in others[1:] if p.default is p.empty]
+        with pytest.raises(TypeError, match=rf"^{name}.*: found array\(\[1., 2.\]\), expected a function"):
+            transform(X, *required)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "-xp.mean(xp.take_along_axis(xp.special.log_softmax(x, 1), labels[:, None], 1))",
+        "xp.mean(xp.special.softplus(x) - x * y)",
+        "xp.mean((x - y) ** 2)",
+    ],
+)
+def test_losses_of_torch_are_what_the_advice_says(program: str, library: Any) -> None:
+    functional = library("torch").nn.functional
+    tensor = library("torch").tensor
+    name = next(name for name, text in FUNCTIONS.items() if text == f"use {program}")
+    rng = np.random.default_rng(0)
+    values = {"x": rng.standard_normal((4, 3)), "y": rng.random((4, 3)), "labels": np.array([0, 2, 1, 1])}
+    second = "labels" if name == "cross_entropy" else "y"
+    expected = getattr(functional, name)(tensor(values["x"]), tensor(values[second]))
+    found = eval(program, {"xp": xp, **values})  # noqa: S307 - a text of the table
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -136,10 +136,15 @@ _LAZY = {
 
 # What users of other libraries look for.
 _ELSEWHERE = {
+    "GradientTape": "use oxigrad.Tape",
+    "Tensor": "use arrays of NumPy, PyTorch or JAX as they are",
     "compile": "functions run as they are, and need no compilation",
     "jit": "functions run as they are, and need no compilation",
     "no_grad": "oxigrad.stop_gradient(x) is a plain value",
+    "custom_gradient": "use oxigrad.custom_vjp",
+    "nn": "a model is a tree of arrays: a dict, a list, or a dataclass",
     "numpy": "oxigrad.xp has its functions",
+    "tensor": "use arrays of NumPy, PyTorch or JAX as they are",
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from oxigrad import optim, tree, xp
 from oxigrad._core import is_inexact
+from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, namespace
 from oxigrad.stepping.parameters.decay import decay_factors
@@ -83,6 +84,10 @@ def check_grads(
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """
+    check_callable(f, "check_grads")
+    if not isinstance(args, (tuple, list)):
+        kind = type(args).__name__
+        raise TypeError(f"check_grads: args is {kind}: expected a tuple, one for each argument: check_grads(f, (x,))")
     if isinstance(modes, str) or not modes or set(modes) - set(_MODES):
         raise ValueError(f"modes is {modes!r}: expected a tuple of 'fwd' and 'rev'")
     if isinstance(order, bool) or order not in range(1, 1000):

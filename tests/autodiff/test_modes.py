@@ -532,7 +532,7 @@ class TestDefvjp:
         assert f(2.0) == 2.0
         with pytest.raises(ox.DerivativeError, match=r"no derivative is defined for .*<lambda>: expected .*defvjp"):
             ox.grad(f)(2.0)
-        with pytest.raises(TypeError, match="defvjp: found 3 as bwd, expected a function"):
+        with pytest.raises(TypeError, match="defvjp, bwd: found 3, expected a function"):
             f.defvjp(lambda x: (x, None), 3)
         f.defvjp(lambda x: x, lambda _, g: g)
         with pytest.raises(TypeError, match=r"fwd: found a result of type float, expected a pair \(value, residuals\)"):

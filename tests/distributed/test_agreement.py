@@ -242,6 +242,12 @@ def test_another_hyperparameter_of_the_optimizer_is_refused(name: str, change: s
     assert re.search(expected, found), found
 
 
+def test_functions_of_outer_optimizers_are_told_apart_by_their_first_values() -> None:
+    rates = [lambda step: 0.1 / (1 + step), lambda step: 0.2 / (1 + step)]
+    told = disagreeing(lambda rank: distributed.ModelAverage(new_optimizer(), 2, outer=optim.SGD(rates[rank])))
+    assert told == ["outer.learning_rate of the optimizer on rank 1 is 0.2: expected 0.1"] * 2
+
+
 # --- changes after the start -------------------------------------------------------------------------------------------
 
 CHANGES = {
@@ -319,16 +325,17 @@ def test_a_parameter_that_alone_differs_between_workers_is_found(case: str) -> N
     assert distributed.run(worker, workers=2, timeout=30.0) == [expected] * 2
 
 
+RATES = [lambda step: 0.1 / (1 + step), lambda step: 0.2 / (1 + step)]
+
+
 @pytest.mark.parametrize(
     "of",
     [optim.SGD, lambda rate: optim.chain(optim.ClipByValue(1.0), optim.SGD(rate)), optim.AdamW],
     ids=["SGD", "chain", "AdamW"],
 )
 def test_functions_of_one_name_are_told_apart_by_their_values(of: Any) -> None:
-    rates = [lambda step: 0.1 / (1 + step), lambda step: 0.2 / (1 + step)]
-
     def worker(comm: Any) -> str:
-        opt, model = distributed.DataParallel(of(rates[comm.rank])), {"w": np.ones(2)}
+        opt, model = distributed.DataParallel(of(RATES[comm.rank])), {"w": np.ones(2)}
         try:
             opt.start(model)
             for _ in range(2 * agreement.ROUNDS):
@@ -339,6 +346,56 @@ def test_functions_of_one_name_are_told_apart_by_their_values(of: Any) -> None:
 
     apart = r"16: .*learning_rate of the optimizer on rank 1 is 0\.01176.*: expected 0\.00588"
     assert all(re.search(apart, each) for each in distributed.run(worker, workers=2))
+
+
+def in_turns(make: Any) -> list[str]:
+    """What two workers of a coordinator are told in steps that they take by turns, by one optimizer each of `make`."""
+    rounds = threading.Barrier(2, timeout=30.0)
+
+    def worker(comm: Any) -> str:
+        model = {"w": np.ones((2, 3)), "b": np.zeros(3)}
+        try:
+            with distributed.SyncReplicas(make(comm.rank), 2, 2) as opt:
+                opt.start(model)
+                for _ in range(3 * agreement.ROUNDS):
+                    rounds.wait()
+                    opt.update(model, {path: np.ones_like(array) for path, array in model.items()})
+        except Refused as error:
+            rounds.abort()
+            return str(error)
+        except (threading.BrokenBarrierError, WorkerLost):
+            pass
+        return ""
+
+    return distributed.run(worker, workers=2, timeout=10.0)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        optim.SGD,
+        lambda rate: optim.SGD(schedules.join((rate, rate), (9,))),
+        lambda rate: optim.SGD(0.5, groups={"b": {"learning_rate": rate}}),
+        lambda rate: optim.chain(optim.ClipByGlobalNorm(rate), optim.SGD(0.5)),
+    ],
+    ids=["SGD", "schedule", "group", "chain"],
+)
+def test_a_coordinator_tells_functions_of_one_name_apart(of: Any) -> None:
+    found = in_turns(lambda rank: of(RATES[rank]))
+    assert re.search(r"of the optimizer on rank 1 is 0\.\d+: expected 0\.\d+, as of the coordinator", found[1]), found
+
+
+def test_a_coordinator_logs_that_it_sends_its_state_for_another_rule(caplog: pytest.LogCaptureFixture) -> None:
+    def optimizer(rank: int) -> Any:
+        def descent(xp: Any, p: Any, g: Any, *, rate: float = 0.1) -> Any:
+            return p - rate * (1 + rank) * g
+
+        return optim.define(descent)()
+
+    assert in_turns(optimizer) == ["", ""]
+    (text,) = [each.getMessage() for each in caplog.records if each.name == "oxigrad.distributed"]
+    assert text.startswith("rank 1 has other parameters than the coordinator after each of 16 steps")
+    assert text.endswith("expected the same rule on every worker")
 
 
 @pytest.mark.parametrize("name", ["model_average", "elastic", "elastic_sync"])

@@ -2,10 +2,17 @@
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad._typing import Argnums
+
+
+def check_callable(f: Any, name: str) -> None:
+    """Raises `TypeError` if ``f``, the argument of the transform ``name``, is not callable."""
+    if not callable(f):
+        raise TypeError(f"{name}: found {f!r}, expected a function")
 
 
 def resolve(
@@ -18,9 +25,10 @@ def resolve(
     type of ``argnums``, and for an unknown parameter of ``f``; `ValueError` for a duplicate argument.
     """
     for each in () if argnums is None else argnums if isinstance(argnums, (tuple, list)) else (argnums,):
-        if isinstance(each, bool) or not hasattr(each, "__index__"):
-            hint = f"; argnames={argnums!r} names a parameter" if isinstance(argnums, str) else ""
-            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them{hint}")
+        if not _is_position(each):
+            hint = "the transformed function takes the arguments, as in grad(f)(x)"
+            hint = f"argnames={argnums!r} names a parameter" if isinstance(argnums, str) else hint
+            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them; {hint}")
     if argnames is None:
         return f, 0 if argnums is None else argnums
     names = [argnames] if isinstance(argnames, str) else [*argnames]
@@ -34,6 +42,14 @@ def resolve(
     if len(set(both)) < len(both):
         raise ValueError(f"argnums is {argnums!r} and argnames {argnames!r}: found an argument in both")
     return f, both
+
+
+def _is_position(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:  # also of arrays, which have the method
+        return False
+    return not isinstance(value, bool)
 
 
 def _with_leading(f: Callable[..., Any], names: Sequence[str]) -> tuple[Callable[..., Any], int]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, call_leaves, plain
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.function_calls import (
     FunctionCall,
     Leaves,
@@ -105,6 +106,9 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     >>> grad(log1pexp)(0.0)
     0.5
     """
+    check_callable(f, "custom_vjp")
+    if rule is not None:
+        check_callable(rule, "custom_vjp, rule")
     # These are closure variables, not attributes: recordings watch the variables that a function reads.
     forward: Callable[..., tuple[Any, Any]] | None = None
     pull: Pullback | None = None if rule is None else lambda g, y, args, *_: rule(g, y, *args)
@@ -113,8 +117,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
         """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
         nonlocal forward, pull
         for function, name in ((fwd, "fwd"), (bwd, "bwd")):
-            if not callable(function):
-                raise TypeError(f"defvjp: found {function!r} as {name}, expected a function")
+            check_callable(function, f"defvjp, {name}")
         forward, pull = fwd, lambda *call: bwd(call[-1], call[0])
 
     def whole(args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...]) -> Any:

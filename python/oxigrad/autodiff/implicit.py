@@ -7,10 +7,11 @@ from typing import Any
 from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, Tape
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.custom_rules import custom_vjp
 from oxigrad.autodiff.function_calls import is_on, replaced
 from oxigrad.autodiff.jacobians import jacobian
-from oxigrad.autodiff.transforms import check_callable, jvp, vjp
+from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import is_smooth
 
 # Solves a linear system: takes the function that multiplies its matrix by a vector, and the right-hand side.

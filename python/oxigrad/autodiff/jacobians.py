@@ -8,10 +8,10 @@ from typing import Any, Literal
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, P, Tree
-from oxigrad.autodiff.arguments import by_position, resolve
+from oxigrad.autodiff.arguments import by_position, check_callable, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import check_several, is_numeric, tangent_dtype
-from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp
+from oxigrad.autodiff.transforms import Argnums, Recording, grad, jvp
 from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives
 
@@ -135,6 +135,7 @@ def hvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     >>> hvp(lambda x, y: x * x * y, (2.0, 5.0), (1.0, 0.0))
     (10.0, 4.0)
     """
+    check_callable(f, "hvp")
     check_several(primals, tangents, "hvp")
     return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]
 

@@ -10,10 +10,11 @@ from oxigrad import tree, xp
 from oxigrad._core import DtypeError
 from oxigrad._names import library
 from oxigrad._typing import Argnums, Differentiable, P, T, Tree, Ts
+from oxigrad.autodiff.arguments import check_callable, resolve
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian, total_size
 from oxigrad.autodiff.rules.tangents import check_several
-from oxigrad.autodiff.transforms import Recording, check_callable, grad, jvp, vjp
+from oxigrad.autodiff.transforms import Recording, grad, jvp, vjp
 from oxigrad.autodiff.vmap import vmap
 from oxigrad.ops.backends import is_complex, is_smooth, size_of
 
@@ -28,6 +29,7 @@ def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> 
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
     """
+    check_callable(f, "jacfwd")
     return jacobian(f, argnums, "forward", has_aux)
 
 
@@ -39,6 +41,7 @@ def jacrev(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> 
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
     """
+    check_callable(f, "jacrev")
     return jacobian(f, argnums, "reverse", has_aux)
 
 
@@ -153,6 +156,7 @@ def linearize(f: Callable[[*Ts], Y], *primals: *Ts) -> tuple[Y, LinearMap[Y]]:
     >>> derivative.operator() @ np.array([1.0, 0.0, 1.0])
     array([4., 2.])
     """
+    check_callable(f, "linearize")
     call = Recording.of(f, primals, tuple(range(len(primals))), forward=True)
     return call.value, LinearMap(call)
 
@@ -175,10 +179,12 @@ def ggnvp(
     >>> ggnvp(lambda x: x * x, lambda y: 0.5 * y * y, (3.0,), (1.0,))
     (36.0,)
     """
+    check_callable(f, "ggnvp")
+    check_callable(loss, "ggnvp, loss")
+    check_several(primals, tangents, "ggnvp")
     value, pullback = vjp(f, *primals)
     if not any(map(is_smooth, tree.leaves(value))):
         return pullback(value)  # zeros: the value is constant almost everywhere
-    check_several(primals, tangents, "ggnvp")
     _, change = jvp(f, primals, tangents)
     return pullback(jvp(grad(loss), (value,), (change,))[1])
 
@@ -202,6 +208,7 @@ def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., A
     array([16., 12.])
     """
     check_callable(f, "hessian_diag")
+    f, argnums = resolve(f, argnums, None)
     chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(f)

@@ -8,17 +8,10 @@ from typing import Any, Literal, overload
 from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
-from oxigrad.autodiff.arguments import by_position, resolve
+from oxigrad.autodiff.arguments import by_position, check_callable, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
 from oxigrad.autodiff.rules.tangents import check_several, zero_or_same, zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, without_variables
-
-
-def check_callable(f: Any, name: str) -> None:
-    """Raises `TypeError` if ``f``, the argument of the transform ``name``, is not callable."""
-    if not callable(f):
-        raise TypeError(f"{name}: found {f!r}, expected a function")
-
 
 _LEAF = tree.flatten(0.0)[1]
 
@@ -200,6 +193,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     >>> value, pullback(1.0)
     (10.0, (5.0, 2.0))
     """
+    check_callable(f, "vjp")
     call = Recording.of(f, primals, tuple(range(len(primals))), has_aux=has_aux)
     return (call.value, call.pulled, call.aux) if has_aux else (call.value, call.pulled)
 
@@ -232,6 +226,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     >>> jvp(lambda x, y: x * y, (2.0, 5.0), (1.0, 10.0))
     (10.0, 25.0)
     """
+    check_callable(f, "jvp")
     check_several(primals, tangents, "jvp")
     call = Recording.of(f, tuple(primals), tuple(range(len(primals))), has_aux=has_aux, forward=True)
     tangent = call.pushed(tangents)
@@ -292,7 +287,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x, y: x * y, argnums=(0, 1))(3.0, 4.0)
     (12.0, (4.0, 3.0))
     """
-    check_callable(f, "grad")
+    check_callable(f, "value_and_grad")
     f, argnums = resolve(f, argnums, argnames)
     if holomorphic:
         return _holomorphic(f, argnums, has_aux)

@@ -7,9 +7,9 @@ from typing import Any
 from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, Tape, Variable, new_batch_level
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.batching import Batched
 from oxigrad.autodiff.rules.tangents import is_numeric
-from oxigrad.autodiff.transforms import check_callable
 from oxigrad.ops.backends import is_array
 
 
@@ -47,6 +47,12 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     array([2., 2., 2.])
     """
     check_callable(f, "vmap")
+    for axes, name in ((in_axes, "in_axes"), (out_axes, "out_axes")):
+        if is_array(axes):
+            expected = (
+                "an int, None, or a tree of these; the transformed function takes the arguments, as in vmap(f)(x)"
+            )
+            raise TypeError(f"vmap: {name} is {axes!r}: expected {expected}")
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:

@@ -70,5 +70,17 @@ __all__ = [
 __all__ += list(TABLE | TRANSFORMS)  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
 
+# What users of other libraries look for, where no name is near.
+_ELSEWHERE = {
+    "Momentum": "use optim.SGD(learning_rate, momentum=0.9)",
+    "apply_updates": "use opt.update(model, grads)",
+    "clip_grad_norm_": "use optim.chain(optim.ClipByGlobalNorm(...), optimizer)",
+    "clip_grad_value_": "use optim.chain(optim.ClipByValue(...), optimizer)",
+    "incremental_update": "use optim.chain(optimizer, optim.EMA(...))",
+    "lr_scheduler": "use oxigrad.schedules",
+    "multi_transform": "use optim.partition",
+    "swa_utils": "use optim.chain(optimizer, optim.SWA(...)), or optim.EMA",
+}
+
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __getattr__ = without(__name__, __all__, _ELSEWHERE)

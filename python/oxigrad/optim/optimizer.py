@@ -6,7 +6,8 @@ from typing import Any
 from oxigrad import _core, tree
 from oxigrad._tables import Table
 from oxigrad._typing import Array, R, T, Tree
-from oxigrad.autodiff.transforms import check_callable, value_and_grad_of
+from oxigrad.autodiff.arguments import check_callable
+from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import in_backward as in_backward_steps
 from oxigrad.optim.losses import dependent, minimized_with_aux, warn_of_floats

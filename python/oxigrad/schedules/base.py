@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -351,13 +352,26 @@ def is_traced(value: Any) -> bool:
 def term(value: Any) -> Term:
     """The value as an operand: a number, a function of the step, or `follow` of a scheduler that has ``get_last_lr``.
 
-    Raises `TypeError` for anything else.
+    Raises `TypeError` for anything else, such as a class, or a function that does not take the step alone.
     """
-    if callable(value):
+    if callable(value) and _takes_step(value):
         return value
     if callable(getattr(value, "get_last_lr", None)):
         return follow(value)
     return number(value)
+
+
+def _takes_step(function: Any) -> bool:
+    """Whether it is called with the step alone: a class is not, for which an instance is meant."""
+    if isinstance(function, Schedule | type):
+        return isinstance(function, Schedule)
+    try:
+        inspect.signature(function).bind(0)
+    except TypeError:
+        return False
+    except ValueError:  # a function of C without a signature
+        pass
+    return True
 
 
 def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from oxigrad import xp
 from oxigrad._typing import Array
-from oxigrad.schedules.base import Schedule, Term, number, number_at, positive, value_at
+from oxigrad.schedules.base import Schedule, Term, number, number_at, positive, term, value_at
 from oxigrad.schedules.curves import cosine, exponential, inverse_power, linear, one_minus_sqrt
 
 __all__ = [
@@ -166,6 +166,15 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
     return join((*pieces, values[-1]), tuple(boundaries))
 
 
+def _value(schedule: Term, step: float, whose: str) -> Array:
+    """The value of the argument ``schedule`` of a composition at a step."""
+    try:
+        schedule = term(schedule)
+    except TypeError as error:
+        raise TypeError(f"{whose}: schedule: {error}") from None
+    return number_at(schedule, step)
+
+
 def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: str = "linear") -> Schedule:
     """From ``initial`` to the first value of a schedule in ``steps`` steps, then that schedule from its own step 0.
 
@@ -182,7 +191,7 @@ def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: st
     (0.0, 0.5, 1.0, 0.5)
     """
     positive(warmup=steps)
-    return join((_between(interpolation, initial, number_at(schedule, 0), steps), schedule), (steps,))
+    return join((_between(interpolation, initial, _value(schedule, 0, "warmup"), steps), schedule), (steps,))
 
 
 def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, interpolation: str = "linear") -> Schedule:
@@ -203,7 +212,7 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
     (0.5, 0.5, 0.25, 0.0)
     """
     positive(start=start, cooldown=steps)
-    return join((schedule, _between(interpolation, number_at(schedule, start), final, steps)), (start,))
+    return join((schedule, _between(interpolation, _value(schedule, start, "cooldown"), final, steps)), (start,))
 
 
 # --- common schedules -------------------------------------------------------------------------------------------------

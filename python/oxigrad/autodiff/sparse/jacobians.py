@@ -9,14 +9,14 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain, record
-from oxigrad.autodiff.arguments import by_position, resolve
+from oxigrad.autodiff.arguments import by_position, check_callable, resolve
 from oxigrad.autodiff.jacobians import COLUMNS, Mode, library_of, shape_of, total_size
 from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.autodiff.sparse import colorings
 from oxigrad.autodiff.sparse.dependences import scipy_sparse
 from oxigrad.autodiff.sparse.programs import Program
 from oxigrad.autodiff.sparse.propagation import pattern_of
-from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad
+from oxigrad.autodiff.transforms import Argnums, Recording, grad
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_batched, is_complex, namespace, to_host
 
 # The cost of a reverse pass, one for each color of rows, in tangents of a batch.

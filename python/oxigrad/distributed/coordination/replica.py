@@ -1,6 +1,7 @@
 """A copy of the parameters in host memory, and the optimizer that updates it by the gradients of all workers."""
 
 import copy
+import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -8,14 +9,17 @@ from typing import Any
 import numpy as np
 
 from oxigrad import NonFiniteError
+from oxigrad._typing import Config
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients, padded
 from oxigrad.distributed.messages.message import Layout, checksum
-from oxigrad.distributed.methods.configuration import with_options
-from oxigrad.extend import Parameters, WrappingOptimizer, config_of
+from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
+from oxigrad.extend import Parameters, WrappingOptimizer
 from oxigrad.optim import Optimizer
 from oxigrad.tree import KeyPath
+
+_log = logging.getLogger("oxigrad.distributed")
 
 
 class Replica:
@@ -60,9 +64,9 @@ class Replica:
         self._model = Parameters.nested({**self.by_path(), **frozen})
         #: The step of the optimizer, as the replica left it.
         self.step = optimizer.step
-        # The answers in a row after which it differed from the coordinator's, and the configuration of the latter's
-        # optimizer.
-        self._times_apart, self._configuration = 0, None
+        # The answers in a row after which it differed from the coordinator's, and the settings of both optimizers when
+        # it took the latter's state.
+        self._times_apart, self._settings = 0, ({}, {})
 
     def copy(self) -> "Replica":
         """A replica of the same parameters and state, with an optimizer of its own."""
@@ -106,22 +110,28 @@ class Replica:
     def agrees(self, checksum: int, whose: str) -> bool:
         """Whether the coordinator's replica has this checksum, as that of the worker ``whose``.
 
-        Raises `Refused` where it has had another one for many steps, and the optimizer has other hyperparameters.
+        Raises `Refused` where it has had another one for many steps, and the optimizer has other hyperparameters. A
+        difference that they do not explain is logged.
         """
         if self.checksum() == checksum:
             self._times_apart = 0
             return True
         self._times_apart += 1
-        config = config_of(self.optimizer)
-        if self._times_apart > agreement.ROUNDS and config is not None and self._configuration is not None:
-            unlike = agreement.unlike_config(with_options(config), with_options(self._configuration), whose)
-            if unlike is not None:
+        if self._times_apart > agreement.ROUNDS and self._settings[1]:
+            if (unlike := agreement.unlike_config(*self._settings, whose)) is not None:
                 raise Refused("config", f"{unlike}, as of the coordinator: set it on every worker")
+            if self._times_apart == agreement.ROUNDS + 1:
+                text = "%s has other parameters than the coordinator after each of %d steps, which sends its state each time: expected the same rule on every worker"
+                _log.warning(text, whose, agreement.ROUNDS)
         return False
 
     def packed_state(self) -> np.ndarray:
-        """The state of the optimizer as bytes, with the untrained arrays; the parameters are not part of it."""
-        return transfer.pack(self.untrained, self.optimizer.state_dict(copy=False))
+        """The state of the optimizer as bytes, with its settings and the untrained arrays, and without the parameters."""
+        return transfer.pack(self.untrained, {**self.optimizer.state_dict(copy=False), "config": self._present()})
+
+    def _present(self) -> Config:
+        """The settings of the optimizer, with the values of functions at this step."""
+        return {**settings_of(self.optimizer), **values_of_functions(self.optimizer)}
 
     def follow(self, other: "Replica") -> None:
         """Takes the parameters and the state of another replica of this process."""
@@ -133,6 +143,7 @@ class Replica:
             raise Refused("length", "the parameters of another replica have another size")
         untrained, slots = transfer.unpack(state)
         self.optimizer.load_state_dict(slots)
-        self.untrained, self.step, self._configuration = untrained, self.optimizer.step, slots["config"]
+        self.untrained, self.step = untrained, self.optimizer.step
+        self._settings = self._present(), slots["config"]
         for target, source in zip(self._buffers, buffers, strict=True):
             np.copyto(target, source)

@@ -18,26 +18,23 @@ def settings_of(optimizer: Any) -> Any:
     'the function <lambda>'
     """
     if (config := config_of(optimizer)) is not None:
-        return with_options(config)
+        return {**{name: plain(value) for name, value in OPTIONS.items()}, **config}
     options = {name: getattr(optimizer, name, value) for name, value in OPTIONS.items() if name not in _PARTS}
     values = {**options, **dict(optimizer._parts())}
     return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
 
 
-def values_of_functions(optimizer: Any) -> Config:
-    """The values, at the step of an optimizer, of the user's functions among its hyperparameters: their names do not tell them apart.
+def values_of_functions(optimizer: Any, step: int | None = None) -> Config:
+    """The values of the user's functions among an optimizer's hyperparameters, whose names do not tell them apart.
+
+    They are those at the ``step``, by default that of the optimizer.
 
     >>> from oxigrad import optim
     >>> values_of_functions(optim.SGD(lambda step: 0.1))
     {'learning_rate': 0.1}
     """
     functions = {name: value for name, value in optimizer._parts() if callable(value) and plain(value) == _named(value)}
-    return {name: number(value(optimizer.step)) for name, value in functions.items()}
-
-
-def with_options(config: Config) -> Config:
-    """A configuration that has all options."""
-    return {**{name: plain(value) for name, value in OPTIONS.items()}, **config}
+    return {name: number(value(optimizer.step if step is None else step)) for name, value in functions.items()}
 
 
 def arguments_of(wrapper: Any, names: Iterable[str]) -> Config:

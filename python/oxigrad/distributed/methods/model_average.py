@@ -18,7 +18,7 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT
 from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.methods.configuration import settings_of
+from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import dtype_name, to_host
@@ -380,6 +380,10 @@ class ModelAverage(CollectiveWrapper):
     def _agreed_config(self) -> Config:
         """See `Wrapper._agreed_config`."""
         return {**super()._agreed_config(), "outer": self.outer and settings_of(self.outer)}
+
+    def _agreed_settings(self) -> list[Any]:
+        """See `Wrapper._agreed_settings`. By other outer rates the anchors of the workers would part."""
+        return [*super()._agreed_settings(), self.outer and {"outer": values_of_functions(self.outer, 0)}]
 
     def _whole_state(self, *, copy: bool, for_others: bool = False) -> dict[str, Any]:
         """See `Wrapper._whole_state`. Waits for the exchanges that run."""

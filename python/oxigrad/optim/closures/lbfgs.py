@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
 from oxigrad._typing import Array, R, T, Tree
-from oxigrad.autodiff.transforms import check_callable, value_and_grad
+from oxigrad.autodiff.arguments import check_callable
+from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.closures.line_search import Point, strong_wolfe
 from oxigrad.optim.losses import dependent, minimized_with_aux
