@@ -19,9 +19,9 @@ from oxigrad.recording.bits import is_alike
 from oxigrad.recording.captures import SIMPLE, Captures, is_holder, is_input
 from oxigrad.recording.cases import Case, loops_shown, plural, saved
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
-from oxigrad.recording.shadows import Shadows
+from oxigrad.recording.shadows import Shadows, types_of_plain
 from oxigrad.recording.trace import Trace, line
-from oxigrad.recording.traced import Traced, UnrecordableError, types_of_plain
+from oxigrad.recording.traced import Traced, UnrecordableError
 
 # Arguments and results that are constants, guarded by identity.
 _CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)

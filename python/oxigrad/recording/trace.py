@@ -250,9 +250,9 @@ class Trace:
             key: Any = float, struct.pack("d", value)
         else:
             key = (type(value), value.dtype.str, value.tobytes()) if is_array and value.shape == () else id(value)
-        known = self._constants.get(key)
-        if known is not None and (not isinstance(value, np.ndarray) or is_same(known[0], value)):
-            return known[1]
+        constant = self._constants.get(key)
+        if constant is not None and (not isinstance(value, np.ndarray) or is_same(constant[0], value)):
+            return constant[1]
         snapshot = _kept(value) if isinstance(value, np.ndarray) else value
         if isinstance(snapshot, np.ndarray):
             snapshot.flags.writeable = False  # since a result may be a view of it

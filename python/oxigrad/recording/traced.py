@@ -6,11 +6,9 @@ appends a check instead: a replay in which it would be another one does not coun
 as its plain value does.
 """
 
-import contextlib
 import functools
 import operator
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
@@ -233,52 +231,6 @@ def _single(value: Any) -> Any:
 def has_traced(value: Any) -> bool:
     """Whether a value is a traced one, or a list or tuple of some."""
     return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(has_traced, value)))
-
-
-class _TypeOf(type):
-    """The class of `type_of`."""
-
-    def __call__(cls, *args: Any, **named: Any) -> Any:
-        if cls is not type_of:  # a metaclass
-            return type.__call__(cls, *args, **named)
-        return args[0].__class__ if len(args) == 1 and not named else type(*args, **named)
-
-    def __getitem__(cls, key: Any) -> Any:
-        return type[key]
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, type)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, type)
-
-
-# What the name `type` is in a function that is recorded: of a traced value it gives the class of the plain one.
-type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
-
-# How many recordings under way have put `type_of` into each namespace.
-_uses: dict[int, int] = {}
-_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def types_of_plain(namespaces: list[dict[str, Any]]) -> Iterator[None]:
-    """While it lasts, `type` is `type_of` in these namespaces, for methods and functions without copies."""
-    with _lock:
-        taken = [space for space in namespaces if space.get("type", type_of) is type_of]
-        for space in taken:
-            space["type"] = type_of
-            _uses[id(space)] = _uses.get(id(space), 0) + 1
-    try:
-        yield
-    finally:
-        with _lock:
-            for space in taken:
-                _uses[id(space)] -= 1
-                if not _uses[id(space)]:
-                    del _uses[id(space)]
-                    if space.get("type") is type_of:
-                        del space["type"]
 
 
 # The target of a function that no recording has.

@@ -1,4 +1,4 @@
-//! Which calls of constants are folded: none of which one call could take minutes, or more memory than the machine has.
+//! Calls of constants that are folded: none that could take minutes, or more memory than the machine has.
 
 use oxigrad_core::array::shape::Shape;
 use oxigrad_core::op::Op;
@@ -8,8 +8,7 @@ use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::template::Template;
 use crate::prelude::*;
-use crate::recording::call::{Call, Function};
-use crate::recording::parts::shape_of;
+use crate::recording::call::{Call, Function, shape_of};
 
 /// The work of a call that is folded is at most this.
 const MOST: u64 = 1 << 20;

@@ -17,10 +17,9 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::run::{read_of, run_small};
-use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::{Call, reads_of};
+use crate::recording::call::{Call, reads_of, shape_of};
 use crate::recording::folding::is_bounded;
 use crate::recording::scalars::precision_named;
 
@@ -337,12 +336,6 @@ fn structured(op: Structured, shape: &[usize], call: &Call) -> Option<SmallCall>
         }
         _ => None,
     }
-}
-
-/// The shape of a NumPy array.
-pub fn shape_of(py: Python<'_>, value: &Value) -> Option<SmallVec<[usize; 4]>> {
-    let Value::Object(object) = value else { return None };
-    Some(Numpy::get(py).fields(object.bind(py))?.extents().collect())
 }
 
 /// The bytes of the elements of a NumPy array, at eight an element.
