@@ -531,6 +531,7 @@ class RecordedFunction:
         copied: list[int],
         recorded: Any,
         audited: int,
+        first: list[Any] | None,
     ) -> None: ...
     def _remove(self, recorded: Any) -> None: ...
     _why: Any

@@ -319,3 +319,22 @@ def test_zeros_that_are_computed_stay_visible():
     assert np.isnan(ox.grad(lambda x: xp.sum(xp.where(x < 0.5, x * data, x)))(x)[0])
     with np.errstate(all="ignore"):
         assert np.isnan(ox.grad(lambda x: xp.sum(0.0 * xp.sqrt(x)))(x)[0])
+
+
+@pytest.mark.parametrize("u", [0.3, np.float64(0.3)])
+def test_scalars_that_are_assigned_have_gradients_of_their_own_precision(u):
+    """A cotangent of a sum of scalars is masked where the sum was assigned: it has the precision of each of them."""
+    x = np.linspace(0.5, 2.0, 12).reshape(3, 4)
+
+    def f(u, s):
+        rows = x * u
+        rows[:, 1] *= u + s
+        return xp.mean(rows)
+
+    s = np.float32(0.7)
+    du, ds = ox.grad(f, argnums=(0, 1))(u, s)
+    assert (type(du), type(ds)) == (type(u), np.float32)
+    # In float32 where u is a float of Python: beside s, it has no precision of its own.
+    factor = np.where(np.arange(4) == 1, 2.0 * u + float(s), 1.0)
+    np.testing.assert_allclose(du, np.mean(x * factor), rtol=1e-6)
+    np.testing.assert_allclose(ds, np.sum(x[:, 1]) * u / 12, rtol=1e-6)

@@ -283,3 +283,27 @@ def test_a_loaded_recording_has_the_bits_of_its_constants_and_of_contiguous_argu
         x = of(rng.normal(size=(60, 40)))
         assert agrees(loaded, f, np.ascontiguousarray(x), 0.7)
         assert agrees(lambda *args: loaded(*args), lambda x, s: f(np.ascontiguousarray(x), s), x, 0.7)
+
+
+SINGLES = [np.float32(0.35), np.array(0.35, "f4"), np.linspace(0.1, 1.7, 70, dtype="f4")]
+OF_SINGLES = {
+    "power": lambda x, c: x**c,
+    "power of a float": lambda x, c: c**x,
+    "atan2": lambda x, c: xp.atan2(c, x),
+    "hypot": lambda x, c: xp.hypot(x, c),
+    "quotient": lambda x, c: c / x,
+}
+
+
+@pytest.mark.parametrize("argnums", [0, 1])
+@pytest.mark.parametrize("x", SINGLES, ids=["scalar", "no dimensions", "array"])
+@pytest.mark.parametrize("name", OF_SINGLES)
+def test_floats_beside_float32_have_their_bits_in_derivatives(name, x, argnums):
+    """A rule is computed in the precision of all of its operands: differences of floats alone, too."""
+    f = OF_SINGLES[name]
+    h = ox.grad(lambda x, c: xp.sum(f(x, c)), argnums=argnums)
+    for first in (2.6, 0.3, 1.7, -1.3, 1e-3, 3.1):
+        g = ox.record(h, audit="never")
+        for c in (first, first + 0.1, first * 0.7):
+            with np.errstate(all="ignore"):
+                assert agrees(g, h, x, c)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import copy
 import dataclasses
 import types
@@ -183,3 +185,92 @@ def test_what_a_function_makes_itself_is_recorded() -> None:
     for x in (X, X + 1.0, X):
         assert equal(g(state, x), f(state, x))
     assert g.why is None
+
+
+class Registry(set[Any]):
+    """A class below one of Python's own containers."""
+
+
+HOLDERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "a Counter": (collections.Counter, lambda holder: holder.update("a")),
+    "a defaultdict": (lambda: collections.defaultdict(list), lambda holder: holder["a"].append(1)),
+    "an OrderedDict": (collections.OrderedDict, lambda holder: holder.update({len(holder): 1})),
+    "a UserDict": (collections.UserDict, lambda holder: holder.update({len(holder): 1})),
+    "a UserList": (collections.UserList, lambda holder: holder.append(1)),
+    "a deque": (collections.deque, lambda holder: holder.append(1)),
+    "a set": (set, lambda holder: holder.add(len(holder))),
+    "a class below set": (Registry, lambda holder: holder.add(len(holder))),
+    "a bytearray": (bytearray, lambda holder: holder.append(1)),
+    "an array of Python's": (lambda: array.array("d"), lambda holder: holder.append(1.0)),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_grows_in_containers_of_the_standard_library_is_not_lost(name: str) -> None:
+    make, write = HOLDERS[name]
+    holder, expected = make(), make()
+
+    def f(x: Any) -> Any:
+        write(holder)
+        return x * 2
+
+    g = ox.record(f)
+    for at in range(9):
+        write(expected)
+        assert equal(g(X + at), (X + at) * 2)
+        assert holder == expected
+    assert "changes" in str(g.why)
+
+
+@pytest.mark.parametrize("kind", [collections.OrderedDict, collections.Counter, collections.UserDict])
+def test_arrays_in_containers_of_the_standard_library_are_inputs(kind: Callable[..., Any]) -> None:
+    holder = kind({"b": np.ones(5), "a": np.full(5, 2.0)})
+
+    def f(x: Any) -> Any:
+        return [x * each for each in holder.values()]
+
+    g = ox.record(f, audit="never")
+    for at in range(3):
+        assert equal(g(X + at), f(X + at))
+    holder["a"][0] = 7.0
+    assert equal(g(X), f(X))
+    holder["b"] = np.full(5, 3.0)
+    assert equal(g(X), f(X))
+    assert g.why is None
+
+
+def test_attributes_of_functions_are_inputs_and_writes_to_them_are_not_lost() -> None:
+    def f(x: Any) -> Any:
+        return x * f.scale  # type: ignore[attr-defined]
+
+    f.scale = np.ones(5)  # type: ignore[attr-defined]
+    g = ox.record(f, audit="never")
+    for at in range(3):
+        assert equal(g(X + at), f(X + at))
+    f.scale[0] = 4.0  # type: ignore[attr-defined]
+    assert equal(g(X), f(X))
+    assert g.why is None
+
+    def counted(x: Any) -> Any:
+        counted.calls = getattr(counted, "calls", 0) + 1  # type: ignore[attr-defined]
+        return x * 2
+
+    g = ox.record(counted)
+    for _ in range(9):
+        g(X)
+    assert counted.calls == 9  # type: ignore[attr-defined]
+    assert "calls" in str(g.why)
+
+
+def test_a_cache_that_was_empty_holds_plain_values() -> None:
+    cache: dict[str, Any] = {}
+
+    def f(x: Any) -> Any:
+        if "sum" not in cache:
+            cache["sum"] = np.sum(x)
+        return x * cache["sum"]
+
+    g = ox.record(f)
+    for at in range(4):
+        assert equal(g(X + at), (X + at) * np.sum(X))
+        assert type(cache["sum"]) is np.float64

@@ -5,10 +5,12 @@ of objects that they hold. Functions are followed by the names of their code obj
 is guarded by identity, or equality where it cannot change. All else is a constant of the recording.
 """
 
+import array
 import enum
 import functools
 import sys
 import types
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +40,9 @@ SIMPLE = (
 _BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generic)
 # Libraries whose functions read no names of the user's, and whose objects are constants.
 _LIBRARIES = {*sys.stdlib_module_names, *"oxigrad numpy scipy array_api_compat typing_extensions jax torch".split()}
+# The classes below which one of the user's is a container, and containers of Python's own that are watched by length.
+_BASES = (object, list, tuple, dict, OrderedDict, types.SimpleNamespace)
+_SIZED = (set, bytearray, deque, defaultdict, array.array)
 # Further places are constants.
 _MOST_PLACES = 1 << 12
 HEAP = 1 << 9
@@ -80,9 +85,10 @@ def is_holder(value: Any) -> bool:
     cls = type(value)
     if cls in (list, tuple, dict, types.SimpleNamespace):
         return True
-    if _is_of_library(cls.__module__) or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
+    is_of_library = _is_of_library(cls.__module__) and cls.__module__ != "collections"
+    if is_of_library or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
         return False
-    return base_of(value) in (object, list, tuple, dict, types.SimpleNamespace) and not isinstance(value, Traced)
+    return base_of(value) in _BASES and not isinstance(value, Traced)
 
 
 def slots_of(value: Any) -> dict[str, Any]:
@@ -132,6 +138,7 @@ class Captures:
         # The places of the parts of functions, containers and objects, with their kinds and keys; and those of objects
         # that were seen before.
         self.parts: dict[int, list[tuple[str, Any, int]]] = {}
+        self.paths: dict[int, str] = {}
         self.same: dict[int, int] = {}
         self._seen: dict[int, tuple[int, Any]] = {}
         self._count = 0
@@ -196,6 +203,8 @@ class Captures:
         if parts is None:
             if not self._tree(path, place, value):
                 self._guard(path, place, value)
+                if isinstance(value, _SIZED):
+                    self.guards.expect_length(f"the length of {path}", place, len(value))
             return
         is_of_class = isinstance(value, (list, tuple, dict)) or is_holder(value)
         if is_of_class:
@@ -204,7 +213,7 @@ class Captures:
             self._guard(path, place, value)
         if isinstance(value, (list, tuple, dict)):
             self.guards.expect_length(f"the length of {path}", place, len(value))
-        mine = self.parts[place] = []
+        mine, self.paths[place] = self.parts.setdefault(place, []), path
         for kind, key, where, part in parts:
             mine.append((kind, key, where))
             name = f"{path}[{key!r}]" if kind == "item" else f"{path}.{key}".lstrip(".")
@@ -267,13 +276,13 @@ class Captures:
             value = self.present(where, EMPTY)
             if not is_ours or _may_hold(value):
                 yield "cell", name, where, value
-        for attribute in ("__defaults__", "__kwdefaults__"):
-            defaults = getattr(function, attribute)
-            if not defaults or (is_ours and not any(map(_may_hold, dict(items_of(defaults)).values()))):
+        for attribute in ("__defaults__", "__kwdefaults__", "__dict__"):
+            parts = getattr(function, attribute)
+            if not parts or (is_ours and not any(map(_may_hold, dict(items_of(parts)).values()))):
                 continue
             held = guards.attribute(place, attribute)
-            for key, value in items_of(defaults):
-                yield "default", key, guards.item(held, key), value
+            for key, value in items_of(parts):
+                yield ("attribute" if attribute == "__dict__" else "default"), key, guards.item(held, key), value
 
 
 def _is_plain_tree(value: Any) -> bool:

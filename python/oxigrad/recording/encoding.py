@@ -155,11 +155,9 @@ def _float(stated: Any, _: Any) -> float:
 
 
 def _array(stated: Any, arrays: dict[str, np.ndarray]) -> Any:
-    name, is_scalar, *order = stated
+    name, is_scalar = stated
     array = arrays[name]
     array.flags.writeable = False
-    for axes in order:  # in files of version 2
-        array = array.transpose([list(axes).index(axis) for axis in range(array.ndim)])
     return array[()] if is_scalar is True and array.ndim == 0 else array
 
 

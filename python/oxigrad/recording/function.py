@@ -15,13 +15,13 @@ from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
 from oxigrad.recording.audits import Audit, OnStale
-from oxigrad.recording.bits import is_alike, is_same
+from oxigrad.recording.bits import is_alike
 from oxigrad.recording.captures import SIMPLE, Captures, is_holder, is_input
 from oxigrad.recording.cases import Case, loops_shown, plural, saved
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
-from oxigrad.recording.shadows import Shadows
+from oxigrad.recording.shadows import Shadows, types_of_plain
 from oxigrad.recording.trace import Trace, line
-from oxigrad.recording.traced import Traced, UnrecordableError, types_of_plain
+from oxigrad.recording.traced import Traced, UnrecordableError
 
 # Arguments and results that are constants, guarded by identity.
 _CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -76,7 +76,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         if captures is None or changed is not None:
             if self._counts["recordings"] >= self._limit:
                 self._why = Why(*changed) if changed else self._why
-                self._warn()
+                self._warn_of_limit()
                 return self._eager(args, named)
             return self._begin(args, named, changed)
         inputs = Inputs(leaves, structure, captures, with_ints=self._with_ints)
@@ -129,7 +129,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         refusal = self._refused.get(inputs.key)
         if refusal is not None or self._counts["recordings"] >= self._limit:
             if refusal is None:
-                self._warn()
+                self._warn_of_limit()
             else:
                 self._why = Why("not recorded", "", refusal)
             return self._eager(args, named)
@@ -152,7 +152,11 @@ class Recorded(RecordedFunction, Generic[P, R]):
             trace.close()
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
             restore(inputs.values, before)
-            return self._unrecorded(inputs.key, trace.text(error), args, named)
+            shadows.undo()
+            reason = trace.text(error)
+            result = self._unrecorded(inputs.key, reason, args, named)
+            self._warn(f"cannot be recorded, and ran twice in this call: {reason}")
+            return result
         except BaseException:
             trace.close()
             shadows.settle()
@@ -206,21 +210,20 @@ class Recorded(RecordedFunction, Generic[P, R]):
                     self._drop(case, f"{type(error).__name__}: {error}")
                     continue
                 case.is_added = is_any_added = True
-                self._add(*key, replay, case.structure, case.copied, case, audits.next_call(self._schedule, 1))
+                first = case.first[0] if case.first is not None and self._schedule != "never" else None
+                following = audits.next_call(self._schedule, 1)
+                self._add(*key, replay, case.structure, case.copied, case, following, first)
                 case.shorten()
         return is_any_added
 
     # --- audits -------------------------------------------------------------------------------------------------------
 
-    def _audit(self, args: Any, named: Any, replayed: Any, case: Case, call: int) -> tuple[Any, int]:
+    def _audit(self, args: Any, named: Any, replayed: Any, case: Case, call: int, is_proof: bool) -> tuple[Any, int]:
         """The result of an audited call, and the number of the call that is audited next."""
         following, captures = audits.next_call(self._schedule, call), self._captures
         if captures is None:
             return replayed, following
         inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
-        is_proven = case.first is None or not all(map(is_same, case.first[0], inputs.values))
-        if not is_proven and audits.next_call(self._schedule, call - 1) != call:
-            return replayed, call + 1  # The arguments of the first call again prove nothing more.
         before = copies(inputs.values)
         result, error = self._itself(args, named)
         if (reason := change(before, inputs, captures)) is not None:
@@ -229,10 +232,10 @@ class Recorded(RecordedFunction, Generic[P, R]):
             self._differ(args, named, case, call, path, result, error)
         else:
             case.last_audit = call
-            case.first = None if is_proven else case.first
+            case.first = None if is_proof else case.first
         if error is not None:
             raise error
-        return result, following if is_proven else call + 1
+        return result, following
 
     def _itself(self, args: Any, named: Any) -> tuple[Any, Exception | None]:
         """The result of the function itself, or its error."""
@@ -280,14 +283,13 @@ class Recorded(RecordedFunction, Generic[P, R]):
         self._drop(case, "the replay does not give the same bits as the first call")
         return False
 
-    def _warn(self) -> None:
+    def _warn(self, text: str) -> None:
         if not self._has_warned:
             self._has_warned = True
-            warnings.warn(
-                f"{_name(self.__wrapped__)} was recorded {self._limit} times and runs as it is where no recording "
-                f"fits: {self.why}",
-                stacklevel=4,
-            )
+            warnings.warn(f"{_name(self.__wrapped__)} {text}", stacklevel=4)
+
+    def _warn_of_limit(self) -> None:
+        self._warn(f"was recorded {self._limit} times and runs as it is where no recording fits: {self.why}")
 
     def save(self, file: Any) -> None:
         """Writes the recordings to a file, which `ox.load_recording` reads in another process.

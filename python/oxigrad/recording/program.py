@@ -33,9 +33,6 @@ _TRUTH = "|b1"
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
 
-# Calls of shorter programs are looked at one by one.
-_SHORT = 256
-
 # The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
 Loops = list[tuple[int, int, int]]
 
@@ -96,17 +93,12 @@ def _call(first: Entry, steps: list[int], at: int) -> Entry:
 
 
 class _Statement:
-    """The entries of a program as the core takes them; in long programs, calls that are alike are looked at once."""
+    """The entries of a program as the core takes them: of calls that are alike, the parts of the first one."""
 
     def __init__(self, entries: list[Entry], spread: set[int]) -> None:
         self._entries, self._spread, self._at = entries, spread, -1
-        self._is_long = len(entries) > _SHORT
         # The number of the calls of each key.
         self._numbers: dict[Any, int] = {}
-        # The same by the target and the types of result and arguments, for calls of entries alone.
-        self._plain: dict[Any, int] = {}
-        # The type of each entry so far.
-        self._types: list[Any] = []
         # The dtypes in which truth values are computed, by the ids of the entries, and by the numbers of the calls.
         self._compared: dict[int, str] = {}
         self._compared_by: dict[int, str] = {}
@@ -115,12 +107,8 @@ class _Statement:
         """An entry as the core takes it."""
         kind = entry.kind
         self._at += 1
-        if self._is_long:
-            self._types.append(
-                _type_of_constant(entry) if kind == "constant" else (entry.type, entry.is_float, entry.is_permuted)
-            )
         if kind == "call":
-            number, stated = self._alike(entry) if self._is_long else self._numbered(entry)
+            number, stated = self._numbered(entry)
             if number in self._compared_by:
                 self._compared[self._at] = self._compared_by[number]
             return ("call", entry.args, entry.named, number, stated)
@@ -129,20 +117,6 @@ class _Statement:
         if kind == "constant":
             return ("constant", entry.value)
         return ("check", entry.args[0].id, entry.value, entry.line)
-
-    def _alike(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
-        """The same as `_numbered`, for a call that may be like one before."""
-        types = self._types
-        read = [types[arg.id] if type(arg) is EntryId else None for arg in entry.args]
-        if entry.named or None in read:
-            return self._numbered(entry)
-        alike = (entry.target, entry.type, entry.is_float, self._at in self._spread, *read)
-        number = self._plain.get(alike)
-        if number is not None:
-            return number, None
-        number, stated = self._numbered(entry)
-        self._plain[alike] = number
-        return number, stated
 
     def _numbered(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
         """The number of a call, and the parts that the core needs of the first one of this number."""
@@ -237,13 +211,6 @@ def _repeats(entry: Entry, entries: list[Entry], spread: set[int]) -> bool:
         any(len(shape) >= back and shape[-back] == extents[-back] for shape in shapes)
         for back in range(1, len(extents) + 1)
     )
-
-
-def _type_of_constant(entry: Entry) -> Any:
-    """The parts of a constant that decide which calls of it are alike."""
-    value = entry.value
-    is_array = isinstance(value, (np.ndarray, np.generic))
-    return (entry.type, type(value), value.shape == (), value.dtype.str) if is_array else (entry.type, type(value))
 
 
 def _is_identity(entry: Entry, entries: list[Entry]) -> bool:

@@ -1,15 +1,17 @@
 """Copies of functions, containers and objects that hold traced values, which a function reads while it is recorded."""
 
+import contextlib
 import functools
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import RecordedFunction
 from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, items_of, slots_of
-from oxigrad.recording.traced import Traced, UnrecordableError, type_of
+from oxigrad.recording.traced import Traced, UnrecordableError
 
 # The items of a container, and the attributes of an object.
 _Contents = tuple[dict[Any, Any], dict[str, Any]]
@@ -53,7 +55,12 @@ class Shadows:
     def function(self) -> Callable[..., Any]:
         """The function, which reads traced values."""
         copied = self.of(self._captures.place, self._captures.f, "")
-        self._pairs = [(path, original, copy, _contents(copy)) for path, original, copy, _ in self._pairs]
+        pairs = [(path, original, copy) for path, original, copy, _ in self._pairs]
+        # Containers and objects without inputs, which the function reads themselves.
+        captures = self._captures
+        others = {place: captures.present(place, None) for place in captures.parts if place not in captures.copied}
+        pairs += [(captures.paths[place], value, value) for place, value in others.items()]
+        self._pairs = [(*pair, _contents(pair[2])) for pair in pairs]
         return copied
 
     def of(self, place: int, value: Any, path: str) -> Any:
@@ -106,8 +113,8 @@ class Shadows:
                 _set(copy, key, part)
             elif kind == "item" and base is list:
                 list.append(copy, part)
-            elif kind == "item" and base is dict:
-                dict.__setitem__(copy, key, part)
+            elif kind == "item" and issubclass(base, dict):
+                base.__setitem__(copy, key, part)
         return copy
 
     def _function(
@@ -127,6 +134,8 @@ class Shadows:
         )
         self._of[place] = copy
         self._originals[id(copy)] = copy, function
+        copy.__dict__.update(function.__dict__)
+        self._pair(f"{path}.__dict__", function.__dict__, copy.__dict__)
         new = dict(zip(function.__code__.co_freevars, cells, strict=True))
         for (name, cell), its in zip(new.items(), originals, strict=True):
             held = _contents(its)
@@ -143,12 +152,13 @@ class Shadows:
                 space[key] = part
             elif kind == "cell":
                 new[key].cell_contents = part
+            elif kind == "attribute":
+                copy.__dict__[key] = part
             elif isinstance(key, int):
                 defaults[key] = part
             else:
                 named[key] = part
         copy.__defaults__, copy.__kwdefaults__ = tuple(defaults) or None, named or None
-        copy.__dict__.update(function.__dict__)
         copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
         return copy
 
@@ -164,6 +174,12 @@ class Shadows:
             where = _assign(original, before, now, self.plain)
             first = first or f"{path}{where}".lstrip(".") or "what it reads"
         return first
+
+    def undo(self) -> None:
+        """Undoes what the function has written to containers and objects that have no copies."""
+        for _, original, copy, before in self._pairs:
+            if original is copy and before is not None and (now := _contents(copy)) is not None:
+                _assign(original, now, before, lambda part: part)
 
     def plain(self, value: Any, seen: set[int] | None = None) -> Any:
         """The original of a copy, the plain value of a traced one, also inside of new containers."""
@@ -242,9 +258,10 @@ def _assign(original: Any, before: _Contents, now: _Contents, plain: Callable[[A
             else:
                 space.pop(key, None)
     elif isinstance(original, dict):
-        new = {key: plain(part) for key, part in its.items()}
-        dict.clear(original)
-        dict.update(original, new)
+        new, base = {key: plain(part) for key, part in its.items()}, base_of(original)
+        base.clear(original)
+        for key, part in new.items():
+            base.__setitem__(original, key, part)
     return first or "".join(f".{key}" if is_space else f"[{key!r}]" for key in changed[:1])
 
 
@@ -253,3 +270,52 @@ def _set(holder: Any, name: str, value: Any) -> None:
         holder.cell_contents = value
     else:
         object.__setattr__(holder, name, value)
+
+
+# --- the name `type` ------------------------------------------------------------------------------------------------------
+
+
+class _TypeOf(type):
+    """The class of `type_of`."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        if cls is not type_of:  # a metaclass
+            return type.__call__(cls, *args, **named)
+        return args[0].__class__ if len(args) == 1 and not named else type(*args, **named)
+
+    def __getitem__(cls, key: Any) -> Any:
+        return type[key]
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, type)
+
+
+# What the name `type` is in a function that is recorded: of a traced value it gives the class of the plain one.
+type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
+
+# How many recordings under way have put `type_of` into each namespace.
+_uses: dict[int, int] = {}
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def types_of_plain(namespaces: list[dict[str, Any]]) -> Iterator[None]:
+    """While it lasts, `type` is `type_of` in these namespaces, for methods and functions without copies."""
+    with _lock:
+        taken = [space for space in namespaces if space.get("type", type_of) is type_of]
+        for space in taken:
+            space["type"] = type_of
+            _uses[id(space)] = _uses.get(id(space), 0) + 1
+    try:
+        yield
+    finally:
+        with _lock:
+            for space in taken:
+                _uses[id(space)] -= 1
+                if not _uses[id(space)]:
+                    del _uses[id(space)]
+                    if space.get("type") is type_of:
+                        del space["type"]

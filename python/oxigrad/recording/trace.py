@@ -60,8 +60,7 @@ class Trace:
         #: Why the function cannot be recorded, which no `try` of the function's catches.
         self.refusal: str | None = None
         self.entries: list[Entry] = []
-        self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
-        self._scalars: dict[Any, EntryId] = {}
+        self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
         self._scattered: dict[int, tuple[Traced, Any]] = {}
@@ -99,7 +98,7 @@ class Trace:
         """The result of a function, traced; NotImplemented where another transform's values are among the arguments."""
         if self.refusal is not None:
             return function(*plain_of(args), **plain_of(named or {}))
-        is_in_rule = is_permuted = False
+        is_in_rule, is_permuted = False, False
         is_data = not named or all(map(_is_data, named.values()))
         is_flat, is_ours = True, is_data or not _is_of_others(named, self)
         for arg in args:
@@ -208,7 +207,7 @@ class Trace:
         self._identifiers.append(identifier)
         return identifier
 
-    def _traced(self, identifier: EntryId, value: Any, *, is_in_rule: bool = False) -> Any:
+    def _traced(self, identifier: EntryId, value: Any, *, is_in_rule: Any = False) -> Any:
         if isinstance(value, (np.ndarray, np.generic)):
             if type(value) is not np.ndarray and isinstance(value, np.ndarray):
                 self.refuse(f"found a {type(value).__name__}: recordings hold plain arrays")
@@ -225,7 +224,7 @@ class Trace:
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         else:
             self.refuse(f"a function returned {type(value).__name__}: expected arrays of NumPy and numbers")
-        return value if self.refusal else Traced(self, identifier.id, value, is_in_rule=is_in_rule)
+        return value if self.refusal else Traced(self, identifier.id, value, is_in_rule)
 
     def _item(self, of: EntryId, at: int, value: Any) -> Any:
         target = Target("operator", "getitem")
@@ -245,9 +244,13 @@ class Trace:
         return self._constant(value) if is_argument else value
 
     def _constant(self, value: Any) -> EntryId:
-        if type(value) is float or (isinstance(value, (np.ndarray, np.generic)) and value.shape == ()):
-            return self._scalar(value)
-        constant = self._constants.get(id(value))
+        # Equal numbers and arrays without dimensions are one constant, and so are calls that read them.
+        is_array = isinstance(value, (np.ndarray, np.generic))
+        if type(value) is float:
+            key: Any = float, struct.pack("d", value)
+        else:
+            key = (type(value), value.dtype.str, value.tobytes()) if is_array and value.shape == () else id(value)
+        constant = self._constants.get(key)
         if constant is not None and (not isinstance(value, np.ndarray) or is_same(constant[0], value)):
             return constant[1]
         snapshot = _kept(value) if isinstance(value, np.ndarray) else value
@@ -255,18 +258,7 @@ class Trace:
             snapshot.flags.writeable = False  # since a result may be a view of it
         identifier = self._append(Entry("constant", value=snapshot))
         # The object is kept alive, so that no other has its id.
-        self._constants[id(value)] = (snapshot, identifier, value)
-        return identifier
-
-    def _scalar(self, value: Any) -> EntryId:
-        """A number or an array without dimensions: equal ones are one constant, and so are calls that read them."""
-        bits = struct.pack("d", value) if type(value) is float else (value.dtype.str, value.tobytes())
-        identifier = self._scalars.get((type(value), bits))
-        if identifier is None:
-            snapshot = np.array(value) if isinstance(value, np.ndarray) else value
-            if isinstance(snapshot, np.ndarray):
-                snapshot.flags.writeable = False  # since a result may be a view of it
-            identifier = self._scalars[type(value), bits] = self._append(Entry("constant", value=snapshot))
+        self._constants[key] = (snapshot, identifier, value)
         return identifier
 
 

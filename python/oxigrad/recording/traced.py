@@ -6,13 +6,11 @@ appends a check instead: a replay in which it would be another one does not coun
 as its plain value does.
 """
 
-import contextlib
 import functools
 import operator
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -82,9 +80,12 @@ class Traced(BatchLevel):
     id: int
     # The value in this call.
     value: Any
-    is_in_rule: bool
+    # Whether it is an operand of a derivative rule, and whether that is of float32.
+    is_in_rule: Literal[False, True, "single"]
 
-    def __new__(cls, trace: Recorder, identifier: int, value: Any, *, is_in_rule: bool = False) -> Any:
+    def __new__(
+        cls, trace: Recorder, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
+    ) -> Any:
         """The value of the entry of this number, in the class that has the operators of its plain value."""
         self: Any = BatchLevel.__new__(_class_of(type(value)), trace.level)
         self.recorder, self.id, self.value, self.is_in_rule = trace, identifier, value, is_in_rule
@@ -117,7 +118,16 @@ class Traced(BatchLevel):
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return self if self.is_in_rule else Traced(self.recorder, self.id, self.value, is_in_rule=True)
+        return self if self.is_in_rule else Traced(self.recorder, self.id, self.value, True)
+
+    def operands(self, args: tuple[Any, ...]) -> list[Any]:
+        """The operands of a derivative rule, this among them, which the core computes in the precision of all."""
+        values = [value for value in map(plain_of, args) if isinstance(value, (np.ndarray, np.generic))]
+        is_single = {value.dtype for value in values} - {np.dtype(bool)} == {np.dtype("f4")}
+        if is_single and any(value.ndim for value in values):
+            args = tuple(map(_single, args))
+        mark = "single" if is_single else True
+        return [Traced(arg.recorder, arg.id, arg.value, mark) if isinstance(arg, Traced) else arg for arg in args]
 
     @property
     def out_of_rule(self) -> "Traced":
@@ -141,6 +151,8 @@ class Traced(BatchLevel):
         """An op, of which this is the argument with the highest level."""
         if name == "call":
             return (named or {})["function"](*args)
+        if self.is_in_rule == "single" and all(type(plain_of(arg)) is float for arg in args):
+            args = map(_single, args)
         if self.is_in_rule and not named and name not in _VECTORIZED:
             return self.recorder.apply(*_rule(name), tuple(args), {})
         return self.recorder.apply(*_op(name), tuple(args), named or {})
@@ -208,55 +220,17 @@ def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
     return new(value)
 
 
+def _single(value: Any) -> Any:
+    """A float of Python, rounded to float32; anything else as it is."""
+    with np.errstate(over="ignore"):
+        if type(value) is float:
+            return float(np.float32(value))
+        return np.positive(value, dtype="f4") if isinstance(value, Traced) and type(value.value) is float else value
+
+
 def has_traced(value: Any) -> bool:
     """Whether a value is a traced one, or a list or tuple of some."""
     return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(has_traced, value)))
-
-
-class _TypeOf(type):
-    """The class of `type_of`."""
-
-    def __call__(cls, *args: Any, **named: Any) -> Any:
-        if cls is not type_of:  # a metaclass
-            return type.__call__(cls, *args, **named)
-        return args[0].__class__ if len(args) == 1 and not named else type(*args, **named)
-
-    def __getitem__(cls, key: Any) -> Any:
-        return type[key]
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, type)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, type)
-
-
-# What the name `type` is in a function that is recorded: of a traced value it gives the class of the plain one.
-type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
-
-# How many recordings under way have put `type_of` into each namespace.
-_uses: dict[int, int] = {}
-_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def types_of_plain(namespaces: list[dict[str, Any]]) -> Iterator[None]:
-    """While it lasts, `type` is `type_of` in these namespaces, for methods and functions without copies."""
-    with _lock:
-        taken = [space for space in namespaces if space.get("type", type_of) is type_of]
-        for space in taken:
-            space["type"] = type_of
-            _uses[id(space)] = _uses.get(id(space), 0) + 1
-    try:
-        yield
-    finally:
-        with _lock:
-            for space in taken:
-                _uses[id(space)] -= 1
-                if not _uses[id(space)]:
-                    del _uses[id(space)]
-                    if space.get("type") is type_of:
-                        del space["type"]
 
 
 # The target of a function that no recording has.

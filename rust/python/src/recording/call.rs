@@ -8,6 +8,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_taking;
+use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::template::Template;
 use crate::autodiff::operations::evaluate::by_operator;
@@ -185,4 +186,10 @@ pub fn reads_of(args: &Object<'_>, named: &Bound<'_, PyDict>) -> PyResult<Vec<u3
 /// The op of an operator, by its name in Python's module.
 fn operator_named(name: &str) -> Option<Op> {
     Op::all().find(|op| op.operator().is_some_and(|operator| operator.name() == name))
+}
+
+/// The shape of a NumPy array.
+pub fn shape_of(py: Python<'_>, value: &Value) -> Option<SmallVec<[usize; 4]>> {
+    let Value::Object(object) = value else { return None };
+    Some(Numpy::get(py).fields(object.bind(py))?.extents().collect())
 }

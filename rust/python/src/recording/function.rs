@@ -72,6 +72,8 @@ struct Case {
     /// The number of its calls, of which the first was recorded, and of the one that is audited next.
     calls: AtomicU64,
     audited: AtomicU64,
+    /// The inputs of the first call, until a call with other ones is audited.
+    first: Mutex<Option<Arc<Vec<Py<PyAny>>>>>,
 }
 
 /// Guards and recordings, by which the calls of a function are replayed.
@@ -92,11 +94,17 @@ pub struct RecordedFunction {
     replays: AtomicU64,
 }
 
+/// An audited call: its number, and whether its inputs differ from those of the first call, so that it proves something.
+struct Audit {
+    call: u64,
+    is_proof: bool,
+}
+
 /// The outcome of a call.
 enum Outcome<'py> {
     Result(Object<'py>),
-    /// The result of a call of this number, which is to be audited.
-    Audited(Object<'py>, Arc<Case>, u64),
+    /// The result of a call that is to be audited.
+    Audited(Object<'py>, Arc<Case>, Audit),
     /// A check failed in the last recording that fits.
     Failed(Failed<'py>),
     Raised(PyErr),
@@ -144,12 +152,15 @@ impl RecordedFunction {
                 own.set_why(None);
                 Ok(result)
             }
-            Outcome::Audited(result, case, call) => {
+            Outcome::Audited(result, case, Audit { call, is_proof }) => {
                 own.replays.fetch_add(1, Ordering::Relaxed);
                 own.set_why(None);
-                let parts = (args, &named, result, &case.recorded, call);
+                let parts = (args, &named, result, &case.recorded, call, is_proof);
                 let audit = slf.call_method1(intern!(py, "_audit"), parts).and_then(|found| found.extract());
                 let (result, next) = audit.inspect_err(|_| case.audited.store(call + 1, Ordering::Relaxed))?;
+                if is_proof {
+                    set_locked(&case.first, None);
+                }
                 case.audited.store(next, Ordering::Relaxed);
                 Ok(result)
             }
@@ -166,6 +177,8 @@ impl RecordedFunction {
     }
 
     /// Adds a recording, whose results at ``copied`` are constants, and whose call number ``audited`` is audited first.
+    ///
+    /// With ``first``, the inputs of the recorded call, the next call with other inputs is audited too.
     #[allow(clippy::too_many_arguments, reason = "the parts of a recording, as Python states them once")]
     fn _add(
         &self,
@@ -178,6 +191,7 @@ impl RecordedFunction {
         copied: Vec<usize>,
         recorded: Py<PyAny>,
         audited: u64,
+        first: Option<Vec<Py<PyAny>>>,
     ) -> PyResult<()> {
         let Some(plan) = self.plan() else { return Ok(()) };
         let total: usize = structures.iter().map(|structure| structure.get().shape.len()).sum();
@@ -187,7 +201,9 @@ impl RecordedFunction {
         }
         let is_input = leaves.iter().map(|kind| kind.get().is_input()).collect();
         let (calls, audited) = (AtomicU64::new(1), AtomicU64::new(audited));
-        let case = Case { structures, leaves, is_input, aliases, replay, result, copied, recorded, calls, audited };
+        let first = Mutex::new(first.map(Arc::new));
+        let case =
+            Case { structures, leaves, is_input, aliases, replay, result, copied, recorded, calls, audited, first };
         let cases = plan.cases.iter().cloned().chain([Arc::new(case)]).collect();
         self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
         Ok(())
@@ -226,6 +242,8 @@ impl RecordedFunction {
         plan.cases.iter().try_for_each(|case| {
             case.structures.iter().chain([&case.result]).try_for_each(|structure| visit.call(structure))?;
             case.leaves.iter().try_for_each(|kind| visit.call(kind))?;
+            let Ok(first) = case.first.try_lock() else { return Ok(()) };
+            first.iter().flat_map(|first| first.iter()).try_for_each(|input| visit.call(input))?;
             visit.call(&case.replay)?;
             visit.call(&case.recorded)
         })
@@ -263,8 +281,8 @@ impl Plan {
             }
             outcome = match case.replayed(py, &trees) {
                 Ok(Ok(result)) => {
-                    return Ok(match case.is_audited() {
-                        Some(call) => Outcome::Audited(result, Arc::clone(case), call),
+                    return Ok(match case.audit(py, &trees, self.guards.get())? {
+                        Some(audit) => Outcome::Audited(result, Arc::clone(case), audit),
                         None => Outcome::Result(result),
                     });
                 }
@@ -278,12 +296,36 @@ impl Plan {
 }
 
 impl Case {
-    /// The number of this call, if it is to be audited: one thread audits, while others replay.
-    fn is_audited(&self) -> Option<u64> {
+    /// The audit of this call, if there is to be one: one thread audits, while others replay.
+    fn audit(&self, py: Python<'_>, trees: &[&Flat], guards: &Guards) -> PyResult<Option<Audit>> {
         let (call, audited) = (self.calls.fetch_add(1, Ordering::Relaxed) + 1, self.audited.load(Ordering::Relaxed));
+        let (is_due, first) = (call >= audited, locked(&self.first).clone());
+        if audited == u64::MAX || !(is_due || first.is_some()) {
+            return Ok(None);
+        }
+        let is_proof = match first {
+            Some(first) => !self.are_inputs(py, trees, &first, guards)?,
+            None => true,
+        };
         let is_first =
             || self.audited.compare_exchange(audited, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        (call >= audited && is_first()).then_some(call)
+        Ok(((is_due || is_proof) && is_first()).then_some(Audit { call, is_proof }))
+    }
+
+    /// Whether a call has inputs of the same bits as these.
+    fn are_inputs(&self, py: Python<'_>, trees: &[&Flat], inputs: &[Py<PyAny>], guards: &Guards) -> PyResult<bool> {
+        for (leaf, input) in self.inputs(trees).zip(inputs) {
+            if !guards.are_same(input.bind(py), leaf.bind(py))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The leaves that are inputs.
+    fn inputs<'a>(&'a self, trees: &'a [&Flat]) -> impl Iterator<Item = &'a Py<PyAny>> {
+        let leaves = trees.iter().flat_map(|tree| &tree.leaves).zip(&self.is_input);
+        leaves.filter(|(_, is_input)| **is_input).map(|(leaf, _)| leaf)
     }
 
     /// Whether the arguments and what is captured are of the kind of this recording.
@@ -307,8 +349,7 @@ impl Case {
     }
 
     fn replayed<'py>(&self, py: Python<'py>, trees: &[&Flat]) -> PyResult<Result<Object<'py>, Failed<'py>>> {
-        let leaves = trees.iter().flat_map(|tree| &tree.leaves).zip(&self.is_input);
-        let inputs = leaves.filter(|(_, is_input)| **is_input).map(|(leaf, _)| Value::new(leaf.bind(py)));
+        let inputs = self.inputs(trees).map(|leaf| Value::new(leaf.bind(py)));
         let mut results = match self.replay.get().replayed(py, inputs)? {
             Ok(results) => results,
             Err(failed) => return Ok(Err(failed)),

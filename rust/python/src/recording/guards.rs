@@ -140,17 +140,19 @@ impl Guards {
         Ok(Ok(found))
     }
 
+    /// Whether two values have one type and the same bits.
+    pub fn are_same(&self, expected: &Object<'_>, found: &Object<'_>) -> PyResult<bool> {
+        match is_equal(expected, found)? {
+            Some(is_equal) => Ok(is_equal),
+            None => self.same.bind(found.py()).call1((found, expected))?.is_truthy(),
+        }
+    }
+
     fn holds<'py>(&self, py: Python<'py>, expected: &Expected, found: &[Found<'py>], place: Place) -> PyResult<bool> {
         Ok(match (expected, &found[place]) {
             (Expected::Absent, Found::Absent) => true,
             (Expected::Same(expected), Found::Object(object)) => object.is(expected),
-            (Expected::Equal(expected), Found::Object(object)) => {
-                let expected = expected.bind(py);
-                match is_equal(expected, object)? {
-                    Some(is_equal) => is_equal,
-                    None => self.same.bind(py).call1((object, expected))?.is_truthy()?,
-                }
-            }
+            (Expected::Equal(expected), Found::Object(object)) => self.are_same(expected.bind(py), object)?,
             (Expected::Place(other), Found::Object(object)) => {
                 matches!(&found[*other], Found::Object(other) if other.is(object))
             }

@@ -1,11 +1,12 @@
 //! Recorded functions: `function` has their call, `guards` and `kinds` what it checks, over the leaves that `flat` has, and `floating_errors` the
-//! settings that it asks for; `replay` runs the entries of a program over Python values, of the parts that `parts` makes, `call` has the functions that entries call, and `direct` a shorter
+//! settings that it asks for; `replay` runs the entries of a program over Python values, of the parts that `parts` makes, of which `folding` tells the calls of constants that are computed once, `call` has the functions that entries call, and `direct` a shorter
 //! way to some on NumPy's arrays, `scalars` to those on numbers.
 
 mod call;
 mod direct;
 mod flat;
 pub mod floating_errors;
+mod folding;
 pub mod function;
 pub mod guards;
 pub mod kinds;

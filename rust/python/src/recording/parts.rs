@@ -17,10 +17,10 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::run::{read_of, run_small};
-use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::{Call, reads_of};
+use crate::recording::call::{Call, reads_of, shape_of};
+use crate::recording::folding::is_bounded;
 use crate::recording::scalars::precision_named;
 
 /// A constant takes at most so many bytes, or as many as those that it was folded from.
@@ -245,12 +245,15 @@ impl Parts {
         u32::try_from(at).expect("ids are of 32 bits")
     }
 
-    /// The number of the constant of a call of constants; `None` where it raises, or takes more memory than they do.
+    /// The number of the constant of a call of constants; `None` where it raises, or takes more memory than they do, or no bounded time.
     pub fn folded(&mut self, py: Python<'_>, entry: &Entry, args: &[u32]) -> PyResult<Option<u32>> {
         let call = &self.calls[entry.number as usize];
         let read: Vec<&Value> = args.iter().map(|number| &self.constants[*number as usize]).collect();
-        let Some(value) = unless::<PyException, _>(py, call.call(py, &read))? else { return Ok(None) };
         let most = read.iter().map(|value| bytes(py, value)).sum::<usize>().max(MOST_FOLDED);
+        if !is_bounded(py, call, &read, most)? {
+            return Ok(None);
+        }
+        let Some(value) = unless::<PyException, _>(py, call.call(py, &read))? else { return Ok(None) };
         let is_of_shape = call.shape.is_none() || shape_of(py, &value).is_none_or(|found| Some(found) == call.shape);
         if !is_of_shape || bytes(py, &value) > most {
             return Ok(None);
@@ -333,12 +336,6 @@ fn structured(op: Structured, shape: &[usize], call: &Call) -> Option<SmallCall>
         }
         _ => None,
     }
-}
-
-/// The shape of a NumPy array.
-pub fn shape_of(py: Python<'_>, value: &Value) -> Option<SmallVec<[usize; 4]>> {
-    let Value::Object(object) = value else { return None };
-    Some(Numpy::get(py).fields(object.bind(py))?.extents().collect())
 }
 
 /// The bytes of the elements of a NumPy array, at eight an element.

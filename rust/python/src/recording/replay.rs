@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use crate::arrays::compute::{array_pool, run};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::Call;
-use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
+use crate::recording::call::{Call, shape_of};
+use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work};
 
 /// Calls of constants are folded until their results take so many bytes, and for so long: the others are computed at each replay.
 const MOST_FOLDED: usize = 1 << 26;

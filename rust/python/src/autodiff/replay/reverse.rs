@@ -277,6 +277,14 @@ impl<'py> PythonHost<'py> {
         which: usize,
         cotangent: &Cotangent,
     ) -> PyResult<Cotangent> {
+        // Of a masked scalar, in its precision; the replay computes that of any other.
+        if let Origin::Op(Op::Elementwise(op)) = entry.origin
+            && let Cotangent::Known(value) = cotangent
+            && let Some(g) = value.scalar()
+            && let Some(pulled) = self.rules_in_use().pull(op, which, g, entry)
+        {
+            return Ok(Cotangent::Known(Value::from_scalar(pulled)));
+        }
         if derivative.is_identity {
             return Ok(cotangent.share(|value| value.share(self.py)));
         }
@@ -287,13 +295,6 @@ impl<'py> PythonHost<'py> {
             return Ok(deferred);
         }
         let cotangent = self.resolve(cotangent)?;
-        // Of a masked scalar; the replay computes that of any other.
-        if let Origin::Op(Op::Elementwise(op)) = entry.origin
-            && let Some(g) = cotangent.scalar()
-            && let Some(pulled) = self.rules_in_use().pull(op, which, g, entry)
-        {
-            return Ok(Cotangent::Known(Value::from_scalar(pulled)));
-        }
         let pulled = self.apply(derivative, entry, which, &cotangent)?;
         Ok(Cotangent::Known(Value::from(pulled)))
     }
@@ -379,12 +380,11 @@ impl<'py> PythonHost<'py> {
 /// Marks values of a recording as operands of the rule of an elementwise op: the core computes such a rule, and not the
 /// array library.
 fn of_rule(args: &mut [Object<'_>]) -> PyResult<()> {
-    for arg in args.iter_mut().filter(|arg| arg.is_instance_of::<BatchLevel>()) {
-        if let Some(marked) = arg.getattr_opt(intern!(arg.py(), "in_rule"))? {
-            *arg = marked;
-        }
-    }
-    Ok(())
+    let mut marks = args.iter().filter(|arg| arg.is_instance_of::<BatchLevel>());
+    let mark = marks.find_map(|arg| arg.getattr_opt(intern!(arg.py(), "operands")).transpose());
+    let Some(mark) = mark.transpose()? else { return Ok(()) };
+    let marked = mark.call1((PyTuple::new(mark.py(), &*args)?,))?;
+    args.iter_mut().zip(marked.try_iter()?).try_for_each(|(arg, marked)| marked.map(|marked| *arg = marked))
 }
 
 /// The result of a rule, without the mark.
