@@ -72,6 +72,11 @@ pub const fn description(op: Elementwise) -> &'static str {
         Elementwise::BetaInc => {
             "The regularized incomplete beta function with the parameters ``x1`` and ``x2``, from 0 to ``x3``."
         }
+        Elementwise::BetaIncA => "The derivative of ``betainc`` with respect to its first parameter.",
+        Elementwise::BetaIncB => "The derivative of ``betainc`` with respect to its second parameter.",
+        Elementwise::BetaIncAA => "The second derivative of ``betainc`` with respect to its first parameter.",
+        Elementwise::BetaIncAB => "The second derivative of ``betainc`` with respect to both parameters.",
+        Elementwise::BetaIncBB => "The second derivative of ``betainc`` with respect to its second parameter.",
         Elementwise::Where => "The element of ``x1`` where the condition is true, of ``x2`` elsewhere.",
         Elementwise::Real => "The real part of each element.",
         Elementwise::Imag => "The imaginary part of each element.",
