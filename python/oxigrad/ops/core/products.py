@@ -113,6 +113,8 @@ def dot(x1: Array, x2: Array, /) -> Array:
         return ops.multiply(x1, x2)
     axis = -2 if _ndim(x2) > 1 else -1
     _require_sizes("dot", x1, x2, axis)
+    if _ndim(x1) <= 2 and _ndim(x2) <= 2:
+        return ops.matmul(x1, x2)
     return tensordot(x1, x2, axes=([-1], [axis]))
 
 
