@@ -42,11 +42,6 @@ from oxigrad.ops.core import primitives
 from oxigrad.ops.core.guarded import beta_density, beta_density_slope, digamma_rise, gamma_density
 from oxigrad.ops.core.primitives import along
 from oxigrad.xp import (
-    betainc_a,
-    betainc_aa,
-    betainc_ab,
-    betainc_b,
-    betainc_bb,
     cos,
     cosh,
     digamma,
@@ -385,18 +380,18 @@ TABLE: dict[str, tuple[Rule, ...]] = {
         lambda g, x1, x2: g * gamma_density(x1, x2) * (log(x2) - digamma(x1)),
     ),
     "betainc": (
-        lambda g, x1, x2, x3: g * betainc_a(x1, x2, x3),
-        lambda g, x1, x2, x3: g * betainc_b(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_a(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_b(x1, x2, x3),
         lambda g, x1, x2, x3: g * beta_density(x1, x2, x3),
     ),
     "betainc_a": (
-        lambda g, x1, x2, x3: g * betainc_aa(x1, x2, x3),
-        lambda g, x1, x2, x3: g * betainc_ab(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_aa(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_ab(x1, x2, x3),
         lambda g, x1, x2, x3: g * beta_density_slope(x1, x2, x3),
     ),
     "betainc_b": (
-        lambda g, x1, x2, x3: g * betainc_ab(x1, x2, x3),
-        lambda g, x1, x2, x3: g * betainc_bb(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_ab(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_bb(x1, x2, x3),
         lambda g, x1, x2, x3: g * beta_density_slope(x2, x1, 1.0 - x3),
     ),
     **dict.fromkeys(("betainc_aa", "betainc_ab", "betainc_bb"), _THIRD),

@@ -118,7 +118,9 @@ _CONDITIONS: dict[str, list[tuple[int, Any]]] = {"clamped": [(1, 0.0)], "natural
 def _ends(bc_type: Any, k: int) -> list[list[tuple[int, Any]]]:
     """Orders and values of the derivatives at either end."""
     is_open = bc_type is None or (isinstance(bc_type, str) and bc_type == "not-a-knot")
-    pair: list[Any] = [None, None] if is_open else [bc_type, bc_type] if isinstance(bc_type, str) else [*(bc_type or ())]
+    pair: list[Any] = (
+        [None, None] if is_open else [bc_type, bc_type] if isinstance(bc_type, str) else [*(bc_type or ())]
+    )
     if len(pair) != 2 or any(isinstance(end, str) and end not in _CONDITIONS for end in pair):
         raise ValueError(
             f"make_interp_spline: bc_type is {bc_type!r}: expected 'not-a-knot', 'periodic', 'clamped', 'natural', or a pair"
