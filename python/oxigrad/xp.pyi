@@ -98,7 +98,7 @@ def base_repr(number: Any, base: Any = 2, padding: Any = 0) -> Array: ...
 def beta(x1: Any, x2: Any, /) -> Array:
     """The beta function of each pair of elements. Recorded on the tape of its arguments."""
 def betainc(x1: Any, x2: Any, x3: Any, /) -> Array:
-    """The regularized incomplete beta function with the parameters ``x1`` and ``x2``, from 0 to ``x3``. Recorded on the tape of its arguments."""
+    """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of its arguments."""
 def betainc_a(x1: Any, x2: Any, x3: Any, /) -> Array:
     """The derivative of ``betainc`` with respect to its first parameter. Recorded on the tape of its arguments."""
 def betainc_aa(x1: Any, x2: Any, x3: Any, /) -> Array:

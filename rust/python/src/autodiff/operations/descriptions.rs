@@ -69,9 +69,7 @@ pub const fn description(op: Elementwise) -> &'static str {
             "The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity."
         }
         Elementwise::GammaIncA => "The derivative of ``gammainc`` with respect to its parameter.",
-        Elementwise::BetaInc => {
-            "The regularized incomplete beta function with the parameters ``x1`` and ``x2``, from 0 to ``x3``."
-        }
+        Elementwise::BetaInc => "The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``.",
         Elementwise::BetaIncA => "The derivative of ``betainc`` with respect to its first parameter.",
         Elementwise::BetaIncB => "The derivative of ``betainc`` with respect to its second parameter.",
         Elementwise::BetaIncAA => "The second derivative of ``betainc`` with respect to its first parameter.",
