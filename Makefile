@@ -139,7 +139,7 @@ bench-small: .venv/bench .venv/wheel # Run every benchmark once, on small arrays
 compare: .venv/wheel # Time this checkout beside another revision: make compare BASE=main OPTIONS='--rows update'
 	$(BIN)/python benches/compare.py $(BASE) $(OPTIONS)
 
-counts: .venv/pip # Count the instructions of the core's hot paths, which may grow by 1 %; OPTIONS=--record accepts them
+counts: .venv/wheel # Count the instructions of the core's hot paths, which may grow by 1 %, and of calls of users' rules; OPTIONS=--record accepts them
 	$(BIN)/python benches/counts.py $(OPTIONS)
 
 track: .venv/versus .venv/wheel # Add this revision's times and instruction counts to benches/history, on a quiet machine

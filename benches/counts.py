@@ -1,4 +1,4 @@
-"""Instruction counts of the hot paths of the core, by callgrind: the only measurement that fails a change.
+"""Instruction counts of hot paths, by callgrind: the only measurement that fails a change.
 
     python benches/counts.py [--record] [--require]
 
@@ -6,6 +6,9 @@ Counts `rust/core/benches/counts.rs` and compares with `benches/counts.json`, wh
 A count may be at most 1 % above. Counts change with the compiler, with valgrind and with the C library, and the file is of
 one of each; so nothing fails by the file alone. Where the toolchain is another one, or a count is too high, the revision
 that last changed the file is built and counted here, now, by this toolchain, and what it takes is the baseline.
+
+A call of a function with a user's own rule (`benches/rule_calls.py`), with its derivative, may take `RULE_CALL`
+instructions, for any toolchain.
 
 --record writes the counts of the checkout to the file: a change that has a reason to take more instructions commits that
 too. Without valgrind nothing is counted: the last line says SKIPPED, and --require makes that a failure.
@@ -19,6 +22,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -28,6 +32,8 @@ from wheels import ROOT
 
 FILE = ROOT / "benches" / "counts.json"
 LIMIT = 0.01
+# 8 microseconds, at two instructions a cycle and 4 GHz.
+RULE_CALL = 64_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +86,30 @@ def parse(lines: Iterable[str]) -> dict[str, int]:
             values = profile["data"]["total"]["metrics"]["Ir"]["values"]
             counts[f"{found['function_name']} {found['id']}"] = int(values["new"])
     return counts
+
+
+def rule_calls() -> dict[str, int]:
+    """The instructions of a call of each row of `rule_calls.py`, on this interpreter."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Each `getppid` begins a new file: those of even numbers have what was counted.
+        valgrind = f"valgrind --tool=callgrind --dump-before=getppid --callgrind-out-file={folder}/out".split()
+        command = [*valgrind, sys.executable, str(ROOT / "benches" / "rule_calls.py")]
+        environment = os.environ | {"PYTHONHASHSEED": "0"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if done.returncode:
+            raise SystemExit(f"the calls of rules do not run: {done.stderr}")
+        printed = json.loads(done.stdout)
+        texts = [Path(folder, f"out.{2 * k + 2}").read_text(encoding="utf-8") for k in range(len(printed["rows"]))]
+    totals = [int(next(line for line in text.splitlines() if line.startswith("totals:")).split()[1]) for text in texts]
+    return {name: total // printed["turns"] for name, total in zip(printed["rows"], totals, strict=True)}
+
+
+def rules_table(calls: Mapping[str, int]) -> str:
+    """The instructions of a call of each row, one a line."""
+    lines = [f"{'a call with its derivative':<34} {'limit':>12} {'now':>12}"]
+    for name, count in calls.items():
+        lines.append(f"{name:<34} {RULE_CALL:>12,} {count:>12,}{'  TOO MANY' * (count > RULE_CALL)}")
+    return "\n".join(lines)
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -145,18 +175,21 @@ def main(arguments: list[str]) -> int:
     if shutil.which("valgrind") is None:
         print("make counts: SKIPPED: valgrind is not installed (Debian: apt-get install valgrind)", file=sys.stderr)
         return int(options.require)
+    calls = rule_calls()
+    print(rules_table(calls), flush=True)
+    slow = int(max(calls.values()) > RULE_CALL)
     now = Counts(toolchain(), count())
     if options.record:
         now.write(FILE)
-        return 0
+        return slow
     before = Counts.read(FILE)
     if now.toolchain == before.toolchain and is_within(now.instructions, before.instructions):
         print(table(now.instructions, before.instructions))
-        return 0
+        return slow
     print(f"{_why(now, before)}: counting the revision that last changed {FILE.name} ...", flush=True)
     revision, instructions = baseline()
     print(f"baseline: {revision}, counted here\n{table(now.instructions, instructions)}")
-    return int(not is_within(now.instructions, instructions))
+    return slow or int(not is_within(now.instructions, instructions))
 
 
 def _why(now: Counts, before: Counts) -> str:

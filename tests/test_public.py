@@ -73,6 +73,7 @@ API: dict[types.ModuleType, str] = {
         rfftn""",
     xp.integrate: """cumulative_simpson cumulative_trapezoid odeint quad simpson solve_ivp trapezoid""",
     xp.interpolate: "CubicSpline PchipInterpolator RegularGridInterpolator make_interp_spline",
+    xp.polynomial: "chebyshev hermite hermite_e laguerre legendre polynomial",
     xp.ndimage: """affine_transform black_tophat convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
         fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
         gaussian_laplace grey_closing grey_dilation grey_erosion grey_opening laplace map_coordinates maximum_filter
@@ -144,7 +145,18 @@ def test_dir_of_xp_is_the_standard_and_numpy() -> None:
     } - OF_STRICT
     numpys = {name for name in np.__all__ if not isinstance(getattr(np, name), types.ModuleType)} - {"__version__"}
     dunders = {"__array_api_version__", "__array_namespace_info__"}
-    parts = {"special", "stats", "linalg", "fft", "integrate", "interpolate", "ndimage", "signal", "spatial"}
+    parts = {
+        "special",
+        "stats",
+        "linalg",
+        "fft",
+        "integrate",
+        "interpolate",
+        "ndimage",
+        "polynomial",
+        "signal",
+        "spatial",
+    }
     assert set(dir(xp)) == standard | numpys | dunders | parts
     assert set(xp.__all__) == set(dir(xp)) - dunders
 

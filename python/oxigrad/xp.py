@@ -1,6 +1,6 @@
 """The differentiable Array API namespace: functions of the standard and of NumPy, recorded on the tape of their arguments.
 
-`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`,
+`xp.linalg` and `xp.fft` are the standard's extensions; `xp.polynomial` has functions of `numpy.polynomial`; `xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`,
 `xp.ndimage`, `xp.signal` and `xp.spatial` have functions under SciPy's names. A function of the standard or of NumPy
 that has no derivative here is passed on to its arguments' array library, and returns plain values. Functions that make
 arrays, such as `xp.zeros`, make variables that take assignments inside of a transform.
@@ -48,10 +48,14 @@ def __array_namespace_info__() -> _Any:
 
 # Namespaces that are imported when they are first asked for, since few programs have functions of several.
 _LAZY = {name: name for name in ("ndimage", "signal", "spatial", "special", "stats")}
-_LAZY |= {"integrate": "calculus.integrate", "interpolate": "calculus.interpolate"}
+_LAZY |= {name: f"calculus.{name}" for name in ("integrate", "interpolate", "polynomial")}
 
 # NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
-_SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}
+_SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {
+    "fft",
+    "linalg",
+    "polynomial",
+}
 
 # By a loop, since editors that complete names take all names of a module for imported by a star. They read the stub.
 for _module in (_dtypes, _primitives, _products, _sets, _standard, _extras, _padding):

@@ -56,13 +56,16 @@ def test_benchmarks_that_are_not_recorded_are_named(now: dict[str, int]) -> None
 def gate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[int, int]]:
     """Runs the gate with these counts; returns its status, and how often the recorded revision was counted again."""
 
-    def run(found: dict[str, int], rebuilt: dict[str, int], here: dict[str, str], *arguments: str) -> tuple[int, int]:
+    def run(
+        found: dict[str, int], rebuilt: dict[str, int], here: dict[str, str], *arguments: str, call: int = 1
+    ) -> tuple[int, int]:
         file, calls = tmp_path / "counts.json", []
         if not file.exists():
             Counts(HERE, NOW).write(file)
         monkeypatch.setattr(counts, "FILE", file)
         monkeypatch.setattr(counts, "toolchain", lambda: here)
         monkeypatch.setattr(counts, "count", lambda: found)
+        monkeypatch.setattr(counts, "rule_calls", lambda: {"custom_vjp": call})
         monkeypatch.setattr(counts, "baseline", lambda: calls.append(1) or ("abc", rebuilt))
         monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
         return counts.main(list(arguments)), len(calls)
@@ -99,6 +102,12 @@ def test_missing_valgrind_is_reported(
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert counts.main(arguments) == status
     assert "SKIPPED: valgrind is not installed" in capsys.readouterr().err
+
+
+def test_a_call_of_a_rule_has_a_limit(gate: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture) -> None:
+    assert gate(NOW, {}, HERE, call=counts.RULE_CALL) == (0, 0)
+    assert gate(NOW, {}, HERE, call=counts.RULE_CALL + 1) == (1, 0)
+    assert "64,001  TOO MANY" in capsys.readouterr().out
 
 
 def test_a_shallow_clone_has_no_baseline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,8 @@ def sources(dtype: str) -> tuple[dict[str, Any], dict[str, str]]:
 
 # Series with loops: see simd/math.rs.
 ON_HOST_ONLY = set(
-    "erfinv erfcinv beta betaln gamma gammaln digamma polygamma jn yn iv gammainc gammaincc gammainc_a betainc".split()
+    "erfinv erfcinv beta betaln gamma gammaln digamma polygamma jn yn iv gammainc gammaincc gammainc_a betainc betainc_a "
+    "betainc_b betainc_aa betainc_ab betainc_bb".split()
 )
 
 

@@ -83,6 +83,47 @@ def test_splines_of_any_degree(k: int) -> None:
         check_grads(f, (X, Y, T), order=2, tolerance=1e-3)
 
 
+ENDS: list[tuple[int, Any]] = [
+    (3, "natural"),
+    (3, "clamped"),
+    (3, ("natural", "clamped")),
+    (3, ([(1, [0.3, 0.1])], [(2, [0.5, 0.0])])),
+    (3, ([(1, [0.0, 0.0]), (2, [1.0, 2.0])], None)),
+    (2, (None, [(1, [1.0, 0.0])])),
+    (5, ([(1, [0.3, 0.1]), (2, [0.0, 1.0])], [(2, [0.5, 0.0]), (3, [0.0, 1.0])])),
+]
+
+
+@pytest.mark.parametrize(("k", "bc_type"), ENDS)
+def test_splines_with_conditions_at_the_ends(k: int, bc_type: Any) -> None:
+    ours, theirs = (m.make_interp_spline(X, Y, k, bc_type=bc_type) for m in (xp.interpolate, interpolate))
+    np.testing.assert_allclose(ours.t, theirs.t, rtol=1e-15)
+    np.testing.assert_allclose(ours.c, theirs.c, rtol=1e-8, atol=1e-9)
+    f = lambda x, y, t: xp.interpolate.make_interp_spline(x, y, k, bc_type=bc_type)(t)  # noqa: E731
+    np.testing.assert_allclose(f(X, Y, T), theirs(T), rtol=1e-8)
+    check_grads(f, (X, Y, T), order=2, tolerance=1e-3)
+
+
+def test_splines_are_differentiated_by_derivatives_at_the_ends() -> None:
+    def f(slope: Any, curvature: Any) -> Any:
+        return xp.interpolate.make_interp_spline(X, Y, bc_type=([(1, slope)], [(2, curvature)]))(T)
+
+    check_grads(f, (np.array([0.3, 0.1]), np.array([1.0, 2.0])), order=2)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 4, 5])
+def test_periodic_splines(k: int) -> None:
+    for count in (7, 3, 2) if k > 1 else (7,):
+        x, y = X[:count], np.concatenate([Y[: count - 1], Y[:1]])
+        ours, theirs = (m.make_interp_spline(x, y, k, bc_type="periodic") for m in (xp.interpolate, interpolate))
+        np.testing.assert_allclose(ours.t, theirs.t, rtol=1e-13, atol=1e-13)
+        t = np.linspace(x[0] - 0.7, x[-1] + 0.7, 31) if k > 1 else T
+        np.testing.assert_allclose(ours(t), theirs(t), rtol=1e-6, atol=1e-8)
+    if k > 1:
+        f = lambda x, y, t: xp.interpolate.make_interp_spline(x, xp.concat([y, y[:1]]), k, bc_type="periodic")(t)  # noqa: E731
+        check_grads(f, (X, Y[:-1], T), order=2, tolerance=1e-3)
+
+
 @pytest.mark.parametrize("method", ["linear", "cubic"])
 def test_regular_grids(method: str) -> None:
     ours, theirs = (m.RegularGridInterpolator(GRID, VALUES, method) for m in (xp.interpolate, interpolate))
@@ -111,8 +152,19 @@ def test_refusals() -> None:
         xp.interpolate.CubicSpline(X, Y, bc_type="free")
     with pytest.raises(ValueError, match="^CubicSpline: bc_type is 'periodic': expected the same first and last value"):
         xp.interpolate.CubicSpline(X, Y, bc_type="periodic")
-    with pytest.raises(NotImplementedError, match="^make_interp_spline: bc_type is 'natural'"):
-        xp.interpolate.make_interp_spline(X, Y, bc_type="natural")
+    spline = xp.interpolate.make_interp_spline
+    with pytest.raises(ValueError, match="^make_interp_spline: bc_type is 'free': expected 'not-a-knot', 'periodic'"):
+        spline(X, Y, bc_type="free")
+    with pytest.raises(
+        ValueError, match=r"^make_interp_spline: bc_type has derivatives of orders \[4\], expected 0 to 3"
+    ):
+        spline(X, Y, bc_type=(None, [(4, 0.0)]))
+    with pytest.raises(ValueError, match="^make_interp_spline: found 13 knots and 1 derivatives, expected 12 knots"):
+        spline(X, Y, bc_type=("clamped", None))
+    with pytest.raises(ValueError, match="^make_interp_spline: bc_type is 'periodic': expected the same first and"):
+        spline(X, Y, bc_type="periodic")
+    with pytest.raises(NotImplementedError, match="^make_interp_spline: bc_type is 'periodic': found knots"):
+        spline(X, Y, t=np.arange(11.0), bc_type="periodic")
     with pytest.raises(ValueError, match="^RegularGridInterpolator: found a place outside of the grid along axis 1"):
         xp.interpolate.RegularGridInterpolator(GRID, VALUES)(np.array([1.0, 3.0]))
     with pytest.raises(NotImplementedError, match="^RegularGridInterpolator: method is 'pchip'"):

@@ -167,6 +167,10 @@ SPECIAL = [
     Case("modulus_slope", lambda a: xp.modulus_slope(like(a, P), a, like(a, P)), (F,)),
     Case("modulus_slope-divisor", lambda a: xp.modulus_slope(1.5, like(a, P), a), (P,)),
     Case("betainc", lambda a: special.betainc(like(a, P), like(a, positive(4, seed=3)), a), (F,)),
+    *[
+        Case(name, lambda a, name=name: getattr(xp, name)(like(a, P), like(a, positive(4, seed=3)), a), (F,), False)
+        for name in ("betainc_a", "betainc_b")
+    ],
     Case("betainc-scalar", lambda a: special.betainc(1.0, 2.5, a), (0.3,)),
     Case("iv-orders", lambda a: special.iv(like(a, np.arange(4.0)), a), (P,)),
     *[Case(name, getattr(special, name), (P,)) for name in "j0 j1 y0 y1 i0 i1 entr".split()],

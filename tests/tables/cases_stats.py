@@ -57,7 +57,7 @@ COUNTED: dict[str, tuple[Any, ...]] = {
 # Those of which all parameters are whole numbers.
 WHOLE_PARAMETERS = {"randint", "hypergeom"}
 # Distribution functions without a derivative in their shape parameters.
-ONLY_X = {"f", "beta", "betaprime", "t"}
+ONLY_X = {"f", "t"}
 # Those with first derivatives by their shape parameter, by the forms of the incomplete gamma function.
 ONCE = {"gamma", "chi", "chi2", "invgamma", "dgamma", "nakagami"}
 # Those by quadrature, whose second derivatives take seconds: most are tested at special places alone.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
+from oxigrad._core import plain
 from oxigrad.autodiff.checkpoint import checkpoint as checkpoint
 from oxigrad.autodiff.products import ggnvp
 from oxigrad.autograd import core
@@ -19,6 +20,8 @@ make_jvp: Callable[..., Callable[..., Any]] = unary_to_nary(core.make_jvp)
 
 
 def _scalar(ans: Any, name: str) -> Any:
+    if type(plain(ans)) in (float, np.float64):
+        return 1.0
     space = core.vspace(ans)
     if space.size != 1:
         raise TypeError(

@@ -272,6 +272,11 @@ elementwise_ops! {
     GammaIncC       "gammaincc"         (a b)    Smooth -            [Wide]                  = math::gammaincc(a, b);
     GammaIncA       "gammainc_a"        (a b)    Smooth -            [Wide]                  = math::gammainc_a(a, b);
     BetaInc         "betainc"           (a b c)  Smooth -            [Wide]                  = math::betainc(a, b, c);
+    BetaIncA        "betainc_a"         (a b c)  Smooth -            [Wide]                  = math::betainc_a(a, b, c);
+    BetaIncB        "betainc_b"         (a b c)  Smooth -            [Wide]                  = math::betainc_b(a, b, c);
+    BetaIncAA       "betainc_aa"        (a b c)  Smooth -            [Wide]                  = math::betainc_aa(a, b, c);
+    BetaIncAB       "betainc_ab"        (a b c)  Smooth -            [Wide]                  = math::betainc_ab(a, b, c);
+    BetaIncBB       "betainc_bb"        (a b c)  Smooth -            [Wide]                  = math::betainc_bb(a, b, c);
     Where           "where"             (c a b)  Smooth -            []                      = L::select(c.ne(L::zero()), a, b);
     Real            "real"              (a)      Smooth -            [Identity View]         = a;
     Imag            "imag"              (a)      Smooth -            [View]                  = { let _ = a; L::zero() };

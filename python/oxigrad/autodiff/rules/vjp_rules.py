@@ -39,7 +39,7 @@ from oxigrad.autodiff.rules.cotangents import match_dtype, unbroadcast
 from oxigrad.autodiff.rules.symbols import quotient
 from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
 from oxigrad.ops.core import primitives
-from oxigrad.ops.core.guarded import beta_density, digamma_rise, gamma_density
+from oxigrad.ops.core.guarded import beta_density, beta_density_slope, digamma_rise, gamma_density
 from oxigrad.ops.core.primitives import along
 from oxigrad.xp import (
     cos,
@@ -170,6 +170,12 @@ _INTEGER_ORDER = "its integer order"
 
 def _no_closed_form(parameter: str) -> str:
     return f"{parameter}: the derivative has no closed form"
+
+
+_THIRD = tuple(
+    f"its {argument}: derivatives by parameters end at second order"
+    for argument in ("parameter a", "parameter b", "argument x")
+)
 
 
 def keep_dimensions(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
@@ -374,10 +380,21 @@ TABLE: dict[str, tuple[Rule, ...]] = {
         lambda g, x1, x2: g * gamma_density(x1, x2) * (log(x2) - digamma(x1)),
     ),
     "betainc": (
-        _no_closed_form("its parameter a"),
-        _no_closed_form("its parameter b"),
+        lambda g, x1, x2, x3: g * xp.betainc_a(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_b(x1, x2, x3),
         lambda g, x1, x2, x3: g * beta_density(x1, x2, x3),
     ),
+    "betainc_a": (
+        lambda g, x1, x2, x3: g * xp.betainc_aa(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_ab(x1, x2, x3),
+        lambda g, x1, x2, x3: g * beta_density_slope(x1, x2, x3),
+    ),
+    "betainc_b": (
+        lambda g, x1, x2, x3: g * xp.betainc_ab(x1, x2, x3),
+        lambda g, x1, x2, x3: g * xp.betainc_bb(x1, x2, x3),
+        lambda g, x1, x2, x3: g * beta_density_slope(x2, x1, 1.0 - x3),
+    ),
+    **dict.fromkeys(("betainc_aa", "betainc_ab", "betainc_bb"), _THIRD),
     "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
     "sum": (lambda g, x_shape, axis: _unreduce(g, x_shape, axis),),
     "mean": (_mean,),

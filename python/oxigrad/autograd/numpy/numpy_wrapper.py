@@ -55,10 +55,11 @@ def converting_lists(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(each, (list, tuple)) and holds_variable(each) for each in args):
-            args = tuple(
-                array(each) if isinstance(each, (list, tuple)) and holds_variable(each) else each for each in args
-            )
+        # A loop, as a generator for each call takes longer than many of the functions.
+        for each in args:
+            if isinstance(each, (list, tuple)) and holds_variable(each):
+                args = tuple(array(x) if isinstance(x, (list, tuple)) and holds_variable(x) else x for x in args)
+                break
         return f(*args, **kwargs)
 
     return wrapped

@@ -142,6 +142,12 @@ def beta_density(a: Array, b: Array, x: Array) -> Array:
     return ops.exp(_log_power(x, a - 1.0) + _log_power(1.0 - x, b - 1.0) - ops.betaln(a, b))
 
 
+def beta_density_slope(a: Array, b: Array, x: Array) -> Array:
+    """The derivative of `beta_density` by ``a``; zero where ``x`` and the density are zero."""
+    # Without `digamma_rise`, as the core limits the length of a derivative rule.
+    return beta_density(a, b, x) * (ops.log(ops.where(x == 0.0, 1.0, x)) + ops.digamma(a + b) - ops.digamma(a))
+
+
 def _log_power(x: Array, power: Array) -> Array:
     # `xlogy` for nonnegative ``x``, in fewer ops: the core limits the length of a derivative rule. A scalar power meets
     # the elements of ``x`` in arithmetic alone, so it is not copied to their device.

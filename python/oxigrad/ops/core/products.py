@@ -66,9 +66,14 @@ def tensordot(x1: Array, x2: Array, axes: int | tuple[Any, Any] = 2) -> Array:
     shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
     summed = size_of(tuple(x1.shape[axis] for axis in a))
     rows, columns = (size_of(tuple(x.shape[i] for i in free)) for x, free in ((x1, free1), (x2, free2)))
-    left = ops.reshape(ops.permute_dims(x1, (*free1, *a)), (rows, summed))
-    right = ops.reshape(ops.permute_dims(x2, (*b, *free2)), (summed, columns))
+    left = ops.reshape(_permuted(x1, [*free1, *a]), (rows, summed))
+    right = ops.reshape(_permuted(x2, [*b, *free2]), (summed, columns))
     return ops.reshape(ops.matmul(left, right), shape)
+
+
+def _permuted(x: Array, order: list[int]) -> Array:
+    """The dimensions in an order; the array itself where they are in it, which takes no entry of the tape."""
+    return x if order == [*range(len(order))] else ops.permute_dims(x, tuple(order))
 
 
 @composite
@@ -113,6 +118,8 @@ def dot(x1: Array, x2: Array, /) -> Array:
         return ops.multiply(x1, x2)
     axis = -2 if _ndim(x2) > 1 else -1
     _require_sizes("dot", x1, x2, axis)
+    if _ndim(x1) <= 2 and _ndim(x2) <= 2:
+        return ops.matmul(x1, x2)
     return tensordot(x1, x2, axes=([-1], [axis]))
 
 
@@ -190,7 +197,7 @@ def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
 @of_numpy
 def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of the matrices along two axes, as the last axis; ``offset`` counts diagonals above the main one."""
-    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    x = x if len(x.shape) == 2 and (axis1, axis2) == (0, 1) else moveaxis(x, (axis1, axis2), (-2, -1))
     *stack, rows, columns = x.shape
     flat = ops.reshape(x, (*stack, rows * columns))
     return ops.index(flat, (..., _diagonal_slice(rows, columns, offset)[0]))

@@ -350,36 +350,39 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         return {}
 
 
+@functools.lru_cache(maxsize=1024)
+def _count_of_positional(function: Callable[..., Any], ours: Callable[..., Any]) -> int | None:
+    """How many arguments of a NumPy function ours takes by position; None where all are passed on as they come."""
+    theirs, parameters = parameters_of(function), parameters_of(ours).values()
+    if not theirs or not parameters or any(p.kind is p.VAR_POSITIONAL for p in (*theirs.values(), *parameters)):
+        return None
+    by_place = (p for p in parameters if p.kind is p.POSITIONAL_ONLY or p.name not in theirs)
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in by_place)
+
+
 def _bound(
     function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Array], named: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments of a NumPy function as arguments of oxigrad's: the first by position, the others by name."""
     theirs, our_parameters = parameters_of(function), parameters_of(ours)
-    variadic = any(
-        parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *our_parameters.values())
-    )
-    if not theirs or not our_parameters or variadic:
+    if (count := _count_of_positional(function, ours)) is None:
         return args, {
             key: value
             for key, value in named.items()
             if key in our_parameters or not _is_default(theirs.get(key), value)
         }
     arguments = {**dict(zip(theirs, args, strict=False)), **named}
-    count = sum(
-        p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs)
-        for p in our_parameters.values()
-    )
-    names = [name for name in theirs if name in arguments]
-    positional = [arguments[name] for name in names[:count]]
+    first = [name for name in theirs if name in arguments][:count]
     rest: dict[str, Any] = {}
     for name in arguments:
         own_name = _PARAMETERS.get(name, name)
-        if name in names[:count] or _is_default(theirs.get(name), arguments[name]):
+        if name in first or _is_default(theirs.get(name), arguments[name]):
             continue
         if own_name in rest:
             raise TypeError(f"np.{function.__name__}: found {own_name} twice")
         rest[own_name] = arguments[name]
     ignored = _IGNORED.get(ours.__name__, set())
+    positional = [arguments[name] for name in first]
     return positional, {name: value for name, value in rest.items() if name in our_parameters or name not in ignored}
 
 

@@ -26,7 +26,7 @@ def berp(x: Any, /) -> Array:
 def beta(x1: Any, x2: Any, /) -> Array:
     """The beta function of each pair of elements. Recorded on the tape of its arguments."""
 def betainc(x1: Any, x2: Any, x3: Any, /) -> Array:
-    """The regularized incomplete beta function with the parameters ``x1`` and ``x2``, from 0 to ``x3``. Recorded on the tape of its arguments."""
+    """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of its arguments."""
 def betaincc(a: Any, b: Any, x: Any, /) -> Array:
     """Complement of `betainc`."""
 def betainccinv(a: Any, b: Any, p: Any, /) -> Array:

@@ -7,7 +7,7 @@ from oxigrad._typing import Array
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import beta_density, branch, digamma_rise, gamma_density
 from oxigrad.ops.core.primitives import where
-from oxigrad.ops.special.rows import A, B, Row, f
+from oxigrad.ops.special.rows import Row, f
 
 
 def inverse_slope_by_a(a: Array, y: Array) -> Array:
@@ -44,6 +44,13 @@ def density_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
         (x, 0.5, 0.5),
         (rest, 0.5, 0.5),
     )
+
+
+def _beta_slope(by: Any, a: Array, b: Array, y: Array, rest: Array) -> Array:
+    """The derivative of the inverse of `betainc` by a parameter, given ``rest = 1 - y``; zero at zero and one."""
+    at_edge = ops.logical_or(y == 0.0, rest == 0.0)
+    y, rest = where(at_edge, 0.5, y), where(at_edge, 0.5, rest)
+    return where(at_edge, 0.0, -by(a, b, y) / density_of(a, b, y, rest))
 
 
 # --- products with zeros of the reciprocal gamma function -------------------------------------------------------------
@@ -182,19 +189,25 @@ ROWS: dict[str, Row] = {
         inverse_slope_by_a,
         lambda a, p, y: -_inverse_slope(a, 1.0 - p, y),
     ),
-    "betaincc": ("a b x", "Complement of `betainc`.", A, B, lambda a, b, x: -beta_density(a, b, x)),
+    "betaincc": (
+        "a b x",
+        "Complement of `betainc`.",
+        lambda a, b, x: -f.betainc_a(a, b, x),
+        lambda a, b, x: -f.betainc_b(a, b, x),
+        lambda a, b, x: -beta_density(a, b, x),
+    ),
     "betaincinv": (
         "a b p",
         "Inverse of `betainc`.",
-        A,
-        B,
+        lambda a, b, p, y: _beta_slope(f.betainc_a, a, b, y, f.betainccinv(b, a, p)),
+        lambda a, b, p, y: _beta_slope(f.betainc_b, a, b, y, f.betainccinv(b, a, p)),
         lambda a, b, p, y: 1.0 / density_of(a, b, y, f.betainccinv(b, a, p)),
     ),
     "betainccinv": (
         "a b p",
         "Inverse of `betaincc`.",
-        A,
-        B,
+        lambda a, b, p, y: _beta_slope(f.betainc_a, a, b, y, f.betaincinv(b, a, p)),
+        lambda a, b, p, y: _beta_slope(f.betainc_b, a, b, y, f.betaincinv(b, a, p)),
         lambda a, b, p, y: -1.0 / density_of(a, b, y, f.betaincinv(b, a, p)),
     ),
 }

@@ -21,7 +21,9 @@ f: Any = types.SimpleNamespace()
 They are the core's functions, and after its import the functions of the table.
 """
 
-for _name in "beta betaln digamma erf erfc expit gamma gammainc gammaincc gammainc_a gammaln iv polygamma".split():
+for _name in (
+    "beta betainc_a betainc_b betaln digamma erf erfc expit gamma gammainc gammaincc gammainc_a gammaln iv polygamma"
+).split():
     setattr(f, _name, getattr(ops, _name))
 
 # Arguments without a derivative, for errors.

@@ -12,9 +12,6 @@ inside, which may be infinite. There is no derivative where the density at an ed
 parameters where a value is infinite. The edges of `genextreme` and `genpareto` that move with ``c`` are outside of the
 support: the density is zero there, while SciPy's is not for ``c >= 1`` and ``c <= -1``.
 
-Derivatives depend on the composed functions: `xp.special.betainc` has no derivative with respect to its first two
-arguments, and raises `DerivativeError`.
-
 >>> import oxigrad as ox
 >>> round(ox.grad(norm.logpdf)(0.5), 6)
 -0.5

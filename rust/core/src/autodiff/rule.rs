@@ -78,7 +78,7 @@ impl Needs {
 }
 
 /// The longest program of a rule, in nodes.
-pub const RULE_NODES: usize = 32;
+pub const RULE_NODES: usize = 48;
 
 impl Rule {
     /// Evaluates the rule on numbers of the host language; `None` if `number` returns `None` for a source.

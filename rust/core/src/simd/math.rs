@@ -13,7 +13,7 @@ use super::functions::parts::{clamp, polynomial, with_sign_of};
 pub use super::functions::whole::{round, trunc};
 use super::functions::{angle, error_function, hyperbolic, logarithm, power, single, trigonometric, whole};
 use super::lane::{Binary, Function, Lane, Unary, Wide, power_of_two};
-use crate::special::{bessel, error_function as inverse_error, gamma as of_gamma, incomplete};
+use crate::special::{bessel, error_function as inverse_error, gamma as of_gamma, incomplete, incomplete_slopes};
 
 /// The larger; NaN where either is NaN.
 #[inline(always)]
@@ -79,6 +79,16 @@ by_element! {
     gammainc_a(a b) = incomplete::gammainc_a;
     /// Regularized incomplete beta function: the integral from zero to `c`.
     betainc(a b c) = incomplete::betainc;
+    /// First derivative of `betainc` by `a`.
+    betainc_a(a b c) = incomplete_slopes::betainc_a;
+    /// First derivative of `betainc` by `b`.
+    betainc_b(a b c) = incomplete_slopes::betainc_b;
+    /// Second derivative of `betainc` by `a`.
+    betainc_aa(a b c) = incomplete_slopes::betainc_aa;
+    /// Second derivative of `betainc` by `a` and `b`.
+    betainc_ab(a b c) = incomplete_slopes::betainc_ab;
+    /// Second derivative of `betainc` by `b`.
+    betainc_bb(a b c) = incomplete_slopes::betainc_bb;
 }
 
 macro_rules! computed_wide {

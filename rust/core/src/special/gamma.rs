@@ -157,8 +157,13 @@ pub fn digamma(x: f64) -> f64 {
         }
         return sum + digamma_near_root(x - steps);
     }
+    x.ln() - 0.5 / x - stirling_slope(x)
+}
+
+/// `log(x) - 1 / (2 x) - digamma(x)`, for large `x`.
+pub fn stirling_slope(x: f64) -> f64 {
     let square = 1.0 / (x * x);
-    x.ln() - 0.5 / x - square * series(square, &STIRLING_DERIVED)
+    square * series(square, &STIRLING_DERIVED)
 }
 
 /// `digamma(x)` for `x` from 1 to 2.

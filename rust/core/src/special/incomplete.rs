@@ -8,16 +8,16 @@ use super::gamma::{digamma, gamma, gammaln, stirling};
 /// The relative size below which a term does not change a sum.
 const SMALL: f64 = 1e-17;
 /// Replaces zero as a divisor.
-const TINY: f64 = 1e-300;
+pub(super) const TINY: f64 = 1e-300;
 /// The distance from one below which a factor is one up to rounding.
-const ROUNDED: f64 = 4e-16;
+pub(super) const ROUNDED: f64 = 4e-16;
 /// The maximum number of terms of a series or a fraction, which is of the order of the square root of the arguments.
 /// The result is NaN if more are needed (arguments of 1e8 that are near each other).
-const STEPS: u32 = 100_000;
+pub(super) const STEPS: u32 = 100_000;
 /// The result, with its derivative, where more terms are needed.
 const UNKNOWN: (f64, f64) = (f64::NAN, f64::NAN);
 /// The argument from which Stirling's series is accurate to an `f64`.
-const LARGE: f64 = 12.0;
+pub(super) const LARGE: f64 = 12.0;
 
 /// `log1p(x) - x`, accurate where `x` is small.
 fn log1p_less_x(x: f64) -> f64 {
@@ -171,7 +171,7 @@ pub fn gammainc_a(a: f64, x: f64) -> f64 {
 }
 
 /// `x^a (1 - x)^b / B(a, b)`.
-fn binomial(a: f64, b: f64, x: f64) -> f64 {
+pub(super) fn binomial(a: f64, b: f64, x: f64) -> f64 {
     let (n, y) = (a + b, 1.0 - x);
     if a.min(b) >= LARGE {
         let log = a * log_ratio_less(x, a / n) + b * log_ratio_less(y, b / n);
@@ -187,16 +187,21 @@ fn binomial(a: f64, b: f64, x: f64) -> f64 {
     (a * x.ln() + of_y + ratio - gammaln(small)).exp()
 }
 
+pub(super) fn is_outside_beta(a: f64, b: f64, x: f64) -> bool {
+    let is_inside = a >= 0.0 && b >= 0.0 && (0.0..=1.0).contains(&x);
+    let (is_zero, is_one) = (a == 0.0 || b == f64::INFINITY, b == 0.0 || a == f64::INFINITY);
+    !is_inside || is_zero && is_one
+}
+
 /// The regularized incomplete beta function; NaN outside of `0 <= x <= 1`, where `a` or `b` is negative, and where both are zero or infinite.
 #[inline(never)] // seven loops for each instruction set and dtype call it
 pub fn betainc(a: f64, b: f64, x: f64) -> f64 {
-    let is_inside = a >= 0.0 && b >= 0.0 && (0.0..=1.0).contains(&x);
-    // At these limits the distribution is one number, zero or one.
-    let (is_zero, is_one) = (a == 0.0 || b == f64::INFINITY, b == 0.0 || a == f64::INFINITY);
     match x {
-        _ if !is_inside || is_zero && is_one => f64::NAN,
+        _ if is_outside_beta(a, b, x) => f64::NAN,
         0.0 | 1.0 => x,
-        _ if is_zero || is_one => f64::from(u8::from(is_zero)),
+        // At these limits the distribution is one number, zero or one.
+        _ if a == 0.0 || b == f64::INFINITY => 1.0,
+        _ if b == 0.0 || a == f64::INFINITY => 0.0,
         _ if x < (a + 1.0) / (a + b + 2.0) => times(binomial(a, b, x) / a, || beta_fraction(a, b, x)),
         _ => 1.0 - times(binomial(a, b, x) / b, || beta_fraction(b, a, 1.0 - x)),
     }

@@ -5,3 +5,4 @@ pub mod double_double;
 pub mod error_function;
 pub mod gamma;
 pub mod incomplete;
+pub mod incomplete_slopes;

@@ -69,9 +69,12 @@ pub const fn description(op: Elementwise) -> &'static str {
             "The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity."
         }
         Elementwise::GammaIncA => "The derivative of ``gammainc`` with respect to its parameter.",
-        Elementwise::BetaInc => {
-            "The regularized incomplete beta function with the parameters ``x1`` and ``x2``, from 0 to ``x3``."
-        }
+        Elementwise::BetaInc => "The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``.",
+        Elementwise::BetaIncA => "The derivative of ``betainc`` with respect to its first parameter.",
+        Elementwise::BetaIncB => "The derivative of ``betainc`` with respect to its second parameter.",
+        Elementwise::BetaIncAA => "The second derivative of ``betainc`` with respect to its first parameter.",
+        Elementwise::BetaIncAB => "The second derivative of ``betainc`` with respect to both parameters.",
+        Elementwise::BetaIncBB => "The second derivative of ``betainc`` with respect to its second parameter.",
         Elementwise::Where => "The element of ``x1`` where the condition is true, of ``x2`` elsewhere.",
         Elementwise::Real => "The real part of each element.",
         Elementwise::Imag => "The imaginary part of each element.",
