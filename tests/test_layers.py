@@ -150,7 +150,7 @@ ROOMS = {
         "closures": "losses optimizer rule_optimizer settings",
         "chain": "optimizer rule_optimizer settings",
         "composition": "chain partition settings",
-        "table": "chain closures rule_optimizer",
+        "table": "chain closures partition rule_optimizer settings",
         "__init__": "chain closures composition optimizer partition rule_optimizer settings stateful table",
     },
     "torch": {

@@ -6,6 +6,7 @@ source leaves out the types of arrays: their stubs add them. Editors and type ch
 """
 
 import ast
+import contextlib
 import functools
 import importlib
 import inspect
@@ -21,6 +22,8 @@ import numpy as np
 
 import compiled_stub
 from compiled_stub import described, summary
+from oxigrad import vjp
+from oxigrad._core import Variable
 from oxigrad.optim.settings.hyperparameters import Part
 
 PACKAGE = Path(__file__).parent.parent / "python" / "oxigrad"
@@ -87,8 +90,11 @@ class _Optimizer(keras.optimizers.Optimizer):
     "optim.table.descent": _OPTIMIZERS,
     "optim.table.moments": _OPTIMIZERS,
     "optim.table.transforms": _OPTIMIZERS,
-    "xp": f"""from typing import Protocol
+    "xp": f"""from collections.abc import Sequence
+from typing import Protocol, overload
 from numpy import random as random
+from oxigrad._core import Variable
+from oxigrad._typing import Axis, Shape
 {_TYPES}
 class _Ufunc(Protocol):
     def accumulate(self, array: Array, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
@@ -101,6 +107,20 @@ class _Of1(_Ufunc, Protocol):
     def __call__(self, x: Array, /, **named: Any) -> Array: ...
 
 class _Of2(_Ufunc, Protocol):
+    def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
+
+class _Recorded1(_Ufunc, Protocol):
+    @overload
+    def __call__(self, x: Variable, /, **named: Any) -> Variable: ...
+    @overload
+    def __call__(self, x: Array, /, **named: Any) -> Array: ...
+
+class _Recorded2(_Ufunc, Protocol):
+    @overload
+    def __call__(self, x1: Variable, x2: Array, /, **named: Any) -> Variable: ...
+    @overload
+    def __call__(self, x1: Array, x2: Variable, /, **named: Any) -> Variable: ...
+    @overload
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 """,
     "ops.fft": _TYPES,
@@ -311,6 +331,8 @@ def _names(module: ModuleType) -> Iterator[str]:
             imported.setdefault(value.__name__.rpartition(".")[0], []).append(
                 f"{value.__name__.rpartition('.')[2]} as {name}"
             )
+        elif module.__name__ == "oxigrad.xp" and (overloads := _overloads(name, value)):
+            written += overloads
         elif _is_defined(value) and value.__module__ != module.__name__:
             renamed = name if value.__qualname__ == name else f"_{name}"
             imported.setdefault(value.__module__, []).append(f"{value.__qualname__} as {renamed}")
@@ -345,9 +367,69 @@ def _function(name: str, value: Any, *, is_xp: bool) -> list[str]:
     theirs = getattr(np, name, None) if is_xp else None
     about = [] if inspect.getdoc(value) == inspect.getdoc(theirs) else [summary(value)]
     if isinstance(theirs, np.ufunc) and theirs.nin < 3 and theirs.nout == 1:
-        return [f"{name}: _Of{theirs.nin}", *map(textwrap.dedent, about)]
+        kind = "_Recorded" if _records(value, theirs.nin) else "_Of"
+        return [f"{name}: {kind}{theirs.nin}", *map(textwrap.dedent, about)]
     head = f"def {name}({_arguments(value, _annotation)}) -> Array:"
     return [head, *about] if about else [f"{head} ..."]
+
+
+# Further arguments of functions of a square matrix.
+_MORE: dict[str, tuple[Any, ...]] = {
+    "broadcast_to": ((2, 2),),
+    "moveaxis": (0, 1),
+    "reshape": (4,),
+    "roll": (1,),
+    "take": (np.array([0]),),
+}
+
+
+def _records(function: Callable[..., Any], variables: int, *others: Any) -> bool:
+    """Whether the result of a function of variables is a variable."""
+    results: list[Any] = []
+
+    def probe(x: Any) -> Any:
+        results.append(function(*[x] * variables, *others))
+        return 0.0
+
+    with contextlib.suppress(TypeError, ValueError, ArithmeticError), np.errstate(all="ignore"):
+        vjp(probe, np.array([[0.3, 0.1], [0.1, 0.4]]))
+    return bool(results) and isinstance(results[0], Variable)
+
+
+def _overloads(name: str, value: Any) -> list[str]:
+    """A function with a result of the type `Variable` for a variable; empty for any other function.
+
+    The types are those of its source. Functions whose first argument is not one array are not overloaded.
+    """
+    if not _is_defined(value) or isinstance(value, type):
+        return []
+    (node,) = (
+        each
+        for each in ast.parse(Path(sys.modules[value.__module__].__file__ or "").read_text()).body
+        if isinstance(each, ast.FunctionDef) and each.name == value.__name__
+    )
+    arrays = [each for each in (*node.args.posonlyargs, *node.args.args) if _written(each.annotation) == "Array"]
+    first = [*node.args.posonlyargs, *node.args.args][:1]
+    count = 2 if [each.arg for each in arrays[:2]] == ["x1", "x2"] else 1
+    if not arrays or arrays[:1] != first or _written(node.returns) != "Array":
+        return []
+    if not _records(value, count, *_MORE.get(name, ())):
+        return []
+    lines = []
+    for each in arrays[:count]:
+        each.annotation = ast.Name("Variable")
+        lines += ["@overload", f"def {name}({_shown(node.args)}) -> Variable: ..."]
+        each.annotation = ast.Name("Array")
+    return [*lines, "@overload", f"def {name}({_shown(node.args)}) -> Array:", summary(value)]
+
+
+def _written(annotation: ast.expr | None) -> str:
+    return "" if annotation is None else ast.unparse(annotation)
+
+
+def _shown(arguments: ast.arguments) -> str:
+    """Parameters as text, where ``bool`` is Python's."""
+    return re.sub(r"\bbool\b", "_bool", ast.unparse(arguments))
 
 
 @functools.cache

@@ -1,6 +1,8 @@
 # Printed by tools/stubs.py, of NumPy 2.4.
-from typing import Protocol
+from typing import Protocol, overload
 from numpy import random as random
+from oxigrad._core import Variable
+from oxigrad._typing import Axis
 from builtins import bool as _bool
 from typing import Any
 
@@ -19,34 +21,53 @@ class _Of1(_Ufunc, Protocol):
 class _Of2(_Ufunc, Protocol):
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 
+class _Recorded1(_Ufunc, Protocol):
+    @overload
+    def __call__(self, x: Variable, /, **named: Any) -> Variable: ...
+    @overload
+    def __call__(self, x: Array, /, **named: Any) -> Array: ...
+
+class _Recorded2(_Ufunc, Protocol):
+    @overload
+    def __call__(self, x1: Variable, x2: Array, /, **named: Any) -> Variable: ...
+    @overload
+    def __call__(self, x1: Array, x2: Variable, /, **named: Any) -> Variable: ...
+    @overload
+    def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
+
 from oxigrad.ops import fft as fft, linalg as linalg, ndimage as ndimage, signal as signal, spatial as spatial, special as special, stats as stats
 from oxigrad.ops.calculus import integrate as integrate, interpolate as interpolate, polynomial as polynomial
 from oxigrad.ops.core.dtypes import can_cast as can_cast, finfo as finfo, iinfo as iinfo, isdtype as isdtype, result_type as result_type
 from oxigrad.ops.core.indexed_update import At as _at
-from oxigrad.ops.core.primitives import astype as astype, broadcast_to as broadcast_to, concat as concat, conjugate as conjugate, expand_dims as expand_dims, flip as flip, matmul as matmul, matrix_transpose as matrix_transpose, max as max, mean as mean, min as min, permute_dims as permute_dims, ravel as ravel, reshape as reshape, squeeze as squeeze, stack as stack, sum as sum, take_along_axis as take_along_axis
-from oxigrad.ops.core.products import convolve as convolve, cross as cross, diag as diag, diagonal as diagonal, dot as dot, einsum as einsum, inner as inner, kron as kron, outer as outer, tensordot as tensordot, trace as trace, vdot as vdot, vecdot as vecdot
-from oxigrad.ops.core.sets import unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse, unique_values as unique_values
-from oxigrad.ops.core.standard import asarray as asarray, broadcast_arrays as broadcast_arrays, clip as clip, copysign as copysign, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, diff as diff, linspace as linspace, meshgrid as meshgrid, moveaxis as moveaxis, prod as prod, repeat as repeat, roll as roll, sort as sort, std as std, take as take, tile as tile, tril as tril, triu as triu, unstack as unstack, var as var
-from oxigrad.ops.numpy.extras import angle as angle, array_split as array_split, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, column_stack as column_stack, copy as copy, cumprod as cumprod, cumsum as cumsum, deg2rad as deg2rad, dsplit as dsplit, dstack as dstack, exp2 as exp2, fabs as fabs, fliplr as fliplr, flipud as flipud, float_power as float_power, fmax as fmax, fmin as fmin, gradient as gradient, hsplit as hsplit, hstack as hstack, nan_to_num as nan_to_num, partition as partition, rad2deg as rad2deg, real_if_close as real_if_close, rollaxis as rollaxis, rot90 as rot90, sinc as sinc, split as split, swapaxes as swapaxes, vsplit as vsplit, vstack as vstack
+from oxigrad.ops.core.primitives import astype as astype, concat as concat, stack as stack, take_along_axis as take_along_axis
+from oxigrad.ops.core.products import convolve as convolve, cross as cross, einsum as einsum
+from oxigrad.ops.core.sets import unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse
+from oxigrad.ops.core.standard import asarray as asarray, broadcast_arrays as broadcast_arrays, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, linspace as linspace, meshgrid as meshgrid, repeat as repeat, tile as tile, unstack as unstack
+from oxigrad.ops.numpy.extras import array_split as array_split, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, column_stack as column_stack, dsplit as dsplit, dstack as dstack, gradient as gradient, hsplit as hsplit, hstack as hstack, partition as partition, rollaxis as rollaxis, split as split, swapaxes as swapaxes, vsplit as vsplit, vstack as vstack
 from oxigrad.ops.numpy.padding import pad as pad
 
 from numpy import False_ as False_
 from numpy import ScalarType as ScalarType
 from numpy import True_ as True_
-abs: _Of1
+abs: _Recorded1
 """The absolute value of each element; its gradient at zero is zero. Recorded on the tape of its arguments."""
-absolute: _Of1
-acos: _Of1
+absolute: _Recorded1
+acos: _Recorded1
 """The inverse cosine of each element, between 0 and pi. Recorded on the tape of its arguments."""
-acosh: _Of1
+acosh: _Recorded1
 """The inverse hyperbolic cosine of each element. Recorded on the tape of its arguments."""
-add: _Of2
+add: _Recorded2
 """The sum of each pair of elements: ``x1 + x2``. Recorded on the tape of its arguments."""
 def all(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """Whether all elements along ``axis``, or all of the array, are true."""
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: _bool = False) -> Array: ...
 def amax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
 def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
+@overload
+def angle(z: Variable, /) -> Variable: ...
+@overload
+def angle(z: Array, /) -> Array:
+    """The angle of complex numbers, in radians."""
 def any(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """Whether any element along ``axis``, or of the whole array, is true."""
 def append(arr: Any, values: Any, axis: Any = None) -> Array: ...
@@ -54,13 +75,13 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Array: ...
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Dtype = None, device: Device = None) -> Array:
     """The numbers from ``start`` up to ``stop``, exclusive, by ``step``; from 0 to ``start`` if ``stop`` is None."""
-arccos: _Of1
-arccosh: _Of1
-arcsin: _Of1
-arcsinh: _Of1
-arctan: _Of1
-arctan2: _Of2
-arctanh: _Of1
+arccos: _Recorded1
+arccosh: _Recorded1
+arcsin: _Recorded1
+arcsinh: _Recorded1
+arctan: _Recorded1
+arctan2: _Recorded2
+arctanh: _Recorded1
 def argmax(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """The index of the first largest element along ``axis``, or in the flattened array."""
 def argmin(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
@@ -80,17 +101,17 @@ def asanyarray(a: Any, dtype: Dtype = None, order: Any = None, *, device: Device
 def asarray_chkfinite(a: Any, dtype: Dtype = None, order: Any = None) -> Array: ...
 def ascontiguousarray(a: Any, dtype: Dtype = None, *, like: Any = None) -> Array: ...
 def asfortranarray(a: Any, dtype: Dtype = None, *, like: Any = None) -> Array: ...
-asin: _Of1
+asin: _Recorded1
 """The inverse sine of each element, between -pi/2 and pi/2. Recorded on the tape of its arguments."""
-asinh: _Of1
+asinh: _Recorded1
 """The inverse hyperbolic sine of each element. Recorded on the tape of its arguments."""
 def asmatrix(data: Any, dtype: Dtype = None) -> Array: ...
 at = _at
-atan: _Of1
+atan: _Recorded1
 """The inverse tangent of each element, between -pi/2 and pi/2. Recorded on the tape of its arguments."""
-atan2: _Of2
+atan2: _Recorded2
 """The angle in radians, between -pi and pi, of each point with the ordinate ``x1`` and the abscissa ``x2``. Recorded on the tape of its arguments."""
-atanh: _Of1
+atanh: _Recorded1
 """The inverse hyperbolic tangent of each element. Recorded on the tape of its arguments."""
 def average(a: Any, axis: Any = None, weights: Any = None, returned: _bool = False, *, keepdims: Any = ...) -> Array: ...
 def bartlett(M: Any) -> Array: ...
@@ -135,19 +156,29 @@ from numpy import bool_ as bool_
 from numpy import broadcast as broadcast
 def broadcast_shapes(*shapes: Any) -> Array:
     """The shape to which arrays of these shapes broadcast."""
+@overload
+def broadcast_to(x: Variable, /, shape: tuple[int, ...]) -> Variable: ...
+@overload
+def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
+    """``x`` repeated to a larger shape."""
 def busday_count(begindates: Any, enddates: Any, weekmask: str = '1111100', holidays: Any = (), busdaycal: Any = None, out: Any = None) -> Array: ...
 def busday_offset(dates: Any, offsets: Any, roll: str = 'raise', weekmask: str = '1111100', holidays: Any = None, busdaycal: Any = None, out: Any = None) -> Array: ...
 from numpy import busdaycalendar as busdaycalendar
 from numpy import byte as byte
 bytes_: Dtype
 c_: Any
-cbrt: _Of1
+cbrt: _Recorded1
 """The cube root of each element. Recorded on the tape of its arguments."""
 from numpy import cdouble as cdouble
 ceil: _Of1
 """The smallest integer that is not below each element. Recorded on the tape of its arguments."""
 character: Dtype
 def choose(a: Any, choices: Any, out: Any = None, mode: str = 'raise') -> Array: ...
+@overload
+def clip(x: Variable, /, min: Array | None=None, max: Array | None=None) -> Variable: ...
+@overload
+def clip(x: Array, /, min: Array | None=None, max: Array | None=None) -> Array:
+    """``x`` clipped to ``[min, max]``; at a bound the gradient is shared evenly with the bound."""
 clongdouble: Dtype
 def common_type(*arrays: Any) -> Array: ...
 complex128: Dtype
@@ -156,33 +187,87 @@ complex64: Dtype
 complexfloating: Dtype
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array: ...
 def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Dtype = None, casting: str = 'same_kind') -> Array: ...
-conj: _Of1
+conj: _Recorded1
 """The complex conjugate of each element. Recorded on the tape of its arguments."""
+@overload
+def conjugate(x: Variable, /) -> Variable: ...
+@overload
+def conjugate(x: Array, /) -> Array:
+    """``conj`` of a complex array; a real one unchanged."""
+@overload
+def copy(x: Variable, /) -> Variable: ...
+@overload
+def copy(x: Array, /) -> Array:
+    """A copy of ``x``."""
+@overload
+def copysign(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def copysign(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def copysign(x1: Array, x2: Array, /) -> Array:
+    """The magnitude of ``x1`` with the sign of ``x2``. The gradients of ``x2``, and of ``x1`` at zero, are zero."""
 def copyto(dst: Any, src: Any, casting: str = 'same_kind', where: _bool = True) -> Array: ...
 def corrcoef(x: Any, y: Any = None, rowvar: _bool = True, *, dtype: Dtype = None) -> Array: ...
 def correlate(a: Any, v: Any, mode: str = 'valid') -> Array: ...
-cos: _Of1
+cos: _Recorded1
 """The cosine of each element, an angle in radians. Recorded on the tape of its arguments."""
-cosh: _Of1
+cosh: _Recorded1
 """The hyperbolic cosine of each element. Recorded on the tape of its arguments."""
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """The number of elements along ``axis``, or in the whole array, that are not zero."""
 def cov(m: Any, y: Any = None, rowvar: _bool = True, bias: _bool = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *, dtype: Dtype = None) -> Array: ...
 from numpy import csingle as csingle
+@overload
+def cumprod(x: Variable, /, *, axis: int | None=None, dtype: Dtype=None) -> Variable: ...
+@overload
+def cumprod(x: Array, /, *, axis: int | None=None, dtype: Dtype=None) -> Array:
+    """Cumulative products along ``axis``, or of the flattened array if ``axis`` is None or ``x`` is 0-d."""
+@overload
+def cumsum(x: Variable, /, *, axis: int | None=None, dtype: Dtype=None) -> Variable: ...
+@overload
+def cumsum(x: Array, /, *, axis: int | None=None, dtype: Dtype=None) -> Array:
+    """Cumulative sums along ``axis``; of the flattened array if ``axis`` is None or ``x`` is 0-d."""
 datetime64: Dtype
 def datetime_as_string(arr: Any, unit: Any = None, timezone: str = 'naive', casting: str = 'same_kind') -> Array: ...
 def datetime_data(dtype: Dtype, /) -> Array: ...
-degrees: _Of1
+@overload
+def deg2rad(x: Variable, /) -> Variable: ...
+@overload
+def deg2rad(x: Array, /) -> Array:
+    """Degrees as radians."""
+degrees: _Recorded1
 def delete(arr: Any, obj: Any, axis: Any = None) -> Array: ...
+@overload
+def diag(v: Variable, k: int=0) -> Variable: ...
+@overload
+def diag(v: Array, k: int=0) -> Array:
+    """The matrix with the vector ``v`` on its ``k``-th diagonal, or that diagonal of a matrix ``v``."""
 def diag_indices(n: Any, ndim: Any = 2) -> Array: ...
 def diag_indices_from(arr: Any) -> Array: ...
 def diagflat(v: Any, k: Any = 0) -> Array: ...
+@overload
+def diagonal(x: Variable, offset: int=0, axis1: int=0, axis2: int=1) -> Variable: ...
+@overload
+def diagonal(x: Array, offset: int=0, axis1: int=0, axis2: int=1) -> Array:
+    """The diagonal of the matrices along two axes, as the last axis; ``offset`` counts diagonals above the main one."""
+@overload
+def diff(x: Variable, /, *, axis: int=-1, n: int=1, prepend: Array | None=None, append: Array | None=None) -> Variable: ...
+@overload
+def diff(x: Array, /, *, axis: int=-1, n: int=1, prepend: Array | None=None, append: Array | None=None) -> Array:
+    """The ``n``-th differences of neighbours along ``axis``."""
 def digamma(x: Any, /) -> Array:
     """The derivative of the logarithm of the gamma function at each element. Recorded on the tape of its arguments."""
 def digitize(x: Any, bins: Any, right: _bool = False) -> Array: ...
-divide: _Of2
+divide: _Recorded2
 """The quotient of each pair of elements: ``x1 / x2``. Recorded on the tape of its arguments."""
 def divmod(x1: Any, x2: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None) -> Array: ...
+@overload
+def dot(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def dot(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def dot(x1: Array, x2: Array, /) -> Array:
+    """Sum of products over the last dimension of ``x1`` and the second to last of ``x2``, as in NumPy."""
 from numpy import double as double
 from numpy import dtype as dtype
 e: float
@@ -204,30 +289,81 @@ def erfinv(x: Any, /) -> Array:
     """The inverse of the error function of each element. Recorded on the tape of its arguments."""
 from numpy import errstate as errstate
 euler_gamma: float
-exp: _Of1
+exp: _Recorded1
 """The exponential function of each element. Recorded on the tape of its arguments."""
+@overload
+def exp2(x: Variable, /) -> Variable: ...
+@overload
+def exp2(x: Array, /) -> Array:
+    """2 to the power ``x``."""
+@overload
+def expand_dims(x: Variable, /, axis: int=0) -> Variable: ...
+@overload
+def expand_dims(x: Array, /, axis: int=0) -> Array:
+    """A new dimension of size 1 at ``axis``."""
 def expit(x: Any, /) -> Array:
     """The logistic function ``1 / (1 + exp(-x))`` of each element. Recorded on the tape of its arguments."""
-expm1: _Of1
+expm1: _Recorded1
 """``exp(x) - 1`` of each element, accurate near zero. Recorded on the tape of its arguments."""
 def extract(condition: Any, arr: Any) -> Array: ...
 def eye(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Dtype = None, device: Device = None) -> Array:
     """A matrix with ones on the ``k``-th diagonal and zeros elsewhere; square if ``n_cols`` is None."""
+@overload
+def fabs(x: Variable, /) -> Variable: ...
+@overload
+def fabs(x: Array, /) -> Array:
+    """Absolute value."""
 def fill_diagonal(a: Any, val: Any, wrap: _bool = False) -> Array: ...
 def fix(x: Any, out: Any = None) -> Array: ...
 from numpy import flatiter as flatiter
 def flatnonzero(a: Any) -> Array: ...
 flexible: Dtype
+@overload
+def flip(x: Variable, /, axis: Axis=None) -> Variable: ...
+@overload
+def flip(x: Array, /, axis: Axis=None) -> Array:
+    """The elements in reverse order along ``axis``, or along every axis."""
+@overload
+def fliplr(x: Variable, /) -> Variable: ...
+@overload
+def fliplr(x: Array, /) -> Array:
+    """Columns in reverse order."""
+@overload
+def flipud(x: Variable, /) -> Variable: ...
+@overload
+def flipud(x: Array, /) -> Array:
+    """Rows in reverse order."""
 from numpy import float128 as float128
 float16: Dtype
 float32: Dtype
 float64: Dtype
+@overload
+def float_power(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def float_power(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def float_power(x1: Array, x2: Array, /) -> Array:
+    """``x1`` to the power ``x2``, in double precision."""
 floating: Dtype
 floor: _Of1
 """The largest integer that is not above each element. Recorded on the tape of its arguments."""
 floor_divide: _Of2
 """The largest integer that is not above the quotient of each pair of elements: ``x1 // x2``. Recorded on the tape of its arguments."""
-fmod: _Of2
+@overload
+def fmax(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def fmax(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def fmax(x1: Array, x2: Array, /) -> Array:
+    """The larger element, or the other one if one is NaN. Equal elements share the gradient evenly."""
+@overload
+def fmin(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def fmin(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def fmin(x1: Array, x2: Array, /) -> Array:
+    """The smaller element, or the other one if one is NaN. Equal elements share the gradient evenly."""
+fmod: _Recorded2
 def format_float_positional(x: Any, precision: Any = None, unique: _bool = True, fractional: _bool = True, trim: str = 'k', sign: _bool = False, pad_left: Any = None, pad_right: Any = None, min_digits: Any = None) -> Array: ...
 def format_float_scientific(x: Any, precision: Any = None, unique: _bool = True, trim: str = 'k', sign: _bool = False, pad_left: Any = None, exp_digits: Any = None, min_digits: Any = None) -> Array: ...
 def frexp(x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None) -> Array: ...
@@ -270,12 +406,12 @@ greater_equal: _Of2
 from numpy import half as half
 def hamming(M: Any) -> Array: ...
 def hanning(M: Any) -> Array: ...
-heaviside: _Of2
+heaviside: _Recorded2
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Array: ...
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Array: ...
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array: ...
 def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Array: ...
-hypot: _Of2
+hypot: _Recorded2
 """``sqrt(x1**2 + x2**2)`` of each pair of elements, without overflow. Recorded on the tape of its arguments."""
 def i0(x: Any) -> Array: ...
 def identity(n: Any, dtype: Dtype = None, *, like: Any = None) -> Array: ...
@@ -286,6 +422,13 @@ def indices(dimensions: Any, dtype: Dtype = ..., sparse: _bool = False) -> Array
 inexact: Dtype
 inf: float
 def info(object: Any = None, maxwidth: Any = 76, output: Any = None, toplevel: str = 'numpy') -> Array: ...
+@overload
+def inner(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def inner(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def inner(x1: Array, x2: Array, /) -> Array:
+    """Sum of products over the last dimensions."""
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Array: ...
 int16: Dtype
 int32: Dtype
@@ -325,6 +468,13 @@ def ix_(*args: Any) -> Array: ...
 def jn(x1: Any, x2: Any, /) -> Array:
     """The Bessel function of the first kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape of its arguments."""
 def kaiser(M: Any, beta: Any) -> Array: ...
+@overload
+def kron(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def kron(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def kron(x1: Array, x2: Array, /) -> Array:
+    """Kronecker product: blocks of ``x2``, scaled by the elements of ``x1``."""
 lcm: _Of2
 ldexp: _Of2
 left_shift: _Of2
@@ -336,17 +486,17 @@ def lexsort(keys: Any, axis: Any = -1) -> Array: ...
 from numpy import little_endian as little_endian
 def load(file: Any, mmap_mode: Any = None, allow_pickle: _bool = False, fix_imports: _bool = True, encoding: str = 'ASCII', *, max_header_size: Any = 10000) -> Array: ...
 def loadtxt(fname: Any, dtype: Dtype = ..., comments: str = '#', delimiter: Any = None, converters: Any = None, skiprows: Any = 0, usecols: Any = None, unpack: _bool = False, ndmin: Any = 0, encoding: Any = None, max_rows: Any = None, *, quotechar: Any = None, like: Any = None) -> Array: ...
-log: _Of1
+log: _Recorded1
 """The natural logarithm of each element. Recorded on the tape of its arguments."""
-log10: _Of1
+log10: _Recorded1
 """The logarithm to base 10 of each element. Recorded on the tape of its arguments."""
-log1p: _Of1
+log1p: _Recorded1
 """``log(1 + x)`` of each element, accurate near zero. Recorded on the tape of its arguments."""
-log2: _Of1
+log2: _Recorded1
 """The logarithm to base 2 of each element. Recorded on the tape of its arguments."""
-logaddexp: _Of2
+logaddexp: _Recorded2
 """``log(exp(x1) + exp(x2))`` of each pair of elements, without overflow. Recorded on the tape of its arguments."""
-logaddexp2: _Of2
+logaddexp2: _Recorded2
 """``log2(2**x1 + 2**x2)`` of each pair of elements, without overflow. Recorded on the tape of its arguments."""
 logical_and: _Of2
 """Whether both elements of each pair are true. Recorded on the tape of its arguments."""
@@ -361,25 +511,62 @@ from numpy import long as long
 longdouble: Dtype
 longlong: Dtype
 def mask_indices(n: Any, mask_func: Any, k: Any = 0) -> Array: ...
+@overload
+def matmul(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def matmul(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Matrix product, over stacks of matrices and with vectors as in the standard."""
 from numpy import matrix as matrix
-matvec: _Of2
-maximum: _Of2
+@overload
+def matrix_transpose(x: Variable, /) -> Variable: ...
+@overload
+def matrix_transpose(x: Array, /) -> Array:
+    """The transpose of each matrix of a stack."""
+matvec: _Recorded2
+@overload
+def max(x: Variable, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Variable: ...
+@overload
+def max(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
+    """Largest element along ``axis``; equal largest elements share the gradient evenly."""
+maximum: _Recorded2
 """The larger of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its arguments."""
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> Array: ...
+@overload
+def mean(x: Variable, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Any=None) -> Variable: ...
+@overload
+def mean(x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Any=None) -> Array:
+    """Arithmetic mean over ``axis``, or over everything, of the elements that ``where`` selects."""
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, keepdims: _bool = False) -> Array: ...
 from numpy import memmap as memmap
 from numpy import mgrid as mgrid
+@overload
+def min(x: Variable, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Variable: ...
+@overload
+def min(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
+    """Smallest element along ``axis``; equal smallest elements share the gradient evenly."""
 def min_scalar_type(a: Any, /) -> Array: ...
-minimum: _Of2
+minimum: _Recorded2
 """The smaller of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its arguments."""
 def mintypecode(typechars: Any, typeset: str = 'GDFgdf', default: str = 'd') -> Array: ...
-mod: _Of2
+mod: _Recorded2
 def modf(x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None) -> Array: ...
 def modulus_slope(x1: Any, x2: Any, x3: Any, /) -> Array:
     """``x1 * x2 / x3`` of each triple of elements, zero where ``x3`` is zero. Recorded on the tape of its arguments."""
-multiply: _Of2
+@overload
+def moveaxis(x: Variable, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Variable: ...
+@overload
+def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
+    """The dimensions ``source`` moved to ``destination``; the others keep their order."""
+multiply: _Recorded2
 """The product of each pair of elements: ``x1 * x2``. Recorded on the tape of its arguments."""
 nan: float
+@overload
+def nan_to_num(x: Variable, /, *, copy: _bool=True, nan: float=0.0, posinf: float | None=None, neginf: float | None=None) -> Variable: ...
+@overload
+def nan_to_num(x: Array, /, *, copy: _bool=True, nan: float=0.0, posinf: float | None=None, neginf: float | None=None) -> Array:
+    """``x`` with NaN and infinities replaced by finite numbers, with a zero gradient; in place if not ``copy``."""
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = ...) -> Array: ...
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = ...) -> Array: ...
 def nancumprod(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None) -> Array: ...
@@ -399,7 +586,7 @@ from numpy import ndenumerate as ndenumerate
 def ndim(a: Any) -> Array: ...
 from numpy import ndindex as ndindex
 from numpy import nditer as nditer
-negative: _Of1
+negative: _Recorded1
 """The negative of each element: ``-x``. Recorded on the tape of its arguments."""
 def nested_iters(op: Any, axes: Any, flags: Any = None, op_flags: Any = None, op_dtypes: Any = None, order: str = 'K', casting: str = 'safe', buffersize: Any = 0) -> Array: ...
 newaxis: Any
@@ -416,8 +603,20 @@ def ones(shape: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of a shape, filled with ones."""
 def ones_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Ones of the shape of ``x``: a plain array, and inside of a transform a variable that takes assignments."""
+@overload
+def outer(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def outer(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def outer(x1: Array, x2: Array, /) -> Array:
+    """The outer product of two vectors; arrays of more dimensions are flattened, as in NumPy."""
 def packbits(a: Any, /, axis: Any = None, bitorder: str = 'big') -> Array: ...
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear', keepdims: _bool = False, *, weights: Any = None) -> Array: ...
+@overload
+def permute_dims(x: Variable, /, axes: tuple[int, ...] | None=None) -> Variable: ...
+@overload
+def permute_dims(x: Array, /, axes: tuple[int, ...] | None=None) -> Array:
+    """The dimensions permuted; reversed where ``axes`` is not given, as in NumPy."""
 pi: float
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array: ...
 def place(arr: Any, mask: Any, vals: Any) -> Array: ...
@@ -433,12 +632,17 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Array: ...
 def polymul(a1: Any, a2: Any) -> Array: ...
 def polysub(a1: Any, a2: Any) -> Array: ...
 def polyval(p: Any, x: Any) -> Array: ...
-positive: _Of1
+positive: _Recorded1
 """Each element itself: ``+x``. Recorded on the tape of its arguments."""
-pow: _Of2
+pow: _Recorded2
 """Each element of ``x1`` to the power of that of ``x2``: ``x1 ** x2``. Recorded on the tape of its arguments."""
-power: _Of2
+power: _Recorded2
 def printoptions(*args: Any, **kwargs: Any) -> Array: ...
+@overload
+def prod(x: Variable, /, *, axis: Axis=None, dtype: Dtype=None, keepdims: _bool=False) -> Variable: ...
+@overload
+def prod(x: Array, /, *, axis: Axis=None, dtype: Dtype=None, keepdims: _bool=False) -> Array:
+    """Product over ``axis``, or over all elements, computed pairwise; derivatives are exact at zero elements."""
 def promote_types(type1: Any, type2: Any, /) -> Array: ...
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ...) -> Array: ...
 def put(a: Any, ind: Any, v: Any, mode: str = 'raise') -> Array: ...
@@ -446,23 +650,53 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> Array: ...
 def putmask(a: Any, /, mask: Any, values: Any) -> Array: ...
 def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear', keepdims: _bool = False, *, weights: Any = None) -> Array: ...
 r_: Any
-radians: _Of1
+@overload
+def rad2deg(x: Variable, /) -> Variable: ...
+@overload
+def rad2deg(x: Array, /) -> Array:
+    """Radians as degrees."""
+radians: _Recorded1
+@overload
+def ravel(x: Variable, /, *, order: str='C') -> Variable: ...
+@overload
+def ravel(x: Array, /, *, order: str='C') -> Array:
+    """The flattened elements of ``x``, in the ``order`` of `reshape`, or with "K" in memory order."""
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = 'raise', order: str = 'C') -> Array: ...
 def real(x: Any, /) -> Array:
     """The real part of each element. Recorded on the tape of its arguments."""
+@overload
+def real_if_close(x: Variable, /, tol: float=100) -> Variable: ...
+@overload
+def real_if_close(x: Array, /, tol: float=100) -> Array:
+    """The real part if all imaginary parts are negligible, else ``x``."""
 from numpy import recarray as recarray
-reciprocal: _Of1
+reciprocal: _Recorded1
 """The reciprocal of each element: ``1 / x``. Recorded on the tape of its arguments."""
 record: Dtype
-remainder: _Of2
+remainder: _Recorded2
 """The remainder of the division of each pair of elements, with the sign of ``x2``: ``x1 % x2``. Recorded on the tape of its arguments."""
 def require(a: Any, dtype: Dtype = None, requirements: Any = None, *, like: Any = None) -> Array: ...
+@overload
+def reshape(x: Variable, /, shape: int | tuple[int, ...], *, copy: _bool | None=None, order: str='C') -> Variable: ...
+@overload
+def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: _bool | None=None, order: str='C') -> Array:
+    """The elements of ``x`` in another shape; one size may be -1."""
 def resize(a: Any, new_shape: Any) -> Array: ...
 right_shift: _Of2
 rint: _Of1
+@overload
+def roll(x: Variable, /, shift: int | tuple[int, ...], *, axis: Axis=None) -> Variable: ...
+@overload
+def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis=None) -> Array:
+    """The elements shifted along ``axis``, circularly."""
 def root_or_zero(x: Any, /) -> Array:
     """The square root of each element, of which the derivative at zero is zero. Recorded on the tape of its arguments."""
 def roots(p: Any) -> Array: ...
+@overload
+def rot90(x: Variable, /, *, k: int=1, axes: tuple[int, int]=(0, 1)) -> Variable: ...
+@overload
+def rot90(x: Array, /, *, k: int=1, axes: tuple[int, int]=(0, 1)) -> Array:
+    """``x`` rotated by 90 degrees ``k`` times, from the first of the axes towards the second."""
 def round(x: Any, /) -> Array:
     """Each element rounded to the nearest integer, halves to even ones. Recorded on the tape of its arguments."""
 def round_to_bfloat16(x: Any, /) -> Array:
@@ -495,36 +729,88 @@ sign: _Of1
 signbit: _Of1
 """Whether the sign bit is set, as in -0.0."""
 signedinteger: Dtype
-sin: _Of1
+sin: _Recorded1
 """The sine of each element, an angle in radians. Recorded on the tape of its arguments."""
+@overload
+def sinc(x: Variable, /) -> Variable: ...
+@overload
+def sinc(x: Array, /) -> Array:
+    """``sin(pi x) / (pi x)``, and one at zero, where derivatives are computed by its series."""
 from numpy import single as single
-sinh: _Of1
+sinh: _Recorded1
 """The hyperbolic sine of each element. Recorded on the tape of its arguments."""
 def size(a: Any, axis: Any = None) -> Array: ...
+@overload
+def sort(x: Variable, /, *, axis: int | None=-1, descending: _bool=False, stable: _bool=True) -> Variable: ...
+@overload
+def sort(x: Array, /, *, axis: int | None=-1, descending: _bool=False, stable: _bool=True) -> Array:
+    """The elements sorted along ``axis``, or flattened first if ``axis`` is None; the sort is stable."""
 def sort_complex(a: Any) -> Array: ...
 spacing: _Of1
-sqrt: _Of1
+sqrt: _Recorded1
 """The square root of each element. Recorded on the tape of its arguments."""
-square: _Of1
+square: _Recorded1
 """The square of each element. Recorded on the tape of its arguments."""
+@overload
+def squeeze(x: Variable, /, axis: Axis=None) -> Variable: ...
+@overload
+def squeeze(x: Array, /, axis: Axis=None) -> Array:
+    """``x`` without the dimensions of size 1 at ``axis``; None means all dimensions of size 1, as in NumPy."""
+@overload
+def std(x: Variable, /, *, axis: Axis=None, correction: float=0.0, keepdims: _bool=False) -> Variable: ...
+@overload
+def std(x: Array, /, *, axis: Axis=None, correction: float=0.0, keepdims: _bool=False) -> Array:
+    """Standard deviation; its gradient is zero where the deviation is zero."""
 str_: Dtype
-subtract: _Of2
+subtract: _Recorded2
 """The difference of each pair of elements: ``x1 - x2``. Recorded on the tape of its arguments."""
-tan: _Of1
+@overload
+def sum(x: Variable, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Variable: ...
+@overload
+def sum(x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
+    """Sum over ``axis``, or over everything, of the elements that ``where`` selects, and of ``initial``."""
+@overload
+def take(x: Variable, indices: Array, /, *, axis: int | None=None) -> Variable: ...
+@overload
+def take(x: Array, indices: Array, /, *, axis: int | None=None) -> Array:
+    """The elements at ``indices`` along ``axis``, or of the flattened array if ``axis`` is None."""
+tan: _Recorded1
 """The tangent of each element, an angle in radians. Recorded on the tape of its arguments."""
-tanh: _Of1
+tanh: _Recorded1
 """The hyperbolic tangent of each element. Recorded on the tape of its arguments."""
+@overload
+def tensordot(x1: Variable, x2: Array, axes: int | tuple[Any, Any]=2) -> Variable: ...
+@overload
+def tensordot(x1: Array, x2: Variable, axes: int | tuple[Any, Any]=2) -> Variable: ...
+@overload
+def tensordot(x1: Array, x2: Array, axes: int | tuple[Any, Any]=2) -> Array:
+    """Sum of products over the last ``axes`` dimensions of ``x1`` and the first of ``x2``, or over the axes listed."""
 def test(label: str = 'fast', verbose: Any = 1, extra_argv: Any = None, doctests: _bool = False, coverage: _bool = False, durations: Any = -1, tests: Any = None) -> Array: ...
 timedelta64: Dtype
+@overload
+def trace(x: Variable, offset: int=0, axis1: int=0, axis2: int=1, dtype: Dtype=None) -> Variable: ...
+@overload
+def trace(x: Array, offset: int=0, axis1: int=0, axis2: int=1, dtype: Dtype=None) -> Array:
+    """Sum of the diagonal of the matrices along two axes."""
 def transpose(a: Any, axes: Any = None) -> Array: ...
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Array: ...
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Dtype = ..., *, like: Any = None) -> Array: ...
+@overload
+def tril(x: Variable, /, *, k: int=0) -> Variable: ...
+@overload
+def tril(x: Array, /, *, k: int=0) -> Array:
+    """The matrix on and below the ``k``-th diagonal, zero above."""
 def tril_indices(n: Any, k: Any = 0, m: Any = None) -> Array: ...
 def tril_indices_from(arr: Any, k: Any = 0) -> Array: ...
 def trim_zeros(filt: Any, trim: str = 'fb', axis: Any = None) -> Array: ...
+@overload
+def triu(x: Variable, /, *, k: int=0) -> Variable: ...
+@overload
+def triu(x: Array, /, *, k: int=0) -> Array:
+    """The matrix on and above the ``k``-th diagonal, zero below."""
 def triu_indices(n: Any, k: Any = 0, m: Any = None) -> Array: ...
 def triu_indices_from(arr: Any, k: Any = 0) -> Array: ...
-true_divide: _Of2
+true_divide: _Recorded2
 trunc: _Of1
 """Each element rounded to an integer towards zero. Recorded on the tape of its arguments."""
 from numpy import typecodes as typecodes
@@ -542,13 +828,37 @@ from numpy import ulong as ulong
 ulonglong: Dtype
 def union1d(ar1: Any, ar2: Any) -> Array: ...
 def unique(ar: Any, return_index: _bool = False, return_inverse: _bool = False, return_counts: _bool = False, axis: Any = None, *, equal_nan: _bool = True, sorted: _bool = True) -> Array: ...
+@overload
+def unique_values(x: Variable, /) -> Variable: ...
+@overload
+def unique_values(x: Array, /) -> Array:
+    """The unique elements, sorted; gradients flow to the first occurrences."""
 def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = 'big') -> Array: ...
 def unravel_index(indices: Any, shape: Any, order: str = 'C') -> Array: ...
 unsignedinteger: Dtype
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Array: ...
 from numpy import ushort as ushort
 def vander(x: Any, N: Any = None, increasing: _bool = False) -> Array: ...
-vecmat: _Of2
+@overload
+def var(x: Variable, /, *, axis: Axis=None, correction: float=0.0, keepdims: _bool=False) -> Variable: ...
+@overload
+def var(x: Array, /, *, axis: Axis=None, correction: float=0.0, keepdims: _bool=False) -> Array:
+    """Variance over ``axis``, or over everything; ``correction`` is subtracted from the number of elements."""
+@overload
+def vdot(x1: Variable, x2: Array, /) -> Variable: ...
+@overload
+def vdot(x1: Array, x2: Variable, /) -> Variable: ...
+@overload
+def vdot(x1: Array, x2: Array, /) -> Array:
+    """Sum of the products of all elements with the conjugate of ``x1``."""
+@overload
+def vecdot(x1: Variable, x2: Array, /, *, axis: int=-1) -> Variable: ...
+@overload
+def vecdot(x1: Array, x2: Variable, /, *, axis: int=-1) -> Variable: ...
+@overload
+def vecdot(x1: Array, x2: Array, /, *, axis: int=-1) -> Array:
+    """Sum over ``axis`` of the products with the conjugate of ``x1``."""
+vecmat: _Recorded2
 from numpy import vectorize as vectorize
 void: Dtype
 def where(condition: Any, x1: Any, x2: Any, /) -> Array:

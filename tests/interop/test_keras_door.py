@@ -50,16 +50,50 @@ pairs = {
     "SGD": (k.SGD(0.02, momentum=0.9, weight_decay=0.01), ours.SGD(0.02, momentum=0.9, weight_decay=0.01)),
     "RMSprop": (k.RMSprop(0.01), ours.RMSprop(0.01)),
     "Lion": (k.Lion(0.002), ours.Lion(0.002)),
+    "Muon": (
+        k.Muon(k.schedules.CosineDecay(0.02, 20), weight_decay=0.1, adam_weight_decay=0.05, exclude_layers=["dense_1"]),
+        ours.Muon(schedules.cosine(0.02, 20), weight_decay=0.1, excluded="dense_1", adamw={"weight_decay": 0.05}),
+    ),
     "accumulate": (k.Adam(0.02, gradient_accumulation_steps=2, use_ema=True), ours.Adam(0.02, gradient_accumulation_steps=2, use_ema=True)),
 }
 print(json.dumps({name: float(np.abs(weights(train(fresh(a), 4)) - weights(train(fresh(b), 4))).max()) for name, (a, b) in pairs.items()}))
 """
 
+# How far the weights, and the sums over all variables, are from a training by `oxigrad.optim` in float64.
+TOGETHER = """
+from oxigrad import optim
+
+def expected(model, opt):
+    params = [w.astype("float64") for w in model.get_weights()]
+    for epoch in range(4):
+        for at in (0, 32):
+            h = np.tanh(x[at : at + 32] @ params[0] + params[1])
+            e = 2 * (h @ params[2] + params[3] - y[at : at + 32]) / 32
+            d = e @ params[2].T * (1 - h * h)
+            opt.update(params, [x[at : at + 32].T @ d, d.sum(0), h.T @ e, e.sum(0)])
+    return np.concatenate([w.ravel() for w in params])
+
+distances = {}
+for name, settings in {
+    "Prodigy": {"d0": 1e-3},
+    "DAdaptAdamW": {"d0": 1e-3},
+    "DoG": {"initial_value": 0.1},
+    "StableAdamW": {"learning_rate": 0.02},
+    "AdamC": {"learning_rate": schedules.linear(0.05, 0.0, 8), "weight_decay": 0.5},
+}.items():
+    whole = expected(fresh(oxigrad.keras.Adam()), getattr(optim, name)(**settings))
+    model = train(fresh(getattr(oxigrad.keras, name)(**settings)), 4)
+    distances[name] = float(np.abs(weights(model) - whole).max())
+    moved = float(np.abs(weights(model) - weights(fresh("sgd"))).max())
+    assert moved > 0.01, (name, moved)
+print(json.dumps(distances))
+"""
+
 # Saves a model of each optimizer after some steps, and trains it and the one that is loaded on.
 SAVED = """
-folder, same = sys.argv[1], {}
-for name in oxigrad.keras.__all__:
-    rate = schedules.exponential(0.01, 0.9) if name == "Adam" else None
+folder, part, same = sys.argv[1], int(sys.argv[2]), {}
+for name in oxigrad.keras.__all__[part::4]:
+    rate = schedules.exponential(0.01, 0.9) if name in ("Adam", "AdamC", "Muon", "Prodigy") else None
     make = lambda: getattr(oxigrad.keras, name)(rate, no_weight_decay=["bias"])
     model = train(fresh(make()), 2)
     model.save(f"{folder}/model.keras")
@@ -75,7 +109,13 @@ print(json.dumps(same))
 
 REFUSED = """
 errors = []
-for call in (lambda: oxigrad.keras.Adam(beta_1=0.8), lambda: oxigrad.keras.Prodigy):
+for call in (
+    lambda: oxigrad.keras.Adam(beta_1=0.8),
+    lambda: oxigrad.keras.MoMo,
+    lambda: oxigrad.keras.Muon(beta1=0.8),
+    lambda: oxigrad.keras.Muon(adamw={"learning_rate": 0.1}),
+    lambda: oxigrad.keras.Muon(adamw={"momentum": 0.1}),
+):
     try:
         call()
     except (TypeError, AttributeError) as error:
@@ -103,20 +143,30 @@ def test_the_example_trains(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_numbers_are_those_of_keras(backend: str) -> None:
     distances = run(backend, SETUP + NUMBERS)
-    assert len(distances) == 6
+    assert len(distances) == 7
     assert {name: distance for name, distance in distances.items() if not distance < 2e-5} == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "jax"])
-def test_training_continues_from_a_model_that_was_saved(backend: str, tmp_path: Path) -> None:
+def test_variables_are_stepped_together(backend: str) -> None:
+    distances = run(backend, SETUP + TOGETHER)
+    assert {name: distance for name, distance in distances.items() if not distance < 1e-4} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))  # of the optimizers: with JAX, each is compiled five times
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_training_continues_from_a_model_that_was_saved(backend: str, part: int, tmp_path: Path) -> None:
     """To the bits of a training without a pause, also from a file."""
-    same = run(backend, SETUP + SAVED, str(tmp_path))
-    assert len(same) > 20
+    same = run(backend, SETUP + SAVED, str(tmp_path), str(part))
+    assert len(same) > 8
     assert {name: each for name, each in same.items() if not all(each)} == {}
 
 
 def test_unknown_arguments_and_names_are_refused() -> None:
-    argument, name = run("jax", SETUP + REFUSED)
+    argument, name, of_muon, rate, of_adamw = run("jax", SETUP + REFUSED)
     assert argument.startswith("Adam: unknown: beta_1; its arguments are learning_rate, beta1, beta2, epsilon")
-    assert name.startswith("module 'oxigrad.keras' has no attribute 'Prodigy'")
+    assert name.startswith("module 'oxigrad.keras' has no attribute 'MoMo'")
+    assert of_muon.startswith("Muon: unknown: beta1; its arguments are learning_rate, momentum, weight_decay")
+    assert rate == "Muon: found learning_rate in adamw: expected it as the learning rate of both optimizers"
+    assert of_adamw.startswith("AdamW: unknown: momentum")

@@ -55,6 +55,7 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 MORE: list[tuple[str, dict[str, Any]]] = [
     ("ademamix", {"learning_rate": 0.1, "weight_decay": 0.1}),
+    ("simplified_ademamix", {"learning_rate": 0.1, "alpha": 2.0, "weight_decay": 0.1, "eps_root": 1e-2}),
     ("adopt", {"learning_rate": 0.1}),
     ("adopt", {"learning_rate": 0.1, "use_clipping": False}),
     ("madgrad", {"learning_rate": 0.1, "weight_decay": 0.1}),

@@ -84,6 +84,20 @@ PROGRAM = {
     "xp.special.erff": "reportAttributeAccessIssue",
     "reveal_type(xp.special.erf)": '"(x: Any, /) -> Any"',
     "reveal_type(xp.add.outer)": "**named: Any",
+    **{
+        f"reveal_type({call})": '"Variable"'
+        for call in (
+            "xp.sum(variable)",
+            "xp.mean(variable, axis=0)",
+            "xp.sin(variable)",
+            "xp.add(1.0, variable)",
+            "xp.matmul(variable, [1.0])",
+            "xp.reshape(variable, (2, 2))",
+        )
+    },
+    "reveal_type(xp.isnan(variable))": '"Any"',
+    "reveal_type(xp.sum([1.0]))": '"Any"',
+    "xp.sum(variable, axis='x')": "reportCallIssue",
     "reveal_type(oxigrad.grad(loss))": '"(x: float, *, power: int) -> float"',
 }
 
@@ -95,6 +109,8 @@ from oxigrad import distributed, optim, xp
 def loss(x: float, *, power: int) -> float: ...
 def descent(xp, p, g, *, learning_rate=0.1): return (p - learning_rate * g,)
 def double(xp, p, g, *, factor=2.0): return (factor * g,)
+def of(value: oxigrad.Variable) -> oxigrad.Variable: ...
+variable = of(...)  # type: ignore
 opt = optim.Adam(0.1)
 chained = optim.chain(optim.ClipByValue(1.0), opt)
 defined = optim.define(descent)()

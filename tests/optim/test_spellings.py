@@ -38,7 +38,7 @@ LEFT_OUT = {
     "_deprecated_dpsgd": "deprecated",
     "schedule_free": "ScheduleFreeSGD, ScheduleFreeAdamW, and ScheduleFree after any optimizer",
     **dict.fromkeys(
-        "acprop dpsgd galore momo momo_adam simplified_ademamix".split(),
+        "acprop dpsgd galore momo momo_adam".split(),
         "not implemented: optim.define makes it of its rule",
     ),
 }

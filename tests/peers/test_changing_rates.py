@@ -73,7 +73,7 @@ def test_keras(name: str, given: dict[str, Any], ours: Any, keras: Any) -> None:
 OPTAX: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in "adabelief adadelta adagrad adam adamax adamaxw adamw adan amsgrad fromage".split()),
     *((name, {}) for name in "lamb lars lion nadam nadamw novograd radam rmsprop sign_sgd signum yogi".split()),
-    *((name, {}) for name in "ademamix adopt optimistic_gradient_descent prodigy sgd".split()),
+    *((name, {}) for name in "ademamix simplified_ademamix adopt optimistic_gradient_descent prodigy sgd".split()),
     ("lars", {"weight_decay": 0.1, "nesterov": True}),
     ("sgd", {"momentum": 0.9}),
     ("sgd", {"momentum": 0.9, "nesterov": True}),

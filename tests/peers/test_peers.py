@@ -187,6 +187,10 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda: optim.AdEMAMix(0.1, beta3=lambda step: 0.9 + 0.001 * step, weight_decay=0.1),
         lambda optax: optax.contrib.ademamix(0.1, b3=lambda step: 0.9 + 0.001 * step, weight_decay=0.1),
     ),
+    "simplified ademamix": (
+        lambda: optim.SimplifiedAdEMAMix(0.1, alpha=2.0, weight_decay=0.1),
+        lambda optax: optax.contrib.simplified_ademamix(0.1, alpha=2.0, weight_decay=0.1),
+    ),
     "adopt": (lambda: optim.ADOPT(0.1), lambda optax: optax.contrib.adopt(0.1)),
     "adopt unclipped": (
         lambda: optim.ADOPT(0.1, clipped=False),

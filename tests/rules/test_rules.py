@@ -102,6 +102,51 @@ def sophia_loop() -> Iterator[np.ndarray]:
         yield w
 
 
+RATES = [*np.linspace(0.1, 0.5, 10), *np.linspace(0.5, 0.0, 15)]
+
+
+def adamc_loop(peak: float | None = 0.5) -> Iterator[np.ndarray]:
+    w, m, v = start(), 0.0, 0.0
+    for t, g in enumerate(gradients(), 1):
+        rate = RATES[t - 1]
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        w = w - rate**2 / (peak or max(RATES[:t])) * 0.3 * w
+        w = w - rate * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        yield w
+
+
+def stable_adamw_loop() -> Iterator[np.ndarray]:
+    """Algorithm 2 of the paper, whose moments have betas with a bias correction of their own."""
+    w, m, v = start(), 0.0, 0.0
+    for t, g in enumerate(gradients(), 1):
+        b1, b2 = (beta * (1 - beta ** (t - 1)) / (1 - beta**t) for beta in (0.9, 0.99))
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        rate = 0.1 / max(1.0, np.sqrt(np.mean(g * g / np.maximum(v, 0.5**2))))
+        w = w - rate * 0.2 * w - rate * m / (np.sqrt(v) + 0.5)
+        yield w
+
+
+def laprop_loop() -> Iterator[np.ndarray]:
+    w, m, n = start(), 0.0, 0.0
+    for t, g in enumerate(gradients(), 1):
+        n = 0.95 * n + 0.05 * g * g
+        m = 0.8 * m + 0.2 * g / (np.sqrt(n / (1 - 0.95**t)) + 1e-15)
+        w = w - RATES[t - 1] * m / (1 - 0.8**t)
+        yield w
+
+
+def simplified_ademamix_loop() -> Iterator[np.ndarray]:
+    w, m, v = start(), 0.0, 0.0
+    for t, g in enumerate(gradients(), 1):
+        m, v = 0.99 * m + g, 0.95 * v + 0.05 * g * g
+        w = w - RATES[t - 1] * ((m + 3.0 * g) / (np.sqrt(v / (1 - 0.95**t)) + 1e-8) + 0.2 * w)
+        yield w
+
+
+def scheduled(step: Any) -> float:
+    return RATES[int(step)]
+
+
 LOOPS: dict[str, tuple[Callable[[], Any], Callable[[], Iterator[np.ndarray]]]] = {
     "asgd": (lambda: optim.ASGD(schedules.inverse_power(0.1, 0.1, 0.75), weight_decay=0.01, t0=5), asgd_loop),
     "adan": (lambda: optim.Adan(0.1, weight_decay=0.2), adan_loop),
@@ -114,6 +159,14 @@ LOOPS: dict[str, tuple[Callable[[], Any], Callable[[], Iterator[np.ndarray]]]] =
     ),
     "ftrl": (lambda: optim.FTRL(0.5, -0.4, l1=0.05, l2=0.02, shrinkage=0.01, beta=0.3), ftrl_loop),
     "madgrad": (lambda: optim.MADGRAD(0.1), madgrad_loop),
+    "adamc": (lambda: optim.AdamC(scheduled, weight_decay=0.3, max_learning_rate=0.5), adamc_loop),
+    "adamc, largest so far": (lambda: optim.AdamC(scheduled, weight_decay=0.3), lambda: adamc_loop(None)),
+    "stable adamw": (lambda: optim.StableAdamW(0.1, epsilon=0.5, weight_decay=0.2), stable_adamw_loop),
+    "laprop": (lambda: optim.LaProp(scheduled, 0.8, 0.95), laprop_loop),
+    "simplified ademamix": (
+        lambda: optim.SimplifiedAdEMAMix(scheduled, alpha=3.0, weight_decay=0.2),
+        simplified_ademamix_loop,
+    ),
     "sophia given": (lambda: optim.Sophia(0.1, gamma=0.05, estimate="given"), sophia_loop),
 }
 

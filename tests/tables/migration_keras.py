@@ -53,8 +53,7 @@ def of_optimizers() -> dict[str, Callable[[], Iterator[Pair]]]:
         """A matrix by Muon, and a vector by Adam with a decay of its own."""
         their = k.Muon(0.1, adam_weight_decay=0.02, exclude_embeddings=False)
         matrix, vector = variable(START), variable(START[0])
-        adam = Q(optim.Adam(0.1, **COMPAT), optim.WeightDecay(0.02))
-        own = optim.partition({"w": optim.Muon(0.1, **COMPAT), "b": adam})
+        own = optim.muon_with_adamw(0.1, muon=COMPAT | {"weight_decay": 0.004}, adamw=COMPAT | {"weight_decay": 0.02})
         model = {"w": START.copy(), "b": START[0].copy()}
         for g in GRADS:
             their.apply([keras.ops.convert_to_tensor(each) for each in (g, g[0])], [matrix, vector])

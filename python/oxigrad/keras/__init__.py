@@ -1,31 +1,30 @@
-"""Optimizers of `oxigrad.optim` for models of Keras, over its backends of PyTorch and JAX: ``model.compile(optimizer=oxigrad.keras.AdamW(1e-3))``.
+"""Optimizers of `oxigrad.optim` for models of Keras, over its backends of PyTorch and JAX.
 
-Each has the hyperparameters and defaults of the optimizer of `oxigrad.optim` of its name with ``compat="keras"``, where
-there is that, and the arguments of `keras.optimizers.Optimizer`. The state is in variables of Keras, so that
-``model.save`` and ``load_model`` keep it. Optimizers that see several variables, such as `Prodigy`, and `Muon`, which
-takes matrices alone, are not among them.
+``model.compile(optimizer=oxigrad.keras.AdamW(1e-3))``. Each has the hyperparameters and defaults of the optimizer of
+`oxigrad.optim` of its name, with ``compat="keras"`` if that exists, and the arguments of `keras.optimizers.Optimizer`.
+The state is in variables of Keras, so that ``model.save`` and ``load_model`` keep it. `Muon` updates matrices, and
+AdamW the other variables. Optimizers that read the loss, or whose average is the result, are not among them.
 """
 
-import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oxigrad import optim, schedules, tree
-from oxigrad._names import library, unknown_name
+from oxigrad._names import library, without
 
 keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install keras")
 
-# Optimizers that step each variable by itself, from its gradient alone.
-_NAMES = """ADOPT ASGD Adafactor AdaBelief Adadelta Adagrad Adam AdamW Adamax AdEMAMix Adan FTRL Fromage LAMB LARS Lion MADGRAD NAdam NovoGrad
-    RAdam RMSprop Rprop SGD SM3 SOAP Shampoo Signum Yogi"""
+_NAMES = """ADOPT ASGD Adafactor AdaBelief Adadelta Adagrad Adam AdamC AdamW Adamax AdEMAMix Adan DAdaptAdamW DAdaptSGD DoG
+    DoWG FTRL Fromage LAMB LARS LaProp Lion MADGRAD NAdam NovoGrad Prodigy RAdam RMSprop Rprop SGD SM3 SOAP Shampoo Signum
+    SimplifiedAdEMAMix StableAdamW Yogi"""
 __all__: list[str] = []
-__all__.extend(sorted(_NAMES.split()))  # pyright: ignore[reportUnsupportedDunderAll]
+__all__.extend(sorted(["Muon", *_NAMES.split()]))  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 # The arguments of `keras.optimizers.Optimizer`, but for those that an optimizer may have too.
-_OF_KERAS = "name clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_overwrite_frequency loss_scale_factor gradient_accumulation_steps"
-
+_OF_KERAS = """name clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_overwrite_frequency loss_scale_factor
+    gradient_accumulation_steps""".split()
 
 _DOC = """`oxigrad.optim.{name}` as an optimizer of Keras.
 
@@ -38,122 +37,153 @@ _DOC = """`oxigrad.optim.{name}` as an optimizer of Keras.
     """
 
 
-def __getattr__(name: str) -> Any:
-    """The optimizer of a name, a class."""
-    if name not in __all__:
-        raise unknown_name("oxigrad.keras", name, __all__, {})
-    return _optimizer(name)
-
-
 def _of_optim(name: str, **settings: Any) -> Any:
-    """An optimizer with Keras' numbers, where it has them."""
+    """An optimizer with Keras' numbers, if it has them."""
     make = getattr(optim, name)
-    try:
-        return make(**settings, compat="keras")
-    except ValueError as error:
-        if "compat" not in str(error):
-            raise
-        return make(**settings)
+    return make(**settings, compat="keras" if "keras" in make._presets else None)
 
 
-@functools.cache
-def _optimizer(name: str) -> Any:
-    """The class of the optimizers of a name, a subclass of `keras.optimizers.Optimizer`."""
-    defaults = _of_optim(name)
-    # Keras' decay of SGD is decoupled, that of `oxigrad.optim` a part of the gradient.
-    others = {"optimizer", "learning_rate", *(["weight_decay"] if name == "SGD" else [])}
-    hyperparameters = [key for key in defaults.get_config() if key not in others]
-    decays = "weight_decay" in hyperparameters
+@keras.saving.register_keras_serializable("oxigrad")
+class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule of `oxigrad.schedules` as a schedule of Keras."""
 
-    def __init__(self: Any, learning_rate: Any = None, *, no_weight_decay: Iterable[str] = (), **settings: Any) -> None:
-        of_keras = {key: settings.pop(key) for key in _OF_KERAS.split() if key in settings}
+    def __init__(self, schedule: Any) -> None:
+        self.schedule = schedules.from_config(schedule) if isinstance(schedule, dict) else schedule
+
+    def __call__(self, step: Any) -> Any:
+        """The learning rate of a step."""
+        return self.schedule(keras.ops.cast(step, keras.backend.floatx()))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments, from which `from_config` makes the same schedule."""
+        return {"schedule": self.schedule.get_config()}
+
+
+class _Optimizer(keras.optimizers.Optimizer):
+    """Optimizer of Keras that steps all variables together by an optimizer of `oxigrad.optim` of the name of the class."""
+
+    _hyperparameters: list[str]
+
+    def __init_subclass__(cls) -> None:
+        # Keras' decay of SGD is decoupled, `oxigrad.optim` adds it to the gradient.
+        others = {"optimizer", "learning_rate", *(["weight_decay"] if cls.__name__ == "SGD" else [])}
+        cls._hyperparameters = [key for key in _of_optim(cls.__name__).get_config() if key not in others]
+        keras.saving.register_keras_serializable("oxigrad")(cls)
+
+    def __init__(self, learning_rate: Any = None, *, no_weight_decay: Iterable[str] = (), **settings: Any) -> None:
+        name, decays = type(self).__name__, "weight_decay" in self._hyperparameters
+        of_keras = {key: settings.pop(key) for key in _OF_KERAS if key in settings}
         if not decays:
             of_keras["weight_decay"] = settings.pop("weight_decay", None)
-        unknown = settings.keys() - {*hyperparameters}
-        if unknown:
-            arguments = ["learning_rate", *hyperparameters, "no_weight_decay", *_OF_KERAS.split()]
+        if unknown := settings.keys() - {*self._hyperparameters}:
+            arguments = ["learning_rate", *self._hyperparameters, "no_weight_decay", *_OF_KERAS]
             raise TypeError(f"{name}: unknown: {', '.join(sorted(unknown))}; its arguments are {', '.join(arguments)}")
-        optimizer = _of_optim(name, **settings)
-        rate = defaults.learning_rate if learning_rate is None else learning_rate
-        keras.optimizers.Optimizer.__init__(self, learning_rate=_rate(rate), **of_keras)
-        self.optimizer = optimizer
+        optimizer: Any = _of_optim(name, **settings)
+        rate = optimizer.learning_rate if learning_rate is None else learning_rate
+        if callable(rate) and not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            rate = Schedule(rate)
+        super().__init__(learning_rate=rate, **of_keras)
+        self.optimizer: Any = optimizer
         self.settings = settings
-        self.no_weight_decay = [no_weight_decay] if isinstance(no_weight_decay, str) else [*no_weight_decay]
-        if self.no_weight_decay and not decays:
+        self.no_weight_decay = _expressions(no_weight_decay)
+        self._groups: dict[Any, dict[str, float]] = {}
+        if decays and self.no_weight_decay:
+            self._groups[lambda path, _: self._matches(self.no_weight_decay, path)] = {"weight_decay": 0.0}
+        elif self.no_weight_decay:
             self.exclude_from_weight_decay(var_names=self.no_weight_decay)
 
-    def build(self: Any, variables: Any) -> None:
+    def _matches(self, expressions: Iterable[str], index: str) -> bool:
+        """Whether a regular expression matches the path of the variable at an index."""
+        return any(re.search(each, self._trainable_variables[int(index)].path) for each in expressions)
+
+    def build(self, variables: Any) -> None:
         """Creates the variables of the state."""
         if self.built:
             return
-        keras.optimizers.Optimizer.build(self, variables)
-        self._slots, self._structures = [], []
-        for variable in variables:
-            leaves, structure = tree.flatten(self.optimizer.init([variable.value]))
-            self._structures.append(structure)
-            self._slots.append([self._slot(variable, k, leaf) for k, leaf in enumerate(leaves)])
+        super().build(variables)
+        leaves, self._structure = tree.flatten(self.optimizer.init([variable.value for variable in variables]))
+        self._slots = [self._slot(number, keras.ops.convert_to_tensor(leaf)) for number, leaf in enumerate(leaves)]
 
-    def _slot(self: Any, variable: Any, number: int, leaf: Any) -> Any:
-        value = keras.ops.convert_to_tensor(leaf)
-        slot = self.add_variable(
-            tuple(value.shape), "zeros", keras.backend.standardize_dtype(value.dtype), name=f"{variable.name}_{number}"
-        )
+    def _slot(self, number: int, value: Any) -> Any:
+        """A variable of the state with this initial value."""
+        dtype = keras.backend.standardize_dtype(value.dtype)
+        slot = self.add_variable(tuple(value.shape), "zeros", dtype, name=f"slot_{number}")
         slot.assign(value)
         return slot
 
-    def update_step(self: Any, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Steps one variable."""
-        at = self._get_variable_index(variable)
-        slots = self._slots[at]
-        state = tree.unflatten(self._structures[at], [slot.value for slot in slots])
-        named = {"learning_rate": keras.ops.cast(learning_rate, variable.dtype)}
-        if decays and any(re.search(pattern, variable.path) for pattern in self.no_weight_decay):
-            named["weight_decay"] = 0.0
-        params, state = self.optimizer.apply([variable.value], [gradient], state, **named)
-        variable.assign(params[0])
-        for slot, leaf in zip(slots, tree.leaves(state), strict=True):
+    # Keras' public method steps one variable, but a rule may read sums over all variables.
+    def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
+        """Steps all variables; one without a gradient stays."""
+        values = [variable.value for variable in self._trainable_variables]
+        gradients: list[Any] = [None] * len(values)
+        for gradient, variable in zip(grads, trainable_variables, strict=True):
+            gradients[self._get_variable_index(variable)] = gradient
+        state = tree.unflatten(self._structure, [slot.value for slot in self._slots])
+        rate = keras.ops.cast(learning_rate, keras.backend.floatx())
+        values, state = self.optimizer.apply(values, gradients, state, learning_rate=rate, groups=self._groups)
+        for variable in trainable_variables:
+            variable.assign(values[self._get_variable_index(variable)])
+        for slot, leaf in zip(self._slots, tree.leaves(state), strict=True):
             slot.assign(keras.ops.cast(leaf, slot.dtype))
 
-    def get_config(self: Any) -> dict[str, Any]:
+    def get_config(self) -> dict[str, Any]:
         """The arguments, from which `from_config` makes the same optimizer."""
-        config = keras.optimizers.Optimizer.get_config(self)
-        if decays:
+        config = super().get_config()
+        if "weight_decay" in self._hyperparameters:
             del config["weight_decay"]
         return {**config, **self.settings, "no_weight_decay": [*self.no_weight_decay]}
 
-    body = {
-        "__init__": __init__,
-        "__doc__": _DOC.format(name=name),
-        "__module__": __name__,
-        "build": build,
-        "_slot": _slot,
-        "update_step": update_step,
-        "get_config": get_config,
+
+def _expressions(expressions: Iterable[str]) -> list[str]:
+    """Regular expressions as a list; one may stand alone."""
+    return [expressions] if isinstance(expressions, str) else [*expressions]
+
+
+class Muon(_Optimizer):
+    """`oxigrad.optim.Muon` as an optimizer of Keras for matrices, and `oxigrad.optim.AdamW` for all other variables.
+
+    ``excluded`` has regular expressions of the paths of matrices for AdamW, by default of embeddings; add the output
+    layer. ``adamw`` has hyperparameters of AdamW; the learning rate serves both, as does ``no_weight_decay``. Other
+    arguments are the hyperparameters of `oxigrad.optim.Muon`, and the arguments of `keras.optimizers.Optimizer`.
+
+    >>> import keras
+    >>> model = keras.Sequential(
+    ...     [keras.Input((2,)), keras.layers.Dense(2), keras.layers.Dense(1, name="output")]
+    ... )
+    >>> model.compile(optimizer=Muon(1e-3, excluded=("embedding", "output")), loss="mse")
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = None,
+        *,
+        excluded: Iterable[str] = ("embedding",),
+        adamw: Mapping[str, Any] | None = None,
+        no_weight_decay: Iterable[str] = (),
+        **settings: Any,
+    ) -> None:
+        if "learning_rate" in (adamw or {}):
+            raise TypeError("Muon: found learning_rate in adamw: expected it as the learning rate of both optimizers")
+        super().__init__(learning_rate, no_weight_decay=no_weight_decay, **settings)
+        self.excluded, self.adamw = _expressions(excluded), dict(adamw or {})
+        many_axes = self.optimizer.matrices is not None
+
+        def is_matrix(index: str, array: Any) -> bool:
+            axes = len(array.shape)
+            return (axes >= 2 if many_axes else axes == 2) and not self._matches(self.excluded, index)
+
+        self.optimizer = optim.partition({is_matrix: self.optimizer, "*": _of_optim("AdamW", **self.adamw)})
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments, from which `from_config` makes the same optimizer."""
+        return {**super().get_config(), "excluded": [*self.excluded], "adamw": dict(self.adamw)}
+
+
+globals().update(
+    {
+        name: type(name, (_Optimizer,), {"__doc__": _DOC.format(name=name), "__module__": __name__})
+        for name in _NAMES.split()
     }
-    optimizer_class = type(name, (keras.optimizers.Optimizer,), body)
-    return keras.saving.register_keras_serializable("oxigrad")(optimizer_class)
+)
 
-
-def _rate(rate: Any) -> Any:
-    """A learning rate for Keras: a schedule of `oxigrad.schedules` becomes one of Keras."""
-    if not callable(rate) or isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
-        return rate
-    return _schedule()(rate)
-
-
-@functools.cache
-def _schedule() -> Any:
-    """The class of schedules of Keras that have the values of one of `oxigrad.schedules`."""
-
-    def __init__(self: Any, schedule: Any) -> None:
-        self.schedule = schedules.from_config(schedule) if isinstance(schedule, dict) else schedule
-
-    def __call__(self: Any, step: Any) -> Any:
-        return self.schedule(keras.ops.cast(step, keras.backend.floatx()))
-
-    def get_config(self: Any) -> dict[str, Any]:
-        return {"schedule": self.schedule.get_config()}
-
-    body = {"__init__": __init__, "__call__": __call__, "get_config": get_config, "__module__": __name__}
-    schedule_class = type("Schedule", (keras.optimizers.schedules.LearningRateSchedule,), body)
-    return keras.saving.register_keras_serializable("oxigrad")(schedule_class)
+__getattr__ = without(__name__, __all__)

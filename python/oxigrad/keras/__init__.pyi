@@ -33,6 +33,9 @@ class Adagrad(_Optimizer):
 class Adam(_Optimizer):
     """`oxigrad.optim.Adam` as an optimizer of Keras."""
 
+class AdamC(_Optimizer):
+    """`oxigrad.optim.AdamC` as an optimizer of Keras."""
+
 class AdamW(_Optimizer):
     """`oxigrad.optim.AdamW` as an optimizer of Keras."""
 
@@ -41,6 +44,18 @@ class Adamax(_Optimizer):
 
 class Adan(_Optimizer):
     """`oxigrad.optim.Adan` as an optimizer of Keras."""
+
+class DAdaptAdamW(_Optimizer):
+    """`oxigrad.optim.DAdaptAdamW` as an optimizer of Keras."""
+
+class DAdaptSGD(_Optimizer):
+    """`oxigrad.optim.DAdaptSGD` as an optimizer of Keras."""
+
+class DoG(_Optimizer):
+    """`oxigrad.optim.DoG` as an optimizer of Keras."""
+
+class DoWG(_Optimizer):
+    """`oxigrad.optim.DoWG` as an optimizer of Keras."""
 
 class FTRL(_Optimizer):
     """`oxigrad.optim.FTRL` as an optimizer of Keras."""
@@ -54,17 +69,26 @@ class LAMB(_Optimizer):
 class LARS(_Optimizer):
     """`oxigrad.optim.LARS` as an optimizer of Keras."""
 
+class LaProp(_Optimizer):
+    """`oxigrad.optim.LaProp` as an optimizer of Keras."""
+
 class Lion(_Optimizer):
     """`oxigrad.optim.Lion` as an optimizer of Keras."""
 
 class MADGRAD(_Optimizer):
     """`oxigrad.optim.MADGRAD` as an optimizer of Keras."""
 
+class Muon(_Optimizer):
+    """`oxigrad.optim.Muon` as an optimizer of Keras for matrices, and `oxigrad.optim.AdamW` for all other variables."""
+
 class NAdam(_Optimizer):
     """`oxigrad.optim.NAdam` as an optimizer of Keras."""
 
 class NovoGrad(_Optimizer):
     """`oxigrad.optim.NovoGrad` as an optimizer of Keras."""
+
+class Prodigy(_Optimizer):
+    """`oxigrad.optim.Prodigy` as an optimizer of Keras."""
 
 class RAdam(_Optimizer):
     """`oxigrad.optim.RAdam` as an optimizer of Keras."""
@@ -89,6 +113,12 @@ class Shampoo(_Optimizer):
 
 class Signum(_Optimizer):
     """`oxigrad.optim.Signum` as an optimizer of Keras."""
+
+class SimplifiedAdEMAMix(_Optimizer):
+    """`oxigrad.optim.SimplifiedAdEMAMix` as an optimizer of Keras."""
+
+class StableAdamW(_Optimizer):
+    """`oxigrad.optim.StableAdamW` as an optimizer of Keras."""
 
 class Yogi(_Optimizer):
     """`oxigrad.optim.Yogi` as an optimizer of Keras."""

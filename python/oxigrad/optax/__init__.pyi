@@ -143,6 +143,24 @@ def adamaxw(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08
             decay applies. Default None.
     """
 
+def adamc(learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-08, weight_decay: Any = 0.01, max_learning_rate: Any = 0.0) -> Transformation:
+    """AdamC, AdamW with a corrected weight decay (Defazio 2025, arXiv:2506.02285), for layers before a normalization.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
+            schedule; default 0.001. See `oxigrad.schedules`.
+        beta1: Decay of the moving mean of gradients, which averages over about 1 / (1 - beta1) steps. A
+            number in [0, 1), or a schedule; default 0.9.
+        beta2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2)
+            steps. A number in [0, 1), or a schedule; default 0.999.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-08.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf), or a schedule; default 0.01.
+        max_learning_rate: Largest learning rate of the schedule; 0 takes the largest one so far. A
+            number in [0, inf), or a schedule; default 0.0.
+    """
+
 def adamw(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, eps_root: Any = 0.0, mu_dtype: Any = None, weight_decay: Any = 0.0001, mask: Any = None, *, nesterov: bool = False) -> Transformation:
     """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101).
 
@@ -389,6 +407,20 @@ def lamb(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-06, e
             number in [0, inf), or a schedule; default 0.0.
         mask: Pytree of booleans, or a function of the parameters that returns one: where the weight
             decay applies. Default None.
+    """
+
+def laprop(learning_rate: Any = 0.0004, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-15) -> Transformation:
+    """LaProp (Ziyin et al. 2020, arXiv:2002.04839, algorithm 1): momentum of gradients that are normalized first.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
+            schedule; default 0.0004. See `oxigrad.schedules`.
+        beta1: Decay of the moving mean of normalized gradients. A number in [0, 1), or a schedule;
+            default 0.9.
+        beta2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2)
+            steps. A number in [0, 1), or a schedule; default 0.999.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-15.
     """
 
 def lars(learning_rate: Any, weight_decay: Any = 0.0, weight_decay_mask: bool = True, trust_coefficient: Any = 0.001, eps: Any = 0.0, *, momentum: Any = 0.9, nesterov: bool = False) -> Transformation:
@@ -752,6 +784,27 @@ def signum(learning_rate: Any, beta: Any = 0.9, accumulator_dtype: Any = None) -
             Default None.
     """
 
+def simplified_ademamix(learning_rate: Any, b1: Any = 0.99, b2: Any = 0.95, alpha: Any = 0.0, eps: Any = 1e-08, eps_root: Any = 0.0, weight_decay: Any = 0.0, mask: Any = None) -> Transformation:
+    """Simplified AdEMAMix (Morwani et al. 2025, arXiv:2502.02431), as in optax: one momentum and the current gradient.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
+        b1: Decay of the sum of gradients, which grows to about 1 / (1 - b1) gradients. A number in [0,
+            1), or a schedule; default 0.99.
+        b2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - b2) steps.
+            A number in [0, 1), or a schedule; default 0.95.
+        alpha: Weight of the current gradient beside the sum of gradients. A number in [0, inf), or a
+            schedule; default 0.0.
+        eps: Small number added to the denominator, which keeps updates finite where gradients are near
+            zero. A number in [0, inf), or a schedule; default 1e-08.
+        eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
+            number in [0, inf); default 0.0.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf), or a schedule; default 0.0.
+        mask: Pytree of booleans, or a function of the parameters that returns one: where the weight
+            decay applies. Default None.
+    """
+
 def sm3(learning_rate: Any, momentum: Any = 0.9) -> Transformation:
     """SM3-II (Anil et al. 2019, arXiv:1901.11150), as in optax: Adagrad with a maximum for each row, column, ...
 
@@ -810,6 +863,22 @@ def sophia(learning_rate: Any, b1: Any = 0.965, b2: Any = 0.99, eps: Any = 1e-08
             in (0, inf), or a schedule; default 1.0.
         estimate: Source of the Hessian's diagonal: "squared" gradients, or "given" in the slot ``h``.
             'squared' or 'given'; default 'squared'.
+    """
+
+def stable_adamw(learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.99, epsilon: Any = 1e-06, weight_decay: Any = 0.01) -> Transformation:
+    """StableAdamW (Wortsman et al. 2023, arXiv:2304.13013, algorithm 2): AdamW with the update clipping of Adafactor.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
+            schedule; default 0.001. See `oxigrad.schedules`.
+        beta1: Decay of the moving mean of gradients, which averages over about 1 / (1 - beta1) steps. A
+            number in [0, 1), or a schedule; default 0.9.
+        beta2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2)
+            steps. A number in [0, 1), or a schedule; default 0.99.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-06.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf), or a schedule; default 0.01.
     """
 
 def yogi(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 0.001) -> Transformation:

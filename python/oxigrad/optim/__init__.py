@@ -1,7 +1,7 @@
 """Optimizers: an update rule of `oxigrad.rules`, its hyperparameters, its slots by key path, and the count of steps.
 
 * `optimizer`: the base class of optimizers; `stateful`: their state, which they save, load, copy and show.
-* `table`: the optimizers, a row for each, and the transforms for chains.
+* `table`: the optimizers, a row for each, the transforms for chains, and presets of several optimizers.
 * `rule_optimizer`: optimizers of one rule, made by `define`.
 * `chain`, `partition`, `composition`: optimizers of several parts.
 * `closures`: L-BFGS and SAM, which evaluate the loss in a step, and the learning-rate range test.
@@ -35,6 +35,7 @@ from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.optim.stateful import Slots
 from oxigrad.optim.table.descent import *  # noqa: F403 - an optimizer is named in its row alone
 from oxigrad.optim.table.moments import *  # noqa: F403
+from oxigrad.optim.table.presets import muon_with_adamw
 from oxigrad.optim.table.row import TABLE
 from oxigrad.optim.table.transforms import *  # noqa: F403
 from oxigrad.optim.table.transforms import TRANSFORMS
@@ -63,6 +64,7 @@ __all__ = [
     "chain",
     "define",
     "from_config",
+    "muon_with_adamw",
     "partition",
     "range_test",
     "transform",

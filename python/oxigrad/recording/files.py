@@ -76,8 +76,8 @@ def load_recording(file: Any) -> "LoadedRecording":
 
     It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its
     source. Arrays that the function captured have the values that they had when it was saved. Its results are
-    differentiable. An array that is not contiguous is copied where the recorded one was, and the results have the bits
-    of the function of the copy.
+    differentiable. If the recorded array was contiguous, a non-contiguous one is copied first, and the results have the
+    bits of the function of the copy.
 
     Raises `StateError` for a file of another format or version, and for a damaged one: each entry, function, id and
     attribute is checked. Only functions that compute their result and nothing else are called, with arrays that they

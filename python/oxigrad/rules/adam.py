@@ -1,12 +1,13 @@
-"""Adam, AdamW, AdamLRD, Adamax, NAdam, RAdam and ADOPT: rules of bias-corrected moments of the gradient."""
+"""Adam, AdamW, AdamC, StableAdamW, AdamLRD, Adamax, NAdam, RAdam and ADOPT: rules of bias-corrected moments of the gradient."""
 
 from typing import Annotated, Literal
 
+from oxigrad.rules.core.arrays import count, norm
 from oxigrad.rules.core.moments import moments, moving_mean, root
 from oxigrad.rules.core.ranges import Decay, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 
-__all__ = ["adam", "adam_lrd", "adamax", "adamw", "adopt", "nadam", "radam"]
+__all__ = ["adam", "adam_lrd", "adamax", "adamc", "adamw", "adopt", "nadam", "radam", "stable_adamw"]
 
 
 def adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode, epsilon_root=None):
@@ -77,6 +78,61 @@ def adamw(
     epsilons = epsilon, amsgrad, epsilon_mode, epsilon_root
     move, m, v, v_max = adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, *epsilons)
     return p - move, m, v, v_max
+
+
+def adamc(
+    xp,
+    p,
+    g,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
+    peak=Slot.scalar(0.0),
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 1e-2,
+    max_learning_rate: Annotated[
+        NonNegative, "Largest learning rate of the schedule; 0 takes the largest one so far."
+    ] = 0.0,
+):
+    """AdamC, AdamW with a corrected weight decay (Defazio 2025, arXiv:2506.02285), for layers before a normalization.
+
+    The weight decay is multiplied by ``learning_rate ** 2 / max_learning_rate`` in place of the learning rate, so that
+    gradients do not grow at the end of a schedule. The paper updates other layers by AdamW: use a `partition`.
+    """
+    peak = xp.maximum(peak, xp.maximum(learning_rate, max_learning_rate))
+    p = (1 - learning_rate * learning_rate / xp.where(peak > 0, peak, 1.0) * weight_decay) * p
+    move, m, v, _ = adam_step(xp, g, m, v, None, step, learning_rate, beta1, beta2, epsilon, None, "outside")
+    return p - move, m, v, peak
+
+
+def stable_adamw(
+    xp,
+    p,
+    g,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.99,
+    epsilon: NonNegative = 1e-6,
+    weight_decay: NonNegative = 1e-2,
+):
+    """StableAdamW (Wortsman et al. 2023, arXiv:2304.13013, algorithm 2): AdamW with the update clipping of Adafactor.
+
+    The learning rate of a parameter is divided by the root mean square of ``g / sqrt(v)`` where that is above 1. As in
+    the paper, ``epsilon`` is added to the corrected root, and its square is the lower bound of ``v`` in the mean.
+    """
+    m, v = moments(m, v, g, beta1, beta2)
+    size = xp.sqrt(v / (1 - beta2**step))
+    u = g / xp.maximum(size, epsilon)
+    rate = learning_rate / xp.maximum(norm(xp, u) / xp.sqrt(count(xp, u)), 1.0)
+    return (1 - rate * weight_decay) * p - rate / (1 - beta1**step) * m / (size + epsilon), m, v
 
 
 def adam_lrd(

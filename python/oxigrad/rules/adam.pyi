@@ -4,7 +4,7 @@ from oxigrad.rules.core.ranges import Decay, NonNegative, Share
 from typing import Any
 from oxigrad._typing import Array
 
-__all__ = ['adam', 'adam_lrd', 'adamax', 'adamw', 'adopt', 'nadam', 'radam']
+__all__ = ['adam', 'adam_lrd', 'adamax', 'adamc', 'adamw', 'adopt', 'nadam', 'radam', 'stable_adamw']
 def adam_step(xp: Any, g: Array, m: Array, v: Array, v_max: Array, step: Array, learning_rate: Array, beta1: Array, beta2: Array, epsilon: Array, amsgrad: Array, epsilon_mode: Array, epsilon_root: Array=None) -> tuple[Array, ...]:
     """The step that Adam subtracts from the parameter, and its slots."""
 
@@ -13,6 +13,12 @@ def adam(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., v_max: Array=.
 
 def adamw(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., v_max: Array=..., *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: NonNegative=1e-08, weight_decay: NonNegative=0.01, amsgrad: Literal[None, True, False, 'raw', 'corrected']=None, epsilon_mode: Literal['outside', 'inside', 'hat']='outside', epsilon_root: NonNegative | None=None) -> tuple[Array, ...]:
     """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101)."""
+
+def adamc(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., peak: Array=..., *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: NonNegative=1e-08, weight_decay: NonNegative=0.01, max_learning_rate: Annotated[NonNegative, 'Largest learning rate of the schedule; 0 takes the largest one so far.']=0.0) -> tuple[Array, ...]:
+    """AdamC, AdamW with a corrected weight decay (Defazio 2025, arXiv:2506.02285), for layers before a normalization."""
+
+def stable_adamw(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., *, step: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.99, epsilon: NonNegative=1e-06, weight_decay: NonNegative=0.01) -> tuple[Array, ...]:
+    """StableAdamW (Wortsman et al. 2023, arXiv:2304.13013, algorithm 2): AdamW with the update clipping of Adafactor."""
 
 def adam_lrd(xp: Any, p: Array, g: Array, m: Array=..., v: Array=..., v_max: Array=..., *, step: Array, noise: Array, learning_rate: NonNegative=0.001, beta1: Decay=0.9, beta2: Decay=0.999, epsilon: NonNegative=1e-08, dropout_rate: Share=0.0, amsgrad: Literal[None, True, False, 'raw', 'corrected']=None, epsilon_mode: Literal['outside', 'inside', 'hat']='outside') -> tuple[Array, ...]:
     """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144)."""

@@ -1,4 +1,4 @@
-"""Variants of Adam with other moments: AdaBelief, AdEMAMix, Yogi, Adan, Sophia; and optimistic Adam."""
+"""Variants of Adam with other moments: AdaBelief, AdEMAMix, LaProp, Yogi, Adan, Sophia; and optimistic Adam."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from oxigrad.rules.core.moments import moments, moving_mean, root
 from oxigrad.rules.core.ranges import Count, Decay, Limit, NonNegative, Positive
 from oxigrad.rules.core.slots import Slot
 
-__all__ = ["adabelief", "adan", "ademamix", "optimistic_adam", "sophia", "yogi"]
+__all__ = ["adabelief", "adan", "ademamix", "laprop", "optimistic_adam", "simplified_ademamix", "sophia", "yogi"]
 
 
 def adabelief(
@@ -63,6 +63,55 @@ def ademamix(
     slow = moving_mean(slow, g, beta3)
     u = (m / (1 - beta1**step) + alpha * slow) / root(xp, v, 1 - beta2**step, epsilon, "outside", epsilon_root)
     return p - learning_rate * (u + weight_decay * p), m, slow, v
+
+
+def simplified_ademamix(
+    xp,
+    p,
+    g,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
+    *,
+    step,
+    learning_rate: NonNegative = 1e-3,
+    beta1: Annotated[Decay, "Decay of the sum of gradients, which grows to about 1 / (1 - beta1) gradients."] = 0.99,
+    beta2: Decay = 0.95,
+    alpha: Annotated[NonNegative, "Weight of the current gradient beside the sum of gradients."] = 0.0,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    epsilon_root: NonNegative | None = None,
+):
+    """Simplified AdEMAMix (Morwani et al. 2025, arXiv:2502.02431), as in optax: one momentum and the current gradient.
+
+    The momentum is a sum of gradients without ``1 - beta1`` and without bias correction, so that the learning rate is
+    about ``1 - beta1`` times Adam's. The authors' program raises ``beta1`` from 0.9: set it to a schedule.
+    """
+    m, v = beta1 * m + g, beta2 * v + (1 - beta2) * g * g
+    u = (m + alpha * g) / root(xp, v, 1 - beta2**step, epsilon, "outside", epsilon_root)
+    return p - learning_rate * (u + weight_decay * p), m, v
+
+
+def laprop(
+    xp,
+    p,
+    g,
+    m=Slot.zeros(decay="beta1"),
+    v=Slot.zeros(decay="beta2"),
+    *,
+    step,
+    learning_rate: NonNegative = 4e-4,
+    beta1: Annotated[Decay, "Decay of the moving mean of normalized gradients."] = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-15,
+):
+    """LaProp (Ziyin et al. 2020, arXiv:2002.04839, algorithm 1): momentum of gradients that are normalized first.
+
+    Adam normalizes the momentum, LaProp each gradient. The authors' program also keeps the learning rate of each
+    gradient in the momentum; it differs from the algorithm while the learning rate changes.
+    """
+    v = beta2 * v + (1 - beta2) * g * g
+    m = moving_mean(m, g / root(xp, v, 1 - beta2**step, epsilon), beta1)
+    return p - learning_rate / (1 - beta1**step) * m, m, v
 
 
 def yogi(

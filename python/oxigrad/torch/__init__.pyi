@@ -157,6 +157,23 @@ class Adam(_Stepping, torch.optim.Adam):
     """
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0, amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False, fused: Any = None, decoupled_weight_decay: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
+class AdamC(_Stepping, torch.optim.Optimizer):
+    """AdamC, AdamW with a corrected weight decay (Defazio 2025, arXiv:2506.02285), for layers before a normalization.
+
+    Hyperparameters:
+        params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
+            define groups.
+        lr: Step size, by which every update is multiplied. A number in [0, inf); default 0.001.
+        betas: Decays of the moving means of gradients and of squared gradients. Default (0.9, 0.999).
+        eps: Small number added to the denominator, which keeps updates finite where gradients are near
+            zero. A number in [0, inf); default 1e-08.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf); default 0.01.
+        max_learning_rate: Largest learning rate of the schedule; 0 takes the largest one so far. A
+            number in [0, inf); default 0.0.
+    """
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.01, max_learning_rate: float | Tensor = 0.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
+
 class AdamLRD(_Stepping, torch.optim.Optimizer):
     """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144).
 
@@ -428,6 +445,19 @@ class LARS(_Stepping, torch.optim.Optimizer):
             "separate" norms. 'sum' or 'separate'; default 'sum'.
     """
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, eps: float | Tensor = 0.0, weight_decay: float | Tensor = 0.0, momentum: float | Tensor = 0.9, trust_coefficient: float | Tensor = 0.001, nesterov: bool = False, norms: str = 'sum', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
+
+class LaProp(_Stepping, torch.optim.Optimizer):
+    """LaProp (Ziyin et al. 2020, arXiv:2002.04839, algorithm 1): momentum of gradients that are normalized first.
+
+    Hyperparameters:
+        params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
+            define groups.
+        lr: Step size, by which every update is multiplied. A number in [0, inf); default 0.0004.
+        betas: Decays of the moving means of gradients and of squared gradients. Default (0.9, 0.999).
+        eps: Small number added to the denominator, which keeps updates finite where gradients are near
+            zero. A number in [0, inf); default 1e-15.
+    """
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.0004, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-15, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Lion(_Stepping, torch.optim.Optimizer):
     """Lion, the sign of an interpolated momentum (Chen et al. 2023, arXiv:2302.06675).
@@ -808,6 +838,25 @@ class Signum(_Stepping, torch.optim.Optimizer):
     """
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, beta: float | Tensor = 0.9, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
+class SimplifiedAdEMAMix(_Stepping, torch.optim.Optimizer):
+    """Simplified AdEMAMix (Morwani et al. 2025, arXiv:2502.02431), as in optax: one momentum and the current gradient.
+
+    Hyperparameters:
+        params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
+            define groups.
+        lr: Step size, by which every update is multiplied. A number in [0, inf); default 0.001.
+        betas: Decays of the moving means of gradients and of squared gradients. Default (0.99, 0.95).
+        eps: Small number added to the denominator, which keeps updates finite where gradients are near
+            zero. A number in [0, inf); default 1e-08.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf); default 0.0.
+        alpha: Weight of the current gradient beside the sum of gradients. A number in [0, inf); default
+            0.0.
+        epsilon_root: Small number added to the second moment inside the root; None adds nothing. None
+            or a number in [0, inf); default None.
+    """
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.99, 0.95), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, alpha: float | Tensor = 0.0, epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
+
 class Sophia(_Stepping, torch.optim.Optimizer):
     """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient, divided by the Hessian's diagonal and clipped.
 
@@ -844,6 +893,21 @@ class SparseAdam(_Stepping, torch.optim.SparseAdam):
             zero. A number in [0, inf); default 1e-08.
     """
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, maximize: bool = False, *, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
+
+class StableAdamW(_Stepping, torch.optim.Optimizer):
+    """StableAdamW (Wortsman et al. 2023, arXiv:2304.13013, algorithm 2): AdamW with the update clipping of Adafactor.
+
+    Hyperparameters:
+        params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
+            define groups.
+        lr: Step size, by which every update is multiplied. A number in [0, inf); default 0.001.
+        betas: Decays of the moving means of gradients and of squared gradients. Default (0.9, 0.99).
+        eps: Small number added to the denominator, which keeps updates finite where gradients are near
+            zero. A number in [0, inf); default 1e-06.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf); default 0.01.
+    """
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.99), eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0.01, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Yogi(_Stepping, torch.optim.Optimizer):
     """Yogi (Zaheer et al. 2018): Adam with an additive update of the second moment.

@@ -5,6 +5,7 @@ dict and for the field ``bias`` of the item 0 alike. A glob or regular expressio
 the printed path instead (``"0.bias"``, quoted), which distinguishes the two.
 """
 
+import dataclasses
 import difflib
 import fnmatch
 import re
@@ -17,6 +18,25 @@ from oxigrad._typing import Array
 
 # A glob, a compiled regular expression that must match the whole path, or a predicate of the path and the array.
 Pattern = str | re.Pattern[str] | Callable[[str, Array], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrices:
+    """A predicate that matches matrices, but those at key paths that match a glob.
+
+    Args:
+        excluded: globs of key paths that do not match.
+        more_axes: whether parameters of more than two axes match too.
+    """
+
+    excluded: tuple[str, ...] = ()
+    more_axes: bool = False
+
+    def __call__(self, path: str, array: Array) -> bool:
+        """Whether a parameter, given by its printed path, is a matrix that no glob excludes."""
+        axes = len(array.shape)
+        is_matrix = axes >= 2 if self.more_axes else axes == 2
+        return is_matrix and not any(matches(pattern, path, array) for pattern in self.excluded)
 
 
 def matches(pattern: Pattern, path: str, array: Array) -> bool:
@@ -109,9 +129,16 @@ def plain(pattern: Pattern) -> Any:
     if isinstance(pattern, re.Pattern):
         flags = pattern.flags & ~re.UNICODE
         return {"regex": pattern.pattern, **({"flags": flags} if flags else {})}
+    if isinstance(pattern, Matrices):
+        return {"matrices": {"excluded": [*pattern.excluded], "more_axes": pattern.more_axes}}
     raise TypeError(f"the pattern {pattern!r}: expected a glob or regular expression, which has a configuration")
 
 
 def from_plain(pattern: Any) -> Pattern:
     """The pattern that `plain` returned as plain data."""
-    return re.compile(pattern["regex"], pattern.get("flags", 0)) if isinstance(pattern, dict) else pattern
+    if not isinstance(pattern, dict):
+        return pattern
+    if "matrices" in pattern:
+        fields = pattern["matrices"]
+        return Matrices(tuple(fields["excluded"]), fields["more_axes"])
+    return re.compile(pattern["regex"], pattern.get("flags", 0))

@@ -43,6 +43,18 @@ AdamW = entry(
     },
     valleys=(0.2, 0.2),
 )
+AdamC = entry(
+    rules.adamc,
+    "AdamC",
+    variants={"adamc": {"weight_decay": 0.1, "max_learning_rate": 0.5}},
+    valleys=(0.2, 0.2),
+)
+StableAdamW = entry(
+    rules.stable_adamw,
+    "StableAdamW",
+    variants={"stable-adamw": {"weight_decay": 0.1}},
+    valleys=(0.2, 0.2),
+)
 AdamLRD = entry(
     rules.adam_lrd,
     "AdamLRD",
@@ -129,6 +141,15 @@ AdEMAMix = entry(
     native={"AdEmaMix": {}},
     valleys=(0.3, 0.3),
 )
+SimplifiedAdEMAMix = entry(
+    rules.simplified_ademamix,
+    "SimplifiedAdEMAMix",
+    presets={"optax": {}},
+    optax={"simplified_ademamix": "learning_rate b1 b2 alpha eps eps_root weight_decay mask"},
+    variants={"simplified-ademamix": {"weight_decay": 0.1, "alpha": 2.0}},
+    valleys=(0.0005, 0.0003),
+)
+LaProp = entry(rules.laprop, "LaProp", variants={"laprop": {}}, valleys=(1.0, 0.3))
 ADOPT = entry(
     rules.adopt,
     "ADOPT",

@@ -74,6 +74,53 @@ class AdamW(RuleOptimizer):
     epsilon_root: _Optional
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, weight_decay: Number = 0.01, amsgrad: Literal['raw', 'corrected'] | bool | None = None, epsilon_mode: Literal['outside', 'inside', 'hat'] = 'outside', epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
+class AdamC(RuleOptimizer):
+    """AdamC, AdamW with a corrected weight decay (Defazio 2025, arXiv:2506.02285), for layers before a normalization.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
+            schedule; default 0.001. See `oxigrad.schedules`.
+        beta1: Decay of the moving mean of gradients, which averages over about 1 / (1 - beta1) steps. A
+            number in [0, 1), or a schedule; default 0.9.
+        beta2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2)
+            steps. A number in [0, 1), or a schedule; default 0.999.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-08.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf), or a schedule; default 0.01.
+        max_learning_rate: Largest learning rate of the schedule; 0 takes the largest one so far. A
+            number in [0, inf), or a schedule; default 0.0.
+    """
+    learning_rate: _Number
+    beta1: _Number
+    beta2: _Number
+    epsilon: _Number
+    weight_decay: _Number
+    max_learning_rate: _Number
+    def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-08, weight_decay: Number = 0.01, max_learning_rate: Number = 0.0, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
+
+class StableAdamW(RuleOptimizer):
+    """StableAdamW (Wortsman et al. 2023, arXiv:2304.13013, algorithm 2): AdamW with the update clipping of Adafactor.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
+            schedule; default 0.001. See `oxigrad.schedules`.
+        beta1: Decay of the moving mean of gradients, which averages over about 1 / (1 - beta1) steps. A
+            number in [0, 1), or a schedule; default 0.9.
+        beta2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2)
+            steps. A number in [0, 1), or a schedule; default 0.99.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-06.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf), or a schedule; default 0.01.
+    """
+    learning_rate: _Number
+    beta1: _Number
+    beta2: _Number
+    epsilon: _Number
+    weight_decay: _Number
+    def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.99, epsilon: Number = 1e-06, weight_decay: Number = 0.01, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
+
 class AdamLRD(RuleOptimizer):
     """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144).
 
@@ -264,6 +311,53 @@ class AdEMAMix(RuleOptimizer):
     weight_decay: _Number
     epsilon_root: _Optional
     def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.9, beta2: Number = 0.999, beta3: Number = 0.9999, alpha: Number = 5.0, epsilon: Number = 1e-08, weight_decay: Number = 0.0, epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
+
+class SimplifiedAdEMAMix(RuleOptimizer):
+    """Simplified AdEMAMix (Morwani et al. 2025, arXiv:2502.02431), as in optax: one momentum and the current gradient.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
+            schedule; default 0.001. See `oxigrad.schedules`.
+        beta1: Decay of the sum of gradients, which grows to about 1 / (1 - beta1) gradients. A number
+            in [0, 1), or a schedule; default 0.99.
+        beta2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2)
+            steps. A number in [0, 1), or a schedule; default 0.95.
+        alpha: Weight of the current gradient beside the sum of gradients. A number in [0, inf), or a
+            schedule; default 0.0.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-08.
+        weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
+            number in [0, inf), or a schedule; default 0.0.
+        epsilon_root: Small number added to the second moment inside the root; None adds nothing. None
+            or a number in [0, inf); default None.
+    """
+    learning_rate: _Number
+    beta1: _Number
+    beta2: _Number
+    alpha: _Number
+    epsilon: _Number
+    weight_decay: _Number
+    epsilon_root: _Optional
+    def __init__(self, learning_rate: Number = 0.001, beta1: Number = 0.99, beta2: Number = 0.95, alpha: Number = 0.0, epsilon: Number = 1e-08, weight_decay: Number = 0.0, epsilon_root: Number | None = None, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
+
+class LaProp(RuleOptimizer):
+    """LaProp (Ziyin et al. 2020, arXiv:2002.04839, algorithm 1): momentum of gradients that are normalized first.
+
+    Hyperparameters:
+        learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
+            schedule; default 0.0004. See `oxigrad.schedules`.
+        beta1: Decay of the moving mean of normalized gradients. A number in [0, 1), or a schedule;
+            default 0.9.
+        beta2: Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2)
+            steps. A number in [0, 1), or a schedule; default 0.999.
+        epsilon: Small number added to the denominator, which keeps updates finite where gradients are
+            near zero. A number in [0, inf), or a schedule; default 1e-15.
+    """
+    learning_rate: _Number
+    beta1: _Number
+    beta2: _Number
+    epsilon: _Number
+    def __init__(self, learning_rate: Number = 0.0004, beta1: Number = 0.9, beta2: Number = 0.999, epsilon: Number = 1e-15, *, seed: int = 0, accumulate: int = 1, nonfinite: Literal["propagate", "skip", "raise"] = 'propagate', loss_scale: LossScale | None = None, zero_gradients: bool = False, sparse: Literal["dense", "lazy", "catch_up"] = 'dense', slot_dtype: Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None = None, master: bool = False, rounding: Literal["nearest", "stochastic", "kahan"] = 'nearest', record_norms: str | Iterable[str] = (), state_device: Literal["host"] | None = None, groups: _Groups | None = None, dtype: Dtype = None, compat: _Library = None) -> None: ...
 
 class ADOPT(RuleOptimizer):
     """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.

@@ -17,6 +17,9 @@ def number_like(xp: Any, number: Array, x: Array) -> Array:
 def root_mean_square(xp: Any, x: Array) -> Array:
     """The root mean square of all elements, with dimensions kept."""
 
+def count(xp: Any, x: Array) -> Array:
+    """The number of elements, as a sum that a kernel computes too, which cannot read shapes; 1 for an empty array."""
+
 def norm(xp: Any, x: Array) -> Array:
     """The Euclidean norm of all elements."""
 
