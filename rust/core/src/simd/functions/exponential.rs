@@ -33,30 +33,26 @@ pub fn whole_ln2<W: Wide>(x: W) -> (W, W, W) {
 pub fn exp_rest<W: Wide>(high: W, low: W) -> (W, W) {
     let r = high.sub(low);
     let c = high.sub(r).sub(low);
-    let q = exp_series(r);
-    // exp(r + c) is approximately exp(r) + c exp(r).
-    (r, r.mul(r).mul_add(q, r.mul_add(c, c)))
-}
-
-/// `(exp(r) - 1 - r) / r^2`, minimax (Remez, in 200 bits) by the error of `exp(r)` after the first coefficient: 2^-60 of it.
-#[inline(always)]
-pub fn exp_series<W: Wide>(r: W) -> W {
-    polynomial(
+    // Taylor's series: its remainder is less than 0.04 units in the last place.
+    let q = polynomial(
         r,
         [
-            0.5,
-            0.166_666_666_666_666_88,
-            0.041_666_666_666_666_845,
-            0.008_333_333_333_312_916,
-            0.001_388_888_888_875_677_3,
-            0.000_198_412_699_063_512_53,
-            2.480_158_763_057_213e-5,
-            2.755_722_515_187_951_7e-6,
-            2.755_697_829_423_236e-7,
-            2.511_533_201_577_884e-8,
-            2.101_441_569_138_430_5e-9,
+            1.0 / 2.0,
+            1.0 / 6.0,
+            1.0 / 24.0,
+            1.0 / 120.0,
+            1.0 / 720.0,
+            1.0 / 5_040.0,
+            1.0 / 40_320.0,
+            1.0 / 362_880.0,
+            1.0 / 3_628_800.0,
+            1.0 / 39_916_800.0,
+            1.0 / 479_001_600.0,
+            1.0 / 6_227_020_800.0,
         ],
-    )
+    );
+    // exp(r + c) is approximately exp(r) + c exp(r).
+    (r, r.mul(r).mul_add(q, r.mul_add(c, c)))
 }
 
 /// `exp(x) = 2^k (high + low)`, the sum between the roots of one half and of two, `low` up to a tenth of it.
