@@ -19,7 +19,7 @@ const FUNCTIONS: [(Elementwise, f64); 14] = [
     (Elementwise::Cos, 0.9),
     (Elementwise::Tanh, 0.95),
     (Elementwise::Expit, 0.9),
-    (Elementwise::Erf, 0.95),
+    (Elementwise::Erf, 1.0),
     (Elementwise::Log2, 0.8),
     (Elementwise::Tan, 0.9),
     (Elementwise::Atan, 0.8),
