@@ -11,7 +11,7 @@ Errors of the core's functions in float64, in units in the last place: at most 4
 `digamma` and `gammaln`; 8 for `polygamma`; for `iv` they grow with the argument (60 at 100). `jn` and `yn` err by at
 most ``8 + order / 4`` units of their envelope; for orders above 1e5 they are NaN except where they are zero or
 infinite. `gammainc`, `gammaincc` and `betainc` lose digits where they are tiny: some hundred units at 1e-100. In
-float32, `expit` and the elementary functions of `xp` that the core computes err by at most one unit, `erf` by 1.1.
+float32, `expit` and the elementary functions of `xp` that the core computes err by at most one unit.
 
 >>> import oxigrad as ox
 >>> round(ox.grad(erf)(0.0), 6)

@@ -9,7 +9,7 @@
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::functions::exponential::{exp as wide_exp, exp_parts};
-use super::functions::parts::{clamp, polynomial, with_sign_of};
+use super::functions::parts::{ROUND, clamp, polynomial, with_sign_of};
 pub use super::functions::whole::{round, trunc};
 use super::functions::{angle, error_function, hyperbolic, logarithm, power, single, trigonometric, whole};
 use super::lane::{Binary, Function, Lane, Unary, Wide, power_of_two};
@@ -176,7 +176,7 @@ computed_by_type! {
     /// Inverse tangent.
     atan = single::atan, angle::atan;
     /// Logarithm to base 2.
-    log2 = single::log2, power::log2;
+    log2 = single::log2, logarithm::log2;
     /// The logistic function, 1 / (1 + exp(-a)).
     expit = single::expit, wide_expit;
 }
@@ -208,8 +208,10 @@ computed_wide_pair! {
     atan2 = angle::atan2;
     /// Distance of the point (a, b) from the origin.
     hypot = angle::hypot;
-    /// log(exp(a) + exp(b)), which does not overflow.
-    logaddexp = logarithm::logaddexp;
+    /// As [`logaddexp`].
+    logaddexp_of_double = logarithm::logaddexp;
+    /// As [`logaddexp`].
+    logaddexp_of_single = logarithm::logaddexp_of_single;
     /// log2(2^a + 2^b), which does not overflow.
     logaddexp2 = logarithm::logaddexp2;
     /// Remainder of the floored quotient: it has the sign of `b`.
@@ -223,6 +225,12 @@ computed_wide_pair! {
 pub fn pow<L: Lane>(a: L, b: L) -> L {
     // A logarithm of `f32` would lose as many bits as the exponent has: both are computed in `f64`.
     if size_of::<L::Element>() < size_of::<f64>() { pow_of_single(a, b) } else { pow_of_double(a, b) }
+}
+
+/// log(exp(a) + exp(b)), which does not overflow.
+#[inline(always)]
+pub fn logaddexp<L: Lane>(a: L, b: L) -> L {
+    if size_of::<L::Element>() < size_of::<f64>() { logaddexp_of_single(a, b) } else { logaddexp_of_double(a, b) }
 }
 
 #[inline(always)]
@@ -241,7 +249,7 @@ fn wide_expit<W: Wide>(x: W) -> W {
 
 #[inline(always)]
 fn wide_tanh<W: Wide>(x: W) -> W {
-    let size = x.abs();
+    let (one, size) = (W::one(), x.abs());
     let small = size.lt(W::splat(0.625));
     // Near zero a quotient of polynomials (Cephes, Moshier), elsewhere by the exponential: one division for either.
     let z = size.mul(size);
@@ -253,8 +261,31 @@ fn wide_tanh<W: Wide>(x: W) -> W {
         z,
         [4.844_063_053_251_254_860_48e3, 2.235_488_390_601_004_485_83e3, 1.128_116_784_916_329_314_02e2, 1.0],
     );
-    let grown = wide_exp(size.add(size)).add(W::one());
+    // Twice the size as `k ln 2 + r`; the rest of ln 2 is small beside the error of the quotient.
+    let limit = W::splat(22.0);
+    let bounded = W::select(limit.lt(size), limit, size);
+    let k = bounded.mul_add(W::splat(2.0 * std::f64::consts::LOG2_E), W::splat(ROUND)).sub(W::splat(ROUND));
+    let r = k.mul_add(W::splat(-std::f64::consts::LN_2), bounded.add(bounded));
+    // `(exp(r) - 1 - r) / r^2`, minimax (Remez, in 200 bits) by the error of `exp(r)`: 2^-60 of it.
+    let series = polynomial(
+        r,
+        [
+            0.5,
+            0.166_666_666_666_666_88,
+            0.041_666_666_666_666_845,
+            0.008_333_333_333_312_916,
+            0.001_388_888_888_875_677_3,
+            0.000_198_412_699_063_512_53,
+            2.480_158_763_057_213e-5,
+            2.755_722_515_187_951_7e-6,
+            2.755_697_829_423_236e-7,
+            2.511_533_201_577_884e-8,
+            2.101_441_569_138_430_5e-9,
+        ],
+    );
+    let scale = power_of_two(k);
+    let grown = scale.mul_add(r.mul(r).mul_add(series, r), scale.add(one));
     let quotient = W::select(small, size.mul(z).mul(above), W::splat(-2.0)).div(W::select(small, below, grown));
-    let value = W::select(small, size, W::one()).add(quotient);
+    let value = W::select(small, size, one).add(quotient);
     with_sign_of(value, x)
 }

@@ -5,12 +5,16 @@
 use super::exponential::{exp, exp_of_sum};
 use super::pair::Pair;
 use super::parts::{LN2_HIGH, LN2_LOW, Parted, ROUND, clamp, log_limits, log_parts, parted, polynomial};
+use super::power::two_to_the;
 use crate::simd::lane::{Body, Rare, Simd, Wide, power_of_two};
 use crate::special::double_double::{self, Double};
 
-/// k ln 2 + log(1 + f) + c, where `c` is small.
+/// 1 / ln 2 beyond the nearest number.
+const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
+
+/// `log(1 + f) = f - half_square + rest`: `(half_square, rest)`.
 #[inline(always)]
-fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
+fn log_rest<W: Wide>(f: W) -> (W, W) {
     let s = f.div(f.add(W::splat(2.0)));
     let z = s.mul(s);
     let r = polynomial(
@@ -26,7 +30,14 @@ fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
         ],
     );
     let half_square = f.mul(f).mul(W::splat(0.5));
-    let tail = s.mul(z.mul_add(r, half_square)).add(k.mul_add(W::splat(LN2_LOW), c));
+    (half_square, s.mul(z.mul_add(r, half_square)))
+}
+
+/// k ln 2 + log(1 + f) + c, where `c` is small.
+#[inline(always)]
+fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
+    let (half_square, rest) = log_rest(f);
+    let tail = rest.add(k.mul_add(W::splat(LN2_LOW), c));
     k.mul_add(W::splat(LN2_HIGH), f.sub(half_square.sub(tail)))
 }
 
@@ -50,11 +61,82 @@ pub fn log1p<W: Wide>(x: W) -> W {
     W::select(x.abs().lt(W::splat(1e-17)), x, log_limits(u, log))
 }
 
+/// Logarithm to base 2.
+#[inline(always)]
+pub fn log2<W: Wide>(x: W) -> W {
+    let (k, f) = log_parts(x);
+    let (half_square, rest) = log_rest(f);
+    // log(1 + f) = log + low: what the square and the differences lost.
+    let high = f.sub(half_square);
+    let lost = f.sub(high).sub(half_square).add(f.mul(W::splat(-0.5)).mul_add(f, half_square));
+    let low = lost.add(rest);
+    let log = high.add(low);
+    let low = high.sub(log).add(low);
+    // Its product with 1 / ln 2, and the sum of that and `k`.
+    let factor = W::splat(std::f64::consts::LOG2_E);
+    let product = log.mul(factor);
+    let more = log.mul_add(W::splat(LOG2_E_LOW), low.mul_add(factor, log.mul_add(factor, product.neg())));
+    let sum = k.add(product);
+    log_limits(x, sum.add(k.sub(sum).add(product).add(more)))
+}
+
 /// log(exp(a) + exp(b)).
 #[inline(always)]
 pub fn logaddexp<W: Wide>(a: W, b: W) -> W {
     let less = a.sub(b).abs().neg();
     log_of_sum(a, b, pair(double_double::LN_2), log1p(exp(less)), false)
+}
+
+/// log(exp(a) + exp(b)), to the 32 bits that a result of `f32` needs, for numbers of `f32`.
+#[inline(always)]
+pub fn logaddexp_of_single<W: Wide>(a: W, b: W) -> W {
+    let large = W::select(a.lt(b), b, a);
+    let less = clamp(a.sub(b).abs().mul(W::splat(-std::f64::consts::LOG2_E)), -200.0, 0.0);
+    let (whole, power) = two_to_the(less);
+    let power = power.mul(power_of_two(whole));
+    // log(1 + power) = 2 atanh(s) with s = power / (power + 2), at most 1/3: to 2^-38 of it.
+    let s = power.div(power.add(W::splat(2.0)));
+    let series = polynomial(
+        s.mul(s),
+        [
+            2.000_000_000_005_028,
+            0.666_666_662_273_523_9,
+            0.400_000_625_362_622_54,
+            0.285_681_027_872_009_4,
+            0.223_058_753_375_331_26,
+            0.171_165_393_151_383_38,
+            0.218_785_949_475_811_73,
+        ],
+    );
+    let more = s.mul(series);
+    let sum = large.add(more);
+    let cancels = sum.abs().lt(more.mul(W::splat(1.0 / 256.0)));
+    let [value] = W::replace_where(cancels, [sum], ToAllBits { a, b });
+    W::select(a.eq(b), a.add(W::splat(std::f64::consts::LN_2)), value)
+}
+
+/// [`logaddexp`] where few arguments need it.
+struct ToAllBits<W> {
+    a: W,
+    b: W,
+}
+
+impl<W: Wide> Rare<W, 1> for ToAllBits<W> {
+    #[inline(always)]
+    fn compute(self) -> [W; 1] {
+        let mut value = self.a;
+        // SAFETY: this is compiled for the instruction set of `W`, as what it calls; `value` outlives the call.
+        unsafe { W::Set::address::<ByAddress, _>()((self, &raw mut value)) };
+        [value]
+    }
+}
+
+impl<W: Wide> Body<(ToAllBits<W>, *mut W)> for ByAddress {
+    #[inline(always)]
+    fn call<S: Simd>((ToAllBits { a, b }, to): (ToAllBits<W>, *mut W)) {
+        // SAFETY: `compute` passes the address of a variable.
+        unsafe { *to = logaddexp(a, b) };
+    }
 }
 
 /// log2(2^a + 2^b).

@@ -20,18 +20,44 @@ pub fn pow<W: Wide>(a: W, b: W) -> W {
 #[inline(always)]
 pub fn pow_of_single<W: Wide>(a: W, b: W) -> W {
     let Parted { k, m, .. } = parted(a.abs());
-    // log2(m) = 2 atanh(s) / ln 2 with s = (m - 1) / (m + 1), at most 0.1716: Taylor's series, to 2^-46 of it.
+    // log2(m) = 2 atanh(s) / ln 2 with s = (m - 1) / (m + 1), at most 0.1716: to 2^-45 of it.
     let s = m.sub(W::one()).div(m.add(W::one()));
-    let series = [1.0, 1.0 / 3.0, 1.0 / 5.0, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0];
-    let log = s.mul(W::splat(2.0 * std::f64::consts::LOG2_E)).mul_add(polynomial(s.mul(s), series), k);
+    let series = polynomial(
+        s.mul(s),
+        [
+            2.885_390_081_777_85,
+            0.961_796_694_113_305_3,
+            0.577_077_942_377_013_5,
+            0.412_209_251_043_781_06,
+            0.319_905_755_171_234_2,
+            0.282_899_283_899_987_6,
+        ],
+    );
+    let log = s.mul_add(series, k);
     let [high, exponent] = factors(a, b, log);
-    let product = clamp(exponent.mul(high), -200.0, 200.0);
-    let whole = product.add(W::splat(ROUND)).sub(W::splat(ROUND));
-    let r = product.sub(whole).mul(W::splat(std::f64::consts::LN_2));
-    // Taylor's series: its remainder is 2^-36.
-    let series = [0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5_040.0, 1.0 / 40_320.0, 1.0 / 362_880.0];
-    let power = r.mul(r).mul_add(polynomial(r, series), r).add(W::one());
+    let (whole, power) = two_to_the(clamp(exponent.mul(high), -200.0, 200.0));
     with_limits(a, b, power.mul(power_of_two(whole)))
+}
+
+/// 2 to the power `x`, to 2^-39 of it, as `(k, power)`: 2^k times a power from the root of one half to that of two.
+#[inline(always)]
+pub fn two_to_the<W: Wide>(x: W) -> (W, W) {
+    let whole = x.add(W::splat(ROUND)).sub(W::splat(ROUND));
+    let r = x.sub(whole);
+    let series = polynomial(
+        r,
+        [
+            0.693_147_180_541_205_9,
+            0.240_226_506_947_439_24,
+            0.055_504_109_593_327_404,
+            0.009_618_129_558_483_351,
+            0.001_333_343_406_380_086_1,
+            0.000_154_030_986_106_619_06,
+            1.531_423_269_597_788_6e-5,
+            1.334_408_998_242_204_1e-6,
+        ],
+    );
+    (whole, r.mul_add(series, W::one()))
 }
 
 /// The factors of the logarithm of a power: `log`, that of the size of `a`, with its limits, and the exponent.
@@ -84,20 +110,8 @@ pub fn cbrt<W: Wide>(a: W) -> W {
     W::select(size.eq(W::zero()), a, with_sign_of(root, a))
 }
 
-/// Logarithm to base 2.
-#[inline(always)]
-pub fn log2<W: Wide>(x: W) -> W {
-    to_base(x, std::f64::consts::LOG2_E, 2.035_527_374_093_103_3e-17)
-}
-
 /// Logarithm to base 10.
 #[inline(always)]
 pub fn log10<W: Wide>(x: W) -> W {
-    to_base(x, std::f64::consts::LOG10_E, 1.098_319_650_216_765e-17)
-}
-
-/// The natural logarithm times `high + low`.
-#[inline(always)]
-fn to_base<W: Wide>(x: W, high: f64, low: f64) -> W {
-    log_limits(x, log(x).mul(Pair::splat(high, low)).rounded())
+    log_limits(x, log(x).mul(Pair::splat(std::f64::consts::LOG10_E, 1.098_319_650_216_765e-17)).rounded())
 }

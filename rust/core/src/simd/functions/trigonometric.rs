@@ -116,30 +116,15 @@ fn window<W: Wide>(x: W) -> (W, [W; WINDOW]) {
     (x, [a, b, c, d, e])
 }
 
+/// Sine of `q` quarter turns and of `turns` more, `y` and `z`.
 #[inline(always)]
-fn sin_near_zero<W: Wide>(y: W, z: W) -> W {
-    let s = y.mul(y);
-    let r = polynomial(
-        s,
-        [
-            8.333_333_333_322_489_461_24e-3,
-            -1.984_126_982_985_794_931_34e-4,
-            2.755_731_370_707_006_767_89e-6,
-            -2.505_076_025_340_686_341_95e-8,
-            1.589_690_995_211_550_102_21e-10,
-        ],
-    );
-    let cube = s.mul(y);
-    // y - ((s (z/2 - y^3 r) - z) - y^3 S1)
-    let inner = s.mul(z.mul(W::splat(0.5)).sub(cube.mul(r))).sub(z);
-    y.sub(inner.sub(cube.mul(W::splat(-1.666_666_666_666_663_243_48e-1))))
-}
-
-#[inline(always)]
-fn cos_near_zero<W: Wide>(y: W, z: W) -> W {
-    let s = y.mul(y);
-    let r = polynomial(
-        s,
+fn turned_sin<W: Wide>((q, y, z): (W, W, W), turns: f64) -> W {
+    let square = y.mul(y);
+    let half = square.mul(W::splat(0.5));
+    let near = W::one().sub(half);
+    let lost = W::one().sub(near).sub(half);
+    let series = polynomial(
+        square,
         [
             4.166_666_666_666_660_190_37e-2,
             -1.388_888_888_887_410_957_49e-3,
@@ -149,18 +134,22 @@ fn cos_near_zero<W: Wide>(y: W, z: W) -> W {
             -1.135_964_755_778_819_482_65e-11,
         ],
     );
-    let half = s.mul(W::splat(0.5));
-    let w = W::one().sub(half);
-    let lost = W::one().sub(w).sub(half);
-    w.add(lost.add(s.mul(s).mul(r).sub(y.mul(z))))
-}
-
-/// Sine of `q` quarter turns and of `turns` more, `y` and `z`.
-#[inline(always)]
-fn turned_sin<W: Wide>((q, y, z): (W, W, W), turns: f64) -> W {
+    let cos = near.add(y.neg().mul_add(z, square.mul(square).mul_add(series, lost)));
+    let series = polynomial(
+        square,
+        [
+            -1.666_666_666_666_663_243_48e-1,
+            8.333_333_333_322_489_461_24e-3,
+            -1.984_126_982_985_794_931_34e-4,
+            2.755_731_370_707_006_767_89e-6,
+            -2.505_076_025_340_686_341_95e-8,
+            1.589_690_995_211_550_102_21e-10,
+        ],
+    );
+    let sin = y.add(square.mul(y).mul_add(series, z.mul(near)));
     // The low two bits of the whole number: the first swaps sine and cosine, the second flips the sign.
     let turn = q.add(W::splat(ROUND + turns)).to_bits();
-    let value = W::select(has::<W>(turn, 1), cos_near_zero(y, z), sin_near_zero(y, z));
+    let value = W::select(has::<W>(turn, 1), cos, sin);
     W::select(has::<W>(turn, 2), value.neg(), value)
 }
 

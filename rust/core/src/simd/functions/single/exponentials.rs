@@ -83,23 +83,26 @@ pub fn tanh<L: Single>(x: L) -> L {
     // `(tanh(x) / x - 1) / x^2`, by the error of the hyperbolic tangent: 2^-27.7 of it.
     let series = polynomial(
         square,
-        [-3.333_328_068e-1, 1.333_140_582e-1, -5.373_651_534e-2, 2.062_816_732e-2, -5.692_296_661e-3],
+        [
+            -3.333_329_558e-1,
+            1.333_234_757e-1,
+            -5.387_998_745e-2,
+            2.148_717_642e-2,
+            -7.946_845_144e-3,
+            2.301_884_349e-3,
+            -3.585_956_292e-4,
+        ],
     );
     let near = square.mul(size).mul_add(series, size);
-    // 1 - 2 / (exp(2 |x|) + 1), with what the divisor and the quotient lost.
-    let twice = clamp(size.add(size), 0.0, 20.0);
-    let k = nearest_of(twice, std::f64::consts::LOG2_E);
-    let r = k.mul_add(L::splat(-LN2[1]), k.mul_add(L::splat(-LN2[0]), twice));
+    // 1 - 2 / (exp(2 |x|) + 1): from one on, the quotient and its error are small.
+    let limit = L::splat(10.0);
+    let size_or_limit = L::select(limit.lt(size), limit, size);
+    let k = nearest_of(size_or_limit, 2.0 * std::f64::consts::LOG2_E);
+    let r = k.mul_add(L::splat(-LN2[0]), size_or_limit.add(size_or_limit));
     let less = r.mul(r).mul_add(exp_series(r), r);
     let scale = power_of_two(k);
-    let whole = scale.add(one);
-    let divisor = scale.mul_add(less, whole);
-    let rest = scale.mul_add(less, whole.sub(divisor));
-    let two = L::splat(2.0);
-    let quotient = two.div(divisor);
-    let lost = rest.neg().mul_add(quotient, divisor.neg().mul_add(quotient, two));
-    let far = one.sub(lost.mul_add(quotient.mul(L::splat(0.5)), quotient));
-    with_sign_of(L::select(size.lt(L::splat(0.625)), near, far), x)
+    let far = one.sub(L::splat(2.0).div(scale.mul_add(less, scale.add(one))));
+    with_sign_of(L::select(size.lt(one), near, far), x)
 }
 
 /// Half of `exp(x) + sign * exp(-x)`, for positive `x`; of a difference, from one on.
@@ -151,11 +154,12 @@ pub fn erf<L: Single>(x: L) -> L {
         ],
     );
     let near = x.mul_add(series, x);
-    // `log(1 - erf(|x|))` from 1 to 3.95, by the error of the error function: 2^-34.6 of it.
-    let exponent = polynomial(
-        clamp(size, 0.0, 3.95),
+    // `log(1 - erf(|x|))` from 0.96 to 3.95, by the error of the error function: 2^-34 of it.
+    let limit = L::splat(3.95);
+    let bounded = L::select(limit.lt(size), limit, size);
+    let slope = polynomial(
+        bounded,
         [
-            1.884_670_055e-4,
             -1.129_580_259,
             -6.332_165_599e-1,
             -1.084_218_994e-1,
@@ -165,9 +169,12 @@ pub fn erf<L: Single>(x: L) -> L {
             -2.169_592_517e-5,
         ],
     );
-    let k = nearest_of(exponent, std::f64::consts::LOG2_E);
-    let r = k.mul_add(L::splat(-LN2[1]), k.mul_add(L::splat(-LN2[0]), exponent));
+    // Its rest beyond `k ln 2`, of which the product is rounded once: `k` times the first part of ln 2 is exact.
+    let first = L::splat(1.884_670_055e-4);
+    let k = nearest_of(slope.mul_add(bounded, first), std::f64::consts::LOG2_E);
+    let high = slope.mul_add(bounded, k.mul(L::splat(-0.693_359_375)));
+    let r = high.add(k.mul_add(L::splat(2.121_944_400_546_905e-4), first));
     let scale = power_of_two(k);
     let far = one.sub(scale.mul_add(r.mul(r).mul_add(exp_series(r), r), scale));
-    L::select(size.lt(one), near, with_sign_of(far, x))
+    L::select(size.lt(L::splat(0.96)), near, with_sign_of(far, x))
 }

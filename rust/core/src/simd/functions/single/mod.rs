@@ -1,5 +1,4 @@
-//! Formulas for `f32`, at most one unit in the last place away (`erf` 1.1): `tests/functions/single.rs` tries all
-//! arguments.
+//! Formulas for `f32`, at most one unit in the last place away: `tests/functions/single.rs` tries all arguments.
 //!
 //! Each polynomial is minimax for the weighted error that its comment names, by the exchange algorithm of Remez in 160
 //! bits. Its coefficients are rounded to `f32` one at a time, the lowest first, and the others fitted again after each.
