@@ -53,6 +53,8 @@ pub struct Call {
     pub is_identity: bool,
     /// Whether it may be part of a run as the sum, or the mean, of all elements.
     pub is_total: bool,
+    /// Whether it may be part of a run as a view.
+    pub is_view: bool,
     /// The shape that the result must have, if it is an array.
     pub shape: Option<SmallVec<[usize; 4]>>,
 }
@@ -106,6 +108,7 @@ impl Call {
             name,
             is_identity: false,
             is_total: false,
+            is_view: false,
             shape,
         })
     }

@@ -70,7 +70,8 @@ fn scheduled(program: &Program, groups: &[Runs], calls: &[Call]) -> Schedule {
         Runs::Arrays(_) => MOST,
         Runs::Small => usize::MAX,
     };
-    Schedule::new(program, most, |number| calls[number as usize].is_total)
+    let is_view = |number: u32| calls[number as usize].is_view;
+    Schedule::new(program, most, |number| calls[number as usize].is_total, is_view)
 }
 
 /// The reason why a replay ends before its last step.
