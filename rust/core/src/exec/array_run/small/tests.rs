@@ -246,9 +246,10 @@ fn a_number_is_an_index_and_ends_the_run_where_it_is_out_of_range() {
 fn views_beyond_an_array_are_refused() {
     let x = counted(6);
     let by = |starts: &[usize], step: isize, extent: usize| {
-        results(&[seen(elements(&[6], starts, &[(Some(0), step, extent)]), &[0])], &[whole(&x)], &[0])
+        let taken = seen(elements(&[6], starts, &[(Some(0), step, extent)]), &[0]);
+        results(&[taken, apply(Elementwise::Negative, &[extent], &[1])], &[whole(&x)], &[1])
     };
-    assert_eq!(by(&[4], -2, 3), Some(vec![vec![4.0, 2.0, 0.0]]));
+    assert_eq!(by(&[4], -2, 3), Some(vec![vec![-4.0, -2.0, 0.0]]));
     assert_eq!([by(&[4], -2, 4), by(&[4], 1, 3), by(&[6], 1, 1), by(&[], 1, 1), by(&[0], 1, 0)], [const { None }; 5]);
     let other = seen(elements(&[6], &[0], &[(Some(1), 1, 3)]), &[0]);
     assert_eq!(results(&[other], &[whole(&x)], &[0]), None);
