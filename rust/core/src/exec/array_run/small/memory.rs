@@ -41,8 +41,14 @@ pub(super) unsafe fn scatter(
             let to = to.wrapping_offset(offset + step * at.cast_signed());
             match dtype {
                 _ if !adds => to.copy_from_nonoverlapping(from, dtype.size()),
-                Dtype::F32 => *to.cast::<f32>() += *from.cast::<f32>(),
-                _ => *to.cast::<f64>() += *from.cast::<f64>(),
+                Dtype::F32 => {
+                    let sum = to.cast::<f32>().read_unaligned() + from.cast::<f32>().read_unaligned();
+                    to.cast::<f32>().write_unaligned(sum);
+                }
+                _ => {
+                    let sum = to.cast::<f64>().read_unaligned() + from.cast::<f64>().read_unaligned();
+                    to.cast::<f64>().write_unaligned(sum);
+                }
             }
             from = from.wrapping_add(dtype.size());
         }

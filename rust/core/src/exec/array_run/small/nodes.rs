@@ -102,8 +102,7 @@ impl Elements {
         let index = if number < 0.0 { number + extent as f64 } else { number };
         #[allow(clippy::cast_possible_truncation, reason = "it is compared")]
         let whole = index as isize;
-        #[allow(clippy::cast_precision_loss, reason = "no axis has 2^53 elements")]
-        let is_within = whole as f64 == index && (0..extent.cast_signed()).contains(&whole);
+        let is_within = index.fract() == 0.0 && (0..extent.cast_signed()).contains(&whole);
         is_within.then(|| self.first + whole * stride)
     }
 }

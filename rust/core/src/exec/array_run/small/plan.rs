@@ -111,7 +111,7 @@ impl Planner {
                     None => None,
                 };
                 let value = self.whole(*value, &view.extents, *dtype)?;
-                let elements = self.elements_of(view, 0, &contiguous_strides(&view.of, 1)?, dtype.size())?;
+                let elements = Self::elements_of(view, 0, &contiguous_strides(&view.of, 1)?, dtype.size())?;
                 let mut from = SmallVec::<[u32; 3]>::from_elem(value, 1);
                 from.extend(of);
                 from.extend(self.index_of(view, rest)?);

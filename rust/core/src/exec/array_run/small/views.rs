@@ -44,7 +44,7 @@ impl Planner {
     }
 
     /// The elements of a view of an array, whose first element and strides are in elements of this size.
-    pub(super) fn elements_of(&self, view: &View, first: isize, strides: &[isize], size: usize) -> Option<Elements> {
+    pub(super) fn elements_of(view: &View, first: isize, strides: &[isize], size: usize) -> Option<Elements> {
         let index = view.index.map(|(axis, _)| (strides[axis], view.of[axis]));
         let (first, own) = view.is_within().then(|| view.within(first, strides))?;
         Some(Elements { extents: view.extents.clone(), strides: own, first, index }.in_bytes(size))
@@ -74,7 +74,7 @@ impl Planner {
         let (node, first, strides) = self.elements(*value, &own, dtype)?;
         let count = length(&view.extents);
         if view.index.is_some() {
-            let elements = self.elements_of(view, first, &strides, dtype.size())?;
+            let elements = Self::elements_of(view, first, &strides, dtype.size())?;
             let mut from = SmallVec::<[u32; 3]>::from_elem(node, 1);
             from.extend(self.index_of(view, rest)?);
             let node = self.step(Work::Copy { elements, from: dtype, to: dtype }, &from, count);
