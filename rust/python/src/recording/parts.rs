@@ -21,7 +21,7 @@ use crate::arrays::compute::run::{read_of, run_small};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::{Call, reads_of};
+use crate::recording::call::{Call, Role, reads_of};
 use crate::recording::scalars::precision_named;
 
 /// A constant takes at most so many bytes, or as many as those that it was folded from.
@@ -174,8 +174,11 @@ impl Parts {
             let mut call = Call::new(target, &function, &arguments, &named, shape.map(SmallVec::from_vec))?;
             call.is_identity = is_identity;
             let member = member.map(|member| self.member(given.py(), member, &mut call, &kind)).transpose()?.flatten();
-            call.is_total = matches!(member, Some((Part::Array(Member::Sum | Member::Mean), _)));
-            call.is_view = member.as_ref().is_some_and(|(part, _)| part.is_view());
+            call.role = match &member {
+                Some((Part::Array(Member::Sum | Member::Mean), _)) => Role::Total,
+                Some((part, _)) if part.is_view() => Role::View,
+                _ => Role::Other,
+            };
             self.calls.push(call);
             self.members.push(member);
         }

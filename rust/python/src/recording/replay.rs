@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::{array_pool, run};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::Call;
+use crate::recording::call::{Call, Role};
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
 
 /// Calls of constants are folded until their results take so many bytes, and for so long: the others are computed at each replay.
@@ -70,8 +70,8 @@ fn scheduled(program: &Program, groups: &[Runs], calls: &[Call]) -> Schedule {
         Runs::Arrays(_) => MOST,
         Runs::Small => usize::MAX,
     };
-    let is_view = |number: u32| calls[number as usize].is_view;
-    Schedule::new(program, most, |number| calls[number as usize].is_total, is_view)
+    let is = |role: Role| move |number: u32| calls[number as usize].role == role;
+    Schedule::new(program, most, is(Role::Total), is(Role::View))
 }
 
 /// The reason why a replay ends before its last step.
