@@ -293,7 +293,7 @@ def test_functions_of_matrices_are_those_of_numpy_at_every_matrix():
         a = a * 1.0
         return xp.linalg.det(a), xp.linalg.solve(a, b) * 2.0, xp.linalg.inv(a) + 1.0
 
-    g, b = ox.record(f), at_random(5)
+    g, a, b = ox.record(f), at_random(5, 5), at_random(5)
     for seed in range(40):
         a = np.random.default_rng(seed).normal(size=(5, 5)) * 10.0 ** (seed % 7 - 3)
         assert agrees(g, f, a, b)

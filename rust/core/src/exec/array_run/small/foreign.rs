@@ -4,8 +4,6 @@ use std::ffi::c_void;
 
 use smallvec::SmallVec;
 
-use super::memory::number_at;
-use crate::array::buffer::Dtype;
 use crate::array::shape::Strides;
 
 /// A function over arrays, their extents and their strides in bytes, first those of a loop of one repetition, and data of its own.
@@ -58,7 +56,8 @@ impl ForeignWork {
             let function = std::mem::transmute::<usize, Function>(self.function.function);
             let data = std::ptr::with_exposed_provenance_mut(self.function.data);
             function(arrays.as_mut_ptr(), self.extents.as_ptr(), self.strides.as_ptr(), data);
-            let mut numbers = (0..self.length).map(|at| number_at(to.add(at * size_of::<f64>()), Dtype::F64));
+            let number = |at| to.add(at * size_of::<f64>()).cast::<f64>().read_unaligned();
+            let mut numbers = (0..self.length).map(number);
             numbers.all(|number| if self.is_normal { number.is_normal() } else { number.is_finite() })
         }
     }
