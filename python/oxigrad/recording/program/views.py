@@ -59,16 +59,16 @@ def scatter(entry: Entry, entries: list[Entry]) -> Member | None:
     if entry.type is None or type(g) is not EntryId or type(total) not in (EntryId, type(None)):
         return None
     read = [entries[each.id] for each in (total, g) if each is not None]
-    (extents, dtype), own = entry.type, array_type(read[-1])
+    (extents, dtype), (part, _) = entry.type, array_type(read[-1])
     are_fit = all(array_type(each)[1] == dtype and not is_out_of_order(each, entries, 0) for each in read)
     if dtype not in FLOATS or tuple(shape) != extents or not are_fit:
         return None
     if total is not None and array_type(read[0])[0] != extents:
         return None
     parts = _key_parts(key, extents, lambda index: _is_index(entries[index.id]), len(read))
-    if parts is None or own[0] != parts[0]:
+    if parts is None or part != parts[0]:
         return None
-    return "scatter_add", list(own[0]), [dtype], (parts[1], total is not None)
+    return "scatter_add", list(part), [dtype], (parts[1], total is not None)
 
 
 def _is_index(entry: Entry) -> bool:
@@ -116,8 +116,10 @@ def _view_parts(entry: Entry, extents: Shape, shape: Shape, is_index: Callable[[
         key = entry.named.get("key") if name == "index" else entry.args[1]
         parts = _key_parts(key, extents, is_index, 1) if extents else None
     elif name == "broadcast_to" or not extents:
-        own = len(shape) - len(extents)
-        axes = [axis - own if axis >= own and extents[axis - own] == each else -1 for axis, each in enumerate(shape)]
+        ahead = len(shape) - len(extents)
+        axes = [
+            axis - ahead if axis >= ahead and extents[axis - ahead] == each else -1 for axis, each in enumerate(shape)
+        ]
         parts = shape, _stated(extents, {}, [(axis, 1) for axis in axes])
     elif (order := _order(entry, len(extents))) is not None:
         parts = tuple(extents[axis] for axis in order), _stated(extents, {}, [(axis, 1) for axis in order])
