@@ -64,7 +64,7 @@ def test_a_longer_loop_prints_as_many_lines(name):
         g = ox.record(FUNCTIONS[name](steps))
         g(*args(name))
         (program,) = g.recordings
-        assert program.printed(False, "loops") == program.printed(True, "dead") == program.printed(True)
+        assert program.printed(False, "loops") == program.printed(True, "dead")
         return program.printed(True, "loops").splitlines()
 
     short, long = lines(20), lines(60)
@@ -209,10 +209,11 @@ def test_a_replay_holds_the_steps_of_a_loop_once(name):
         return program.steps()
 
     (short, few), (long, many) = steps_of(30), steps_of(60)
-    if name in ("guarded", "recurrent"):
+    if name == "guarded":
         assert long > short + 29
     else:
-        assert long == short == 1  # a run of all calls, whose loops are stated once in the core
+        # A run of all calls, whose loops are stated once in the core; arrays that the function captures are made first.
+        assert long == short == (2 if name == "recurrent" else 1)
     assert many <= few + 1
 
 

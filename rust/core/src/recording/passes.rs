@@ -83,18 +83,60 @@ impl Program {
     }
 
     /// The program in which calls whose results may be views are of the groups that `group` gives for their numbers, but for those of which a
-    /// result of the program may be a view: a group computes new values.
+    /// result of the program may be a view: a group computes new values. Each reader of the group has a view of its own, which is of the group:
+    /// no view of a group is read outside of it.
     #[must_use]
     pub fn with_grouped_views(&self, group: impl Fn(u32) -> Option<u32>) -> Self {
+        const LONGEST: u32 = 16;
         let is_apart = self.apart();
-        let grouped = |(entry, is_apart): (&Entry, bool)| match entry.origin {
-            Origin::Call { group: None, reduces } if !is_apart => {
-                Entry { origin: Origin::Call { group: group(entry.number), reduces }, ..entry.clone() }
+        // How many views follow one another, for those that readers take with them.
+        let mut following = vec![0; self.entries.len()];
+        let (mut entries, mut renamed): (Vec<Entry>, Vec<Id>) = (Vec::new(), vec![Id::MAX; self.entries.len()]);
+        for (id, entry) in self.entries.iter().enumerate() {
+            let own = match entry.origin {
+                Origin::Call { group, .. } => group,
+                Origin::Input | Origin::Constant | Origin::Check => None,
+            };
+            let is_call = matches!(entry.origin, Origin::Call { group: None, .. });
+            if let ([first, rest @ ..], true) = (&entry.args[..], is_call && !is_apart[id])
+                && group(entry.number).is_some()
+                && following[*first as usize] < LONGEST
+                && rest.iter().all(|arg| following[*arg as usize] == 0)
+            {
+                following[id] = following[*first as usize] + 1;
+                continue;
             }
-            _ => entry.clone(),
-        };
-        let entries = self.entries.iter().zip(is_apart).map(grouped).collect();
-        Self { entries, outputs: self.outputs.clone() }
+            let mut args = Vec::with_capacity(entry.args.len());
+            for arg in &entry.args {
+                let (mut views, mut of) = (Vec::new(), *arg);
+                while following[of as usize] > 0 {
+                    views.push(of);
+                    of = self.entries[of as usize].args[0];
+                }
+                let mut value = renamed[of as usize];
+                for view in views.into_iter().rev() {
+                    let Entry { number, args, .. } = &self.entries[view as usize];
+                    let group = group(*number).filter(|of| Some(*of) == own);
+                    // Readers of no group, or of another one, have one view.
+                    if group.is_none() && renamed[view as usize] != Id::MAX {
+                        value = renamed[view as usize];
+                        continue;
+                    }
+                    let rest = args[1..].iter().map(|arg| renamed[*arg as usize]);
+                    let args = std::iter::once(value).chain(rest).collect();
+                    value = id_of(entries.len());
+                    if group.is_none() {
+                        renamed[view as usize] = value;
+                    }
+                    entries.push(Entry { origin: Origin::Call { group, reduces: false }, number: *number, args });
+                }
+                args.push(value);
+            }
+            renamed[id] = id_of(entries.len());
+            entries.push(Entry { args, ..*entry });
+        }
+        let outputs = self.outputs.iter().map(|output| renamed[*output as usize]).collect();
+        Self { entries, outputs }
     }
 
     /// For each entry, whether it is a result of the program, or a result may be a view of it: the result of a call that is not elementwise may
@@ -248,9 +290,37 @@ mod tests {
         ];
         let program = Program::new(entries.clone(), vec![4, 6]).unwrap();
         let mut expected = entries;
-        expected[1].origin = Origin::Call { group: Some(7), reduces: false };
-        let found = program.with_grouped_views(|number| (number == 1).then_some(7));
+        expected[1].origin = ELEMENTWISE;
+        let found = program.with_grouped_views(|number| (number == 1).then_some(0));
         assert_eq!(found, Program { entries: expected, outputs: vec![4, 6] });
+    }
+
+    #[test]
+    fn each_reader_has_a_view_of_its_own_in_its_group() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(CALL, 1, &[0]), // a view
+            entry(CALL, 1, &[1]), // a view of it
+            entry(ELEMENTWISE, 2, &[2, 0]),
+            entry(CALL, 3, &[2, 1]), // of no group
+            entry(ELEMENTWISE, 2, &[1, 3]),
+            entry(ELEMENTWISE, 2, &[4, 5]),
+        ];
+        let program = Program::new(entries, vec![6]).unwrap();
+        let found = program.with_grouped_views(|number| (number == 1).then_some(0));
+        let expected = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(ELEMENTWISE, 1, &[0]),
+            entry(ELEMENTWISE, 1, &[1]),
+            entry(ELEMENTWISE, 2, &[2, 0]),
+            entry(CALL, 1, &[0]),
+            entry(CALL, 1, &[4]),
+            entry(CALL, 3, &[5, 4]),
+            entry(ELEMENTWISE, 1, &[0]),
+            entry(ELEMENTWISE, 2, &[7, 3]),
+            entry(ELEMENTWISE, 2, &[6, 8]),
+        ];
+        assert_eq!(found, Program { entries: expected, outputs: vec![9] });
     }
 
     #[test]

@@ -38,13 +38,18 @@ type Place = (u32, bool, u32, u32);
 
 impl Schedule {
     /// The schedule of a program, with runs of at most `most` calls, a function of the group. `is_total` tells whether a call of this number is a
-    /// sum of all elements: no run has these beside other sums.
+    /// sum of all elements: no run has these beside other sums. `is_view` tells whether it is a view, which is part of the run that reads it.
     ///
     /// The level of an entry is above those of its arguments, except that calls of one group may be of one level: those
     /// of a level and a group are one run, which is cut where it is too long. A sum is known after the pass: what reads it
     /// is of a level above. A call that one later run alone reads is part of that run, if no more values are kept till then.
     #[must_use]
-    pub fn new(program: &Program, most: impl Fn(u32) -> usize, is_total: impl Fn(u32) -> bool) -> Self {
+    pub fn new(
+        program: &Program,
+        most: impl Fn(u32) -> usize,
+        is_total: impl Fn(u32) -> bool,
+        is_view: impl Fn(u32) -> bool,
+    ) -> Self {
         let mut levels: Vec<u32> = Vec::with_capacity(program.entries.len());
         let group = |id: Id| match program.entries[id as usize].origin {
             Origin::Call { group, reduces } => (group, reduces),
@@ -55,7 +60,7 @@ impl Schedule {
             let above = |arg: &Id| levels[*arg as usize] + u32::from(own.is_none() || group(*arg) != (own, false));
             levels.push(entry.args.iter().map(above).max().unwrap_or(0));
         }
-        delay(program, &mut levels, group);
+        delay(program, &mut levels, group, is_view);
         let mut places: BTreeMap<Place, Vec<Id>> = BTreeMap::new();
         for (id, (entry, level)) in (0..).zip(program.entries.iter().zip(levels)) {
             let (own, _) = group(id);
@@ -149,7 +154,12 @@ enum Reader {
 
 /// Raises the level of each elementwise call that one run of its group alone reads to that of the run, which then computes it instead of
 /// reading it. At most one of its arguments is kept for that in its place, which is in memory already.
-fn delay(program: &Program, levels: &mut [u32], group: impl Fn(Id) -> (Option<u32>, bool)) {
+fn delay(
+    program: &Program,
+    levels: &mut [u32],
+    group: impl Fn(Id) -> (Option<u32>, bool),
+    is_view: impl Fn(u32) -> bool,
+) {
     let mut readers = vec![Reader::None; program.entries.len()];
     program.outputs.iter().for_each(|output| readers[*output as usize] = Reader::Others);
     // The level till which a value is kept in any case, by the entries from the one at hand on.
@@ -165,7 +175,8 @@ fn delay(program: &Program, levels: &mut [u32], group: impl Fn(Id) -> (Option<u3
             let is_in_memory = |arg: &Id| group(*arg) != own || levels[*arg as usize] < levels[id];
             let mut others = entry.args.iter().filter(|arg| !is_kept(arg));
             let first = others.next();
-            if first.is_none_or(is_in_memory) && others.all(|arg| Some(arg) == first) {
+            let is_fewer = first.is_none_or(is_in_memory) && others.all(|arg| Some(arg) == first);
+            if is_fewer || is_view(entry.number) {
                 levels[id] = level;
             }
         }
@@ -216,7 +227,7 @@ mod tests {
             entry(A, 3, &[3, 2]),
             entry(A, 4, &[4, 1]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64, |_| false);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64, |_| false, |_| false);
         assert_eq!(schedule.steps, vec![Step::Entry(2), run(&[1, 3, 4, 5], &[0, 2], &[5])]);
         let runs = schedule.runs();
         assert_eq!(schedule.last, vec![vec![], vec![2]]);
@@ -236,7 +247,7 @@ mod tests {
             entry(A, 1, &[5, 3]),
             entry(A, 1, &[6, 4]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![7]).unwrap(), |_| 64, |_| false);
+        let schedule = Schedule::new(&Program::new(entries, vec![7]).unwrap(), |_| 64, |_| false, |_| false);
         let single = [1, 2, 4, 5, 3].map(Step::Entry);
         let expected = [&single[..], &[run(&[6, 7], &[5, 3, 4], &[7])]].concat();
         assert_eq!(schedule.steps, expected);
@@ -252,7 +263,7 @@ mod tests {
             entry(A, 3, &[3, 2]), // reads the sum
             entry(SUM, 1, &[4]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64, |_| false);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64, |_| false, |_| false);
         assert_eq!(schedule.steps, vec![run(&[1, 2, 3], &[0], &[2, 3]), run(&[4, 5], &[3, 2], &[5])]);
         assert_eq!(schedule.last, vec![vec![], vec![2, 3]]);
     }
@@ -268,7 +279,7 @@ mod tests {
         ];
         let schedule = |entries: &[Entry]| {
             let outputs = (2..id_of(entries.len())).collect();
-            Schedule::new(&Program::new(entries.to_vec(), outputs).unwrap(), |_| 64, |number| number == 1)
+            Schedule::new(&Program::new(entries.to_vec(), outputs).unwrap(), |_| 64, |number| number == 1, |_| false)
         };
         assert_eq!(schedule(&entries).steps, vec![run(&[1, 3, 4], &[0], &[1, 3, 4]), Step::Entry(2)]);
         let without = [&entries[..3], &[entry(A, 3, &[1])]].concat();
@@ -279,7 +290,7 @@ mod tests {
     fn a_run_is_cut_where_it_is_too_long() {
         let mut entries = vec![entry(Origin::Input, 0, &[])];
         entries.extend((0..5).map(|id| entry(A, 0, &[id])));
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 2, |_| false);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 2, |_| false, |_| false);
         assert_eq!(schedule.steps, vec![run(&[1, 2], &[0], &[2]), run(&[3, 4], &[2], &[4]), Step::Entry(5)]);
         assert_eq!(schedule.last, vec![vec![], vec![2], vec![4]]);
     }
@@ -299,7 +310,7 @@ mod tests {
                 entries.push(entry(origin, next(5), &[next(id), next(id)]));
             }
             let program = Program::new(entries, vec![39, next(39)]).unwrap();
-            let schedule = Schedule::new(&program, |_| 3, |number| number < 2);
+            let schedule = Schedule::new(&program, |_| 3, |number| number < 2, |_| false);
             let (mut is_known, mut is_gone) = (vec![false; 40], vec![false; 40]);
             is_known[..2].fill(true);
             for (step, last) in schedule.steps.iter().zip(&schedule.last) {

@@ -100,7 +100,7 @@ mod tests {
             });
             u32::try_from(at).unwrap()
         };
-        let rolled = Schedule::new(program, |_| 64, |_| false).rolled(program, number);
+        let rolled = Schedule::new(program, |_| 64, |_| false, |_| false).rolled(program, number);
         (rolled, known)
     }
 
@@ -118,7 +118,7 @@ mod tests {
     fn steps_compute_what_the_program_does() {
         let program = recurrent(20);
         let (steps, known) = rolled(&program);
-        let schedule = Schedule::new(&program, |_| 64, |_| false);
+        let schedule = Schedule::new(&program, |_| 64, |_| false, |_| false);
         let call = |number: u32, args: &[u64]| args.iter().fold(u64::from(number) + 1, |a, b| a.wrapping_mul(31) ^ b);
         let mut expected: Vec<u64> = Vec::new();
         for Entry { origin, number, args } in &program.entries {

@@ -37,6 +37,15 @@ pub enum Function {
     Object(Py<PyAny>),
 }
 
+/// The part that a call may have in a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The sum, or the mean, of all elements.
+    Total,
+    View,
+    Other,
+}
+
 /// A call: its function, and its arguments.
 pub struct Call {
     pub function: Function,
@@ -52,8 +61,7 @@ pub struct Call {
     pub name: String,
     /// Whether the result is the first argument.
     pub is_identity: bool,
-    /// Whether it may be part of a run as the sum, or the mean, of all elements.
-    pub is_total: bool,
+    pub role: Role,
     /// The shape that the result must have, if it is an array.
     pub shape: Option<SmallVec<[usize; 4]>>,
 }
@@ -106,7 +114,7 @@ impl Call {
             is_plain,
             name,
             is_identity: false,
-            is_total: false,
+            role: Role::Other,
             shape,
         })
     }

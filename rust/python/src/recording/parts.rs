@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::matmul::is_narrow;
 use oxigrad_core::array::shape::Reduction;
-use oxigrad_core::exec::array_run::small::{MOST, Read, SmallCall, SmallRun};
+use oxigrad_core::exec::array_run::small::{MOST, Read, SmallCall, SmallRun, View};
 use oxigrad_core::exec::array_run::{ArrayRun, Group, Member};
 use oxigrad_core::op::{Op, Structured};
 use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun};
@@ -16,10 +16,11 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
+use crate::arrays::compute::matrices;
 use crate::arrays::compute::run::{read_of, run_small};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::{Call, reads_of, shape_of};
+use crate::recording::call::{Call, Role, reads_of, shape_of};
 use crate::recording::folding::is_bounded;
 use crate::recording::scalars::precision_named;
 
@@ -67,8 +68,12 @@ pub enum Part {
 
 impl Part {
     /// Whether the eager result is a view.
-    const fn is_view(&self) -> bool {
-        matches!(self, Self::Small(SmallCall::Reshape(_)))
+    fn is_view(&self) -> bool {
+        match self {
+            Self::Small(SmallCall::Reshape(_)) => true,
+            Self::Small(SmallCall::View(view, _)) => !view.extents.is_empty() || view.of.is_empty(),
+            _ => false,
+        }
     }
 }
 
@@ -87,7 +92,9 @@ pub struct Check {
 }
 
 /// The op of a call of a run, the shape of its arrays, and the dtype in which it is computed, followed by that of truth values where the result is
-/// such; without a shape, the precisions of its arguments. Sums along axes have these, and whether they are kept.
+/// such; without a shape, the precisions of its arguments. Sums along axes have these, and whether they are kept. A view has, for each axis of its
+/// argument, the extent, the first index and the position of the argument that is added to it, or zero; then for each of its axes that of the
+/// argument, or -1, and the step.
 type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
 
 /// A call that is stated for the first time: its target, its function, the shape of the result, whether that is the first argument, and its part in runs.
@@ -166,8 +173,12 @@ impl Parts {
             let kind = target.0.clone();
             let mut call = Call::new(target, &function, &arguments, &named, shape.map(SmallVec::from_vec))?;
             call.is_identity = is_identity;
-            let member = member.map(|member| self.member(member, &mut call, &kind)).transpose()?.flatten();
-            call.is_total = matches!(member, Some((Part::Array(Member::Sum | Member::Mean), _)));
+            let member = member.map(|member| self.member(given.py(), member, &mut call, &kind)).transpose()?.flatten();
+            call.role = match &member {
+                Some((Part::Array(Member::Sum | Member::Mean), _)) => Role::Total,
+                Some((part, _)) if part.is_view() => Role::View,
+                _ => Role::Other,
+            };
             self.calls.push(call);
             self.members.push(member);
         }
@@ -180,6 +191,7 @@ impl Parts {
     /// The computation and the group of a call of a run; `None` where its eager result is not that of the core.
     fn member(
         &mut self,
+        py: Python<'_>,
         (name, shape, dtypes, along): Stated,
         call: &mut Call,
         kind: &str,
@@ -196,16 +208,24 @@ impl Parts {
             Op::Elementwise(op) => Member::Elementwise(op),
             Op::Structured(Structured::Sum) => Member::Sum,
             Op::Structured(Structured::Mean) => Member::Mean,
+            Op::Structured(
+                op @ (Structured::Inv
+                | Structured::Solve
+                | Structured::Cholesky
+                | Structured::Det
+                | Structured::Cofactor),
+            ) => {
+                let fits =
+                    dtype_of(&dtypes) == Some(Dtype::F64) && call.is_plain && shape.iter().product::<usize>() <= MOST;
+                let small = if fits { matrices::call(py, op, shape.len())?.map(Part::Small) } else { None };
+                return Ok(small.map(|part| (part, self.group(Runs::Small))));
+            }
             Op::Structured(op) => {
-                let small = structured(op, &shape, call).map(Part::Small);
+                let small = structured(op, &shape, &dtypes, along, call).map(Part::Small);
                 return Ok(small.map(|part| (part, self.group(Runs::Small))));
             }
         };
-        let dtype = match dtypes.first().map(String::as_str) {
-            Some("<f4") => Dtype::F32,
-            Some("<f8") => Dtype::F64,
-            _ => return Ok(None),
-        };
+        let Some(dtype) = dtype_of(&dtypes) else { return Ok(None) };
         let group = Group { shape: SmallVec::from_vec(shape), dtype };
         if (1..=MOST).contains(&group.len()) {
             let call = match member {
@@ -322,8 +342,23 @@ impl Parts {
     }
 }
 
+/// The dtype in which a call is computed.
+fn dtype_of(dtypes: &[String]) -> Option<Dtype> {
+    match dtypes.first().map(String::as_str) {
+        Some("<f4") => Some(Dtype::F32),
+        Some("<f8") => Some(Dtype::F64),
+        _ => None,
+    }
+}
+
 /// A call on small arrays: a product, whose rows, inner length and columns are the shape, or a view of an array of the shape.
-fn structured(op: Structured, shape: &[usize], call: &Call) -> Option<SmallCall> {
+fn structured(
+    op: Structured,
+    shape: &[usize],
+    dtypes: &[String],
+    along: Option<(Vec<isize>, bool)>,
+    call: &Call,
+) -> Option<SmallCall> {
     let is_small = |extents: &[usize]| (1..=MOST).contains(&extents.iter().product());
     match (op, shape) {
         (Structured::Matmul, [rows, inner, columns]) => {
@@ -334,8 +369,39 @@ fn structured(op: Structured, shape: &[usize], call: &Call) -> Option<SmallCall>
         (Structured::Reshape | Structured::ExpandDims | Structured::Squeeze, shape) if is_small(shape) => {
             call.shape.clone().map(SmallCall::Reshape)
         }
+        (Structured::Index | Structured::ScatterAdd, shape) => {
+            let (parts, adds) = along?;
+            let (view, dtype) = (view_of(shape, &parts)?, dtype_of(dtypes)?);
+            let fits = view.is_within() && is_small(&view.of) && is_small(&view.extents);
+            let call = |view| match op {
+                Structured::Index => SmallCall::View(view, dtype),
+                _ => SmallCall::Scatter(view, dtype, adds),
+            };
+            fits.then(|| call(view))
+        }
         _ => None,
     }
+}
+
+/// The view of a shape with these parts.
+fn view_of(shape: &[usize], parts: &[isize]) -> Option<View> {
+    let (own, axes) = parts.split_at_checked(parts.len().checked_sub(2 * shape.len())?)?;
+    let mut view = View {
+        of: SmallVec::new(),
+        starts: SmallVec::new(),
+        index: None,
+        extents: SmallVec::from_slice(shape),
+        axes: axes.chunks_exact(2).map(|axis| (usize::try_from(axis[0]).ok(), axis[1])).collect(),
+    };
+    for (axis, part) in own.chunks_exact(3).enumerate() {
+        view.of.push(usize::try_from(part[0]).ok()?);
+        view.starts.push(usize::try_from(part[1]).ok()?);
+        let position = usize::try_from(part[2]).ok()?;
+        if position > 0 && view.index.replace((axis, position)).is_some() {
+            return None;
+        }
+    }
+    Some(view)
 }
 
 /// The bytes of the elements of a NumPy array, at eight an element.

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::{array_pool, run};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::{Call, shape_of};
+use crate::recording::call::{Call, Role, shape_of};
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work};
 
 /// Calls of constants are folded until their results take so many bytes, and for so long: the others are computed at each replay.
@@ -70,7 +70,8 @@ fn scheduled(program: &Program, groups: &[Runs], calls: &[Call]) -> Schedule {
         Runs::Arrays(_) => MOST,
         Runs::Small => usize::MAX,
     };
-    Schedule::new(program, most, |number| calls[number as usize].is_total)
+    let is = |role: Role| move |number: u32| calls[number as usize].role == role;
+    Schedule::new(program, most, is(Role::Total), is(Role::View))
 }
 
 /// The reason why a replay ends before its last step.

@@ -16,19 +16,57 @@ pub(super) unsafe fn copy(
     mut to: *mut u8,
     into: Dtype,
 ) {
-    let Some((row, outer)) = extents.split_last() else {
-        // SAFETY: promised by the caller.
-        return unsafe { copy_row(from, dtype.size().cast_signed(), 1, dtype, to, into) };
+    // SAFETY: promised by the caller: a row lies at the strides of its indices.
+    for_each_row(extents, strides, |offset, step, count| unsafe {
+        copy_row(from.wrapping_offset(offset), step, count, dtype, to, into);
+        to = to.wrapping_add(count * into.size());
+    });
+}
+
+/// Writes contiguous numbers to elements that lie at strides in bytes, or adds them.
+///
+/// # Safety
+/// The numbers must be valid to read, and the elements to write; the two must not overlap.
+pub(super) unsafe fn scatter(
+    mut from: *const u8,
+    extents: &[usize],
+    strides: &[isize],
+    dtype: Dtype,
+    to: *mut u8,
+    adds: bool,
+) {
+    // SAFETY: promised by the caller.
+    for_each_row(extents, strides, |offset, step, count| unsafe {
+        for at in 0..count {
+            let to = to.wrapping_offset(offset + step * at.cast_signed());
+            match dtype {
+                _ if !adds => to.copy_from_nonoverlapping(from, dtype.size()),
+                Dtype::F32 => {
+                    let sum = to.cast::<f32>().read_unaligned() + from.cast::<f32>().read_unaligned();
+                    to.cast::<f32>().write_unaligned(sum);
+                }
+                _ => {
+                    let sum = to.cast::<f64>().read_unaligned() + from.cast::<f64>().read_unaligned();
+                    to.cast::<f64>().write_unaligned(sum);
+                }
+            }
+            from = from.wrapping_add(dtype.size());
+        }
+    });
+}
+
+/// Calls a function for each row of elements at strides: where it begins, the step from an element to the next, and their number.
+#[inline(always)]
+fn for_each_row(extents: &[usize], strides: &[isize], mut row: impl FnMut(isize, isize, usize)) {
+    let (Some((count, outer)), Some((step, strides))) = (extents.split_last(), strides.split_last()) else {
+        return row(0, 0, 1);
     };
     if extents.contains(&0) {
         return;
     }
-    let (step, strides) = strides.split_last().expect("a stride for each axis");
     let (mut index, mut offset) = ([0_usize; 64], 0_isize);
     loop {
-        // SAFETY: promised by the caller: the row lies at the strides of its indices.
-        unsafe { copy_row(from.wrapping_offset(offset), *step, *row, dtype, to, into) };
-        to = to.wrapping_add(row * into.size());
+        row(offset, *step, *count);
         let mut axis = outer.len();
         loop {
             if axis == 0 {

@@ -2,19 +2,26 @@
 //!
 //! Shapes, strides and places are resolved once, from the kinds of the values that are read. A call then costs its loop and a jump.
 
+mod foreign;
+mod matrices;
 mod memory;
+mod nodes;
+mod places;
 mod plan;
 mod sweep;
 mod values;
+mod views;
 
 use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
+pub use self::foreign::{Foreign, Function};
 use self::memory::{copy, number_at};
-use self::plan::{Load, Planned, Store, Work};
+use self::nodes::{Load, Work};
+use self::plan::{Planned, Store};
 use self::sweep::Sweep;
-pub use self::values::{Extents, Kind, Layout, Read, SmallCall};
+pub use self::values::{Extents, Kind, Layout, Read, SmallCall, View};
 use self::values::{LINE, Step};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::shape::{broadcast_strides, contiguous_strides};

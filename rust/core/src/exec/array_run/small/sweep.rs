@@ -1,7 +1,7 @@
 //! The computation of a run, step after step. One of the files that touch foreign memory.
 
-use super::memory::{copy, number_at, spread};
-use super::plan::Work;
+use super::memory::{copy, number_at, scatter, spread};
+use super::nodes::{Elements, Work};
 use super::values::{LINE, Step};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::matmul::{Factor, Product};
@@ -41,18 +41,47 @@ impl<'a> Sweep<'a> {
         self.memory.wrapping_add(line as usize * LINE)
     }
 
-    /// Computes what is no loop.
+    /// Computes what is no loop; returns whether its index is in range.
     #[inline(never)]
-    fn other(&self, work: &Work, Step { to, from, .. }: &Step) {
+    fn other(&self, work: &Work, Step { to, from, .. }: &Step) -> bool {
         let (to, from) = (self.at(*to), from.map(|line| self.at(line)));
         let buffer =
             |pointer, length, dtype| Buffer::contiguous(pointer, length, dtype, true).expect("it is in memory");
+        // The first of elements, whose index is the argument at a position.
+        let first = |elements: &Elements, at: usize| {
+            // SAFETY: a place has a number at least.
+            let index = elements.index.map_or(0.0, |_| unsafe { number_at(from[at].cast_const(), Dtype::F64) });
+            elements.first(index)
+        };
         let length = match work {
             Work::Apply { .. } => unreachable!("it has a loop"),
-            Work::Copy { extents, strides, from: dtype, to: into } => {
+            Work::Copy { elements, from: dtype, to: into } => {
+                let Some(first) = first(elements, 1) else { return false };
+                let Elements { extents, strides, .. } = elements;
                 // SAFETY: the plan gave the places such extents, apart from each other.
-                unsafe { copy(from[0], extents, strides, *dtype, to, *into) };
+                unsafe { copy(from[0].wrapping_offset(first), extents, strides, *dtype, to, *into) };
                 extents.iter().product()
+            }
+            Work::Scatter { elements, length, adds, dtype } => {
+                let Some(first) = first(elements, 1 + usize::from(*adds)) else { return false };
+                let (Elements { extents, strides, .. }, bytes) = (elements, length * dtype.size());
+                // SAFETY: the plan gave the places such lengths, apart from each other, and looked at the elements.
+                unsafe {
+                    if *adds {
+                        to.copy_from_nonoverlapping(from[1], bytes);
+                    } else {
+                        to.write_bytes(0, bytes);
+                    }
+                    scatter(from[0], extents, strides, *dtype, to.wrapping_offset(first), *adds);
+                }
+                *length
+            }
+            Work::Foreign(work) => {
+                // SAFETY: the plan gave the places such lengths, apart from each other.
+                if !unsafe { work.compute(from, to) } {
+                    return false;
+                }
+                work.length
             }
             Work::Sum { axes, is_mean, dtype } => {
                 let length = axes.outer * axes.inner;
@@ -64,15 +93,12 @@ impl<'a> Sweep<'a> {
                 unsafe { sum(&from, &to, *axes, divisor, self.isa, None) }.expect("it was planned");
                 length
             }
-            Work::Product { rows: [rows, inner, columns], dtype } => {
-                let size = dtype.size().cast_signed();
-                let factor = |pointer: *mut u8, columns: usize| Factor {
-                    pointer,
-                    stack: &[],
-                    row: size * columns.cast_signed(),
-                    column: size,
+            Work::Product { rows: [rows, inner, columns], factors, dtype } => {
+                let factor = |at: usize| {
+                    let [first, row, column] = factors[at];
+                    Factor { pointer: from[at].wrapping_offset(first), stack: &[], row, column }
                 };
-                let (left, right) = (factor(from[0], *inner), factor(from[1], *columns));
+                let (left, right) = (factor(0), factor(1));
                 let (rows, inner, columns, dtype) = (*rows, *inner, *columns, *dtype);
                 let product = Product { stack: &[], rows, inner, columns, dtype, left, right };
                 // SAFETY: the plan gave the places such lengths, apart from each other.
@@ -84,6 +110,7 @@ impl<'a> Sweep<'a> {
             // SAFETY: a place of one number is a line.
             unsafe { spread(to, work.dtype()) };
         }
+        true
     }
 }
 
@@ -128,7 +155,11 @@ impl Task for Sweep<'_> {
                             return false;
                         }
                     }
-                    Bound::Other(work) => self.other(work, step),
+                    Bound::Other(work) => {
+                        if !self.other(work, step) {
+                            return false;
+                        }
+                    }
                 }
             }
         }

@@ -183,3 +183,137 @@ proptest! {
         }
     }
 }
+
+/// A view of an array of these extents: the first index and the step along each axis, and the extents and axes of the view.
+fn elements(of: &[usize], starts: &[usize], axes: &[(Option<usize>, isize, usize)]) -> View {
+    View {
+        of: of.into(),
+        starts: starts.into(),
+        index: None,
+        extents: axes.iter().map(|(.., extent)| *extent).collect(),
+        axes: axes.iter().map(|(axis, step, _)| (*axis, *step)).collect(),
+    }
+}
+
+fn seen(view: View, args: &[usize]) -> Call {
+    (SmallCall::View(view, Dtype::F64), SmallVec::from_slice(args))
+}
+
+fn counted(length: u8) -> Vec<f64> {
+    (0..length).map(f64::from).collect()
+}
+
+#[test]
+fn products_read_transposed_factors() {
+    let (x, y) = (counted(6), counted(12));
+    let calls = [
+        seen(elements(&[2, 3], &[0, 0], &[(Some(1), 1, 3), (Some(0), 1, 2)]), &[0]),
+        seen(elements(&[2, 6], &[0, 5], &[(Some(0), 1, 2), (Some(1), -2, 3)]), &[1]),
+        (SmallCall::Product, SmallVec::from_slice(&[2, 3])),
+        seen(elements(&[3, 3], &[1, 0], &[(Some(1), 1, 3)]), &[4]),
+        (SmallCall::Product, SmallVec::from_slice(&[5, 2])),
+    ];
+    let reads = [view(&x, &[2, 3], &[24, 8]), view(&y, &[2, 6], &[48, 8])];
+    let found = results(&calls, &reads, &[2, 3, 4]).unwrap();
+    // The transposed factor is [[0, 3], [1, 4], [2, 5]], the other one [[5, 3, 1], [11, 9, 7]].
+    let row = vec![49.0, 39.0, 29.0];
+    assert_eq!(found[0], [vec![33.0, 27.0, 21.0], row.clone(), vec![65.0, 51.0, 37.0]].concat());
+    assert_eq!(found[1..], [row, vec![39.0 + 58.0, 147.0 + 156.0 + 145.0]]);
+}
+
+#[test]
+fn a_number_is_an_index_and_ends_the_run_where_it_is_out_of_range() {
+    let x = counted(6);
+    let mut column = elements(&[2, 3], &[0, 0], &[(Some(0), 1, 2)]);
+    column.index = Some((1, 1));
+    let into = column.clone();
+    let scatter =
+        |adds| (SmallCall::Scatter(into.clone(), Dtype::F64, adds), [&[0, 2][usize::from(!adds)..], &[1]].concat());
+    let calls = [false, true].map(scatter).map(|(call, args)| (call, SmallVec::from_vec(args)));
+    let calls = [&[seen(column, &[0, 1])][..], &calls].concat();
+    let by =
+        |index: f64| results(&calls, &[view(&x, &[2, 3], &[24, 8]), Read::Number(Scalar::weak(index))], &[0, 1, 2]);
+    let expected = |at: usize| {
+        let taken = vec![x[at], x[3 + at]];
+        let placed: Vec<f64> = (0..6).map(|k| if k % 3 == at { x[k] } else { 0.0 }).collect();
+        Some(vec![taken, placed.clone(), x.iter().zip(placed).map(|(one, other)| one + other).collect()])
+    };
+    assert_eq!([by(2.0), by(-3.0), by(0.0)], [expected(2), expected(0), expected(0)]);
+    assert_eq!([by(3.0), by(-4.0), by(0.5), by(f64::NAN)], [None, None, None, None]);
+}
+
+#[test]
+fn views_beyond_an_array_are_refused() {
+    let x = counted(6);
+    let by = |starts: &[usize], step: isize, extent: usize| {
+        let taken = seen(elements(&[6], starts, &[(Some(0), step, extent)]), &[0]);
+        results(&[taken, apply(Elementwise::Negative, &[extent], &[1])], &[whole(&x)], &[1])
+    };
+    assert_eq!(by(&[4], -2, 3), Some(vec![vec![-4.0, -2.0, 0.0]]));
+    assert_eq!([by(&[4], -2, 4), by(&[4], 1, 3), by(&[6], 1, 1), by(&[], 1, 1), by(&[0], 1, 0)], [const { None }; 5]);
+    let other = seen(elements(&[6], &[0], &[(Some(1), 1, 3)]), &[0]);
+    assert_eq!(results(&[other], &[whole(&x)], &[0]), None);
+}
+
+proptest! {
+    /// Views of views have the elements that their indices say, as results, as arguments and where something is added to them.
+    #[test]
+    fn views_of_views(
+        extents in prop::collection::vec(1..5usize, 1..4),
+        draws in prop::collection::vec((0..4usize, any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<bool>()), 1..6),
+    ) {
+        let count: usize = extents.iter().product();
+        let x = counted(u8::try_from(count).unwrap());
+        // The elements of the last view, by their positions in the array.
+        let (mut own, mut at): (Vec<usize>, Vec<usize>) = (extents.clone(), (0..count).collect());
+        let (mut calls, mut last) = (Vec::new(), 0);
+        for (kind, one, other, is_back) in draws {
+            let mut axes: Vec<(Option<usize>, isize, usize)> =
+                own.iter().enumerate().map(|(axis, extent)| (Some(axis), 1, *extent)).collect();
+            let mut starts = vec![0; own.len()];
+            match kind {
+                0 => axes.reverse(),
+                1 if !own.is_empty() => {
+                    let axis = one.index(own.len());
+                    starts[axis] = other.index(own[axis]);
+                    let left = if is_back { starts[axis] + 1 } else { own[axis] - starts[axis] };
+                    axes[axis] = (Some(axis), if is_back { -1 } else { 1 }, left);
+                }
+                2 if own.len() > 1 => {
+                    let axis = one.index(own.len());
+                    starts[axis] = other.index(own[axis]);
+                    axes.remove(axis);
+                }
+                _ => axes.insert(one.index(own.len() + 1), (None, 1, 1 + other.index(3))),
+            }
+            let view = elements(&own, &starts, &axes);
+            let mut index = vec![0; view.extents.len()];
+            let total: usize = view.extents.iter().product();
+            let mut positions = Vec::new();
+            for _ in 0..total {
+                let mut of: Vec<isize> = starts.iter().map(|start| start.cast_signed()).collect();
+                for ((axis, step, _), each) in axes.iter().zip(&index) {
+                    if let Some(axis) = axis {
+                        of[*axis] += step * usize::cast_signed(*each);
+                    }
+                }
+                let flat = of.iter().zip(&own).fold(0, |flat, (each, extent)| flat * extent + each.cast_unsigned());
+                positions.push(at[flat]);
+                for (each, extent) in index.iter_mut().zip(&view.extents).rev() {
+                    *each += 1;
+                    if *each < *extent {
+                        break;
+                    }
+                    *each = 0;
+                }
+            }
+            (own, at) = (view.extents.to_vec(), positions);
+            calls.push(seen(view, &[last]));
+            last = calls.len();
+        }
+        let strides: Vec<isize> = contiguous_strides(&extents, 8).unwrap().to_vec();
+        calls.push(apply(Elementwise::Negative, &own, &[last]));
+        let found = results(&calls, &[view(&x, &extents, &strides)], &[calls.len() - 1]).unwrap();
+        prop_assert_eq!(&found[0], &at.iter().map(|at| -x[*at]).collect::<Vec<_>>());
+    }
+}

@@ -3,8 +3,9 @@
 use smallvec::SmallVec;
 
 use super::super::source::{Group, is_in_order};
+use super::foreign::Foreign;
 use crate::array::buffer::Dtype;
-use crate::array::shape::contiguous_strides;
+use crate::array::shape::{Strides, contiguous_strides};
 use crate::array::view::ArrayView;
 use crate::op::Elementwise;
 use crate::scalar::{Condition, Precision, Scalar};
@@ -55,6 +56,58 @@ pub enum SmallCall {
     Product,
     /// The elements in another shape, in their order.
     Reshape(Extents),
+    /// Elements of the first argument, an array or a number of this dtype.
+    View(View, Dtype),
+    /// The same with something added: the arguments are an array, what is added to those elements, and the number of the view; without the
+    /// array, zeros take its place.
+    Scatter(View, Dtype, bool),
+    /// A function of C.
+    Foreign(Foreign),
+    /// The transposed cofactors of a matrix, by functions for the determinant and the inverse.
+    Cofactor([Foreign; 2]),
+}
+
+/// Elements of an array: each axis is one of the array, in steps, or repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The extents of the array.
+    pub of: Extents,
+    /// The first index along each axis of the array.
+    pub starts: Extents,
+    /// The axis of the array along which the first index is a number, and the argument which that is.
+    pub index: Option<(usize, usize)>,
+    /// The extents of the view.
+    pub extents: Extents,
+    /// For each axis of the view that of the array, if it is one, and the step.
+    pub axes: SmallVec<[(Option<usize>, isize); 4]>,
+}
+
+impl View {
+    /// Whether all elements are elements of the array, whatever the number is.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        let mut ranges: SmallVec<[(isize, isize); 4]> = SmallVec::new();
+        if self.starts.len() != self.of.len() || self.axes.len() != self.extents.len() || self.extents.contains(&0) {
+            return false;
+        }
+        ranges.extend(self.starts.iter().map(|start| (start.cast_signed(), start.cast_signed())));
+        for ((axis, step), extent) in self.axes.iter().zip(&self.extents) {
+            let Some(axis) = axis else { continue };
+            let Some((least, most)) = ranges.get_mut(*axis) else { return false };
+            let Some(reach) = step.checked_mul((extent - 1).cast_signed()) else { return false };
+            *(if reach < 0 { least } else { most }) += reach;
+        }
+        let is_own = |axis: usize| self.axes.iter().all(|(other, _)| *other != Some(axis)) && self.starts[axis] == 0;
+        self.index.is_none_or(|(axis, _)| axis < self.of.len() && is_own(axis))
+            && ranges.iter().zip(&self.of).all(|((least, most), extent)| *least >= 0 && *most < extent.cast_signed())
+    }
+
+    /// The first element and the strides, of an array with these.
+    pub(super) fn within(&self, first: isize, strides: &[isize]) -> (isize, Strides) {
+        let ahead = self.starts.iter().zip(strides).map(|(start, stride)| start.cast_signed() * stride);
+        let own = self.axes.iter().map(|(axis, step)| axis.map_or(0, |axis| strides[axis] * step));
+        (first + ahead.sum::<isize>(), own.collect())
+    }
 }
 
 /// A step: the number of its work, and the lines at which the places of its result and its arguments begin.

@@ -8,6 +8,18 @@ import numpy as np
 
 from oxigrad._core import EntryId, Replay, is_computed_in_core
 from oxigrad.recording.bits import has_bits_of_core, is_same
+from oxigrad.recording.program.views import (
+    FLOATS,
+    SCATTER,
+    VIEWS,
+    Member,
+    array_type,
+    ids_in,
+    is_out_of_order,
+    is_permuted,
+    scatter,
+    view,
+)
 from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS
 from oxigrad.recording.trace import Entry
 from oxigrad.recording.traced import with_leaves
@@ -24,22 +36,18 @@ _OF_BITS = {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor", "i
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
 # Those that give an array in another shape, in the order of its elements.
 _RESHAPES = (("op", "reshape"), ("op", "expand_dims"), ("op", "squeeze"))
+# Those of NumPy's functions for small matrices that runs call.
+_OF_MATRICES = {("op", name) for name in ("inv", "solve", "det", "cholesky", "cofactor")}
 # Those that NumPy computes with the bits of the core, whatever it repeats.
 _EXACT = ("add", "subtract", "multiply", "divide")
 # Those whose bits depend on NumPy's vector code.
 _EXTREMA = ("maximum", "minimum")
-_FLOATS = ("<f4", "<f8")
 _TRUTH = "|b1"
 # The precisions of scalars, in the order of promotion.
-_PRECISIONS = ("float", *_FLOATS)
+_PRECISIONS = ("float", *FLOATS)
 
 # The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
 Loops = list[tuple[int, int, int]]
-
-# The op of a call that the core may compute in a run, the shape of the arrays, and the dtype in which it is computed,
-# followed by that of truth values if the result is such, or the precisions of scalars; for sums along axes these, and
-# whether they are kept.
-Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
@@ -77,7 +85,7 @@ class Entries:
 def _repeated(entries: list[Entry]) -> tuple[Entry, list[int]] | list[Entry]:
     """The first of a loop's calls, with the steps of the ids that it reads; all of them where they differ otherwise."""
     first, second, *_ = entries
-    ids = [_ids_in((entry.args, entry.named)) for entry in (first, second)]
+    ids = [ids_in((entry.args, entry.named)) for entry in (first, second)]
     steps = [other.id - one.id for one, other in zip(*ids, strict=True)]
     are_alike = all((entry.is_float, entry.is_permuted) == (first.is_float, first.is_permuted) for entry in entries)
     return (first, steps) if first.kind == "call" and are_alike else entries
@@ -123,7 +131,7 @@ class _Statement:
         target, args = tuple(entry.target), entry.args
         member = self._truth(entry) if _is_of_truths(entry) else _member(entry, self._entries)
         is_identity = self._at in self._spread or _is_identity(entry, self._entries)
-        part = member and (tuple(member[1]), tuple(member[2]))
+        part = member and (tuple(member[1]), tuple(member[2]), member[3] and tuple(member[3][0]))
         are_entries = all(type(arg) is EntryId for arg in args)
         key: Any = (
             target,
@@ -155,21 +163,9 @@ class _Statement:
         dtypes = [each.type[1] for each in read if each.type and each.type[0] and not _is_of_truths(each)]
         compared = [self._compared[arg.id] for arg in entry.args if arg.id in self._compared]
         dtype = next(iter([*dtypes, *compared]), None)
-        if dtype not in _FLOATS or not all(_fits(each, dtype, with_scalars=True) for each in read):
+        if dtype not in FLOATS or not all(_fits(each, dtype, with_scalars=True) for each in read):
             return None
         return op, list(entry.type[0]), [dtype, _TRUTH], None
-
-
-def _ids_in(value: Any) -> list[EntryId]:
-    """The ids in the arguments of an entry."""
-    read: list[EntryId] = []
-
-    def note(leaf: Any) -> None:
-        if type(leaf) is EntryId:
-            read.append(leaf)
-
-    with_leaves(value, note)
-    return read
 
 
 def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
@@ -182,7 +178,7 @@ def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
         return spread
     others: set[int] = set()
     for entry in entries:
-        of = spread.intersection(identifier.id for identifier in _ids_in((entry.args, entry.named)))
+        of = spread.intersection(identifier.id for identifier in ids_in((entry.args, entry.named)))
         if of and not _repeats(entry, entries, of):
             others |= of
     return spread - others
@@ -230,9 +226,13 @@ def _member(entry: Entry, entries: list[Entry]) -> Member | None:
         return _sum(entry, entries)
     if entry.target == ("op", "matmul"):
         return _product(entry, entries)
-    if entry.target in _RESHAPES:
-        return _reshape(entry, entries)
-    return _elementwise(entry, entries)
+    if entry.target in _RESHAPES and (member := _reshape(entry, entries)):
+        return member
+    if entry.target in _OF_MATRICES:
+        return _of_matrices(entry, entries)
+    if entry.target == SCATTER:
+        return scatter(entry, entries)
+    return view(entry, entries) if entry.target in VIEWS else _elementwise(entry, entries)
 
 
 def _product(entry: Entry, entries: list[Entry]) -> Member | None:
@@ -242,37 +242,36 @@ def _product(entry: Entry, entries: list[Entry]) -> Member | None:
     """
     if entry.named or entry.type is None or not all(type(arg) is EntryId for arg in entry.args):
         return None
-    (one, dtype), (other, its) = (_array_type(entries[arg.id]) for arg in entry.args)
-    are_permuted = any(_is_permuted(entries[arg.id]) for arg in entry.args)
-    if dtype != its or dtype not in _FLOATS or are_permuted or not {len(one), len(other)} <= {1, 2}:
+    (one, dtype), (other, its) = (array_type(entries[arg.id]) for arg in entry.args)
+    are_permuted = any(is_out_of_order(entries[arg.id], entries) for arg in entry.args)
+    if dtype != its or dtype not in FLOATS or are_permuted or not {len(one), len(other)} <= {1, 2}:
         return None
     return "matmul", [one[0] if len(one) == 2 else 1, one[-1], other[1] if len(other) == 2 else 1], [dtype], None
+
+
+def _of_matrices(entry: Entry, entries: list[Entry]) -> Member | None:
+    """The same of a function of a square matrix, and of a right side, whose shape is that of both; None for any other."""
+    are_entries = all(type(arg) is EntryId for arg in entry.args)
+    if entry.named or entry.type is None or not are_entries or not 1 <= len(entry.args) <= 2:
+        return None
+    (extents, _), *others = types = [array_type(entries[arg.id]) for arg in entry.args]
+    fits = len(extents) == 2 and extents[0] == extents[1] > 0 and all(len(shape) in (1, 2) for shape, _ in others)
+    is_out = any(is_out_of_order(entries[arg.id], entries) for arg in entry.args)
+    if not fits or is_out or any(dtype != "<f8" for _, dtype in (entry.type, *types)) or 0 in entry.type[0]:
+        return None
+    return entry.target.name, [extent for shape, _ in types for extent in shape], ["<f8"], None
 
 
 def _reshape(entry: Entry, entries: list[Entry]) -> Member | None:
     """The same of an array in another shape; None for any other."""
     if entry.type is None or not entry.type[0] or type(entry.args[0]) is not EntryId:
         return None
-    if any(_ids_in((entry.args[1:], entry.named))):
+    if any(ids_in((entry.args[1:], entry.named))):
         return None
     of = entries[entry.args[0].id]
-    shape, dtype = _array_type(of)
-    fits = shape and not _is_permuted(of) and dtype == entry.type[1] and dtype in _FLOATS
+    shape, dtype = array_type(of)
+    fits = shape and not is_permuted(of) and dtype == entry.type[1] and dtype in FLOATS
     return (entry.target.name, list(shape), [dtype], None) if fits else None
-
-
-def _is_permuted(entry: Entry) -> bool:
-    """Whether a value is an array of some axes that may lie in another order than that of its indices."""
-    shape, _ = _array_type(entry)
-    return entry.is_permuted and len(shape) > 1
-
-
-def _array_type(entry: Entry) -> tuple[tuple[int, ...], str]:
-    """The shape and the dtype of a value; an empty dtype where it is no array."""
-    if entry.kind == "constant":
-        value = entry.value
-        return (value.shape, value.dtype.str) if isinstance(value, np.ndarray) else ((), "")
-    return entry.type or ((), "")
 
 
 def _sum(entry: Entry, entries: list[Entry]) -> Member | None:
@@ -305,13 +304,13 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
             and max(precisions, key=_PRECISIONS.index) == precision
         )
         return (op, [], precisions, None) if fits else None
-    if entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
+    if entry.type is None or entry.type[1] not in FLOATS or not entry.type[0]:
         return None
     if not _has_bits_of_core(entry, op, entries):
         return None
     read = [entries[arg.id] for arg in entry.args]
     # A run reads elements in the order of their indices.
-    fits = all(_fits(each, entry.type[1], with_scalars=op in _EXACT) and not _is_permuted(each) for each in read)
+    fits = all(_fits(each, entry.type[1], with_scalars=op in _EXACT) and not is_permuted(each) for each in read)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
 
 
@@ -342,11 +341,11 @@ def _precision(entry: Entry) -> str | None:
         value = entry.value
         if type(value) in (float, int):
             return "float"
-        is_scalar = isinstance(value, (np.ndarray, np.generic)) and value.shape == () and value.dtype.str in _FLOATS
+        is_scalar = isinstance(value, (np.ndarray, np.generic)) and value.shape == () and value.dtype.str in FLOATS
         return value.dtype.str if is_scalar else None
     if entry.is_float:
         return "float"
-    return entry.type[1] if entry.type is not None and entry.type[0] == () and entry.type[1] in _FLOATS else None
+    return entry.type[1] if entry.type is not None and entry.type[0] == () and entry.type[1] in FLOATS else None
 
 
 def _fits(argument: Entry, dtype: str, *, with_scalars: bool) -> bool:
