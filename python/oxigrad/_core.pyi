@@ -675,6 +675,11 @@ class Places:
     def moved(self, arrays: list[Any]) -> bytes | None: ...
 
 @final
+class Misfit:
+    @property
+    def error(self) -> Exception: ...
+
+@final
 class Stepper:
     count: int
     micro: int
@@ -685,7 +690,7 @@ class Stepper:
     @property
     def is_exposed(self) -> bool: ...
     def prepare(self, parameters: Sequence[HostParameter]) -> None: ...
-    def fits(self, written: tuple[Any, ...], gradients: tuple[Any, ...] | None = None) -> bool: ...
+    def misfit(self, written: tuple[Any, ...]) -> Misfit | None: ...
     def step(
         self,
         model: _T,
@@ -699,7 +704,7 @@ class Stepper:
         touched: Sequence[tuple[int, Any, Sequence[Any]]] = ...,
         writes: Writes | None = None,
         gather: Callable[[bytes], bytes] | None = None,
-    ) -> _T | None: ...
+    ) -> _T | Misfit | None: ...
     def write(self, model: _T, writes: Writes) -> _T: ...
 
 @final

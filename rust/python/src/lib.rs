@@ -80,7 +80,7 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]
-    use crate::stepper::stated::{HostParameter, Writes};
+    use crate::stepper::stated::{HostParameter, Misfit, Writes};
     #[pymodule_export]
     use crate::stepper::step::Stepper;
     #[pymodule_export]

@@ -183,6 +183,16 @@ def begin(
     return True
 
 
+def move_to_host(state: dict[str, Any]) -> None:
+    """Moves the tensors of a state into host memory."""
+
+    def moved(value: Any) -> Any:
+        return value.cpu() if isinstance(value, torch.Tensor) else value
+
+    for key, value in state.items():
+        state[key] = {name: moved(part) for name, part in value.items()} if isinstance(value, dict) else moved(value)
+
+
 def _check_added(path: str, key: str, *, is_expected: bool) -> None:
     """Raises `KeyError` for a slot that is expected to be there, and is to be added."""
     if is_expected:
@@ -255,8 +265,14 @@ class Watched:
         before, self._addresses = self._addresses, self._current()
         return self._addresses != before
 
-    def _current(self) -> list[tuple[int, Any]]:
-        return [(tensor.data_ptr(), tensor.shape) for tensor in map(local, self._tensors)]
+    def have_changed(self) -> bool:
+        """Whether one has another shape, dtype or device than it had, wherever its memory is."""
+        if self._places is not None:
+            return self._places.moved(self._tensors) is None
+        return [kind for _, *kind in self._current()] != [kind for _, *kind in self._addresses or []]
+
+    def _current(self) -> list[tuple[Any, ...]]:
+        return [(tensor.data_ptr(), tensor.shape, tensor.dtype, tensor.device) for tensor in map(local, self._tensors)]
 
 
 def array(value: Any) -> Any:

@@ -90,6 +90,11 @@ class TensorStep:
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         self._watched = conversion.Watched([*self._seated, *viewed])
+        # The core, and kernels on devices, compare the other parameters and their slots with those of the plan.
+        of_rules = [(p.tensor, *p.state.values()) for p in plan.ruled]
+        self._called = conversion.Watched(
+            [part for values in of_rules for v in values for part in conversion.parts_of(v)]
+        )
 
     def _seat(self) -> None:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
@@ -151,6 +156,11 @@ class TensorStep:
 
     def take(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> None:
         """Takes the step, with gradients of the ``loss`` times ``scale``, and makes ``marks`` with it."""
+        if (misfit := self.attempt(opt, scale, loss, marks)) is not None:
+            raise misfit
+
+    def attempt(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> Exception | None:
+        """As `take`; where the step no longer fits the tensors, the reason, with nothing written."""
         plan, program, core = self.plan, self._program, self.core
         program.seed = int(opt.param_groups[0].get("seed") or 0)
         program.fill(core.count, 1, 1.0 / scale, loss)
@@ -162,32 +172,34 @@ class TensorStep:
             written, gradients = self._written, tuple(map(_GRADIENT, self._written))
             writes = _core.Writes(copies=[counted], assignments=marks)
         else:
-            leaves, all_gradients = self._arrays()
+            all_gradients = [*map(_GRADIENT, plan.tensors)]
+            if any(map(operator.is_, all_gradients, itertools.repeat(None))):
+                return StructureError("a gradient is missing")
+            if self._called.have_changed() or (not plan.is_plain and any(p.is_conj() for p in plan.tensors)):
+                return StructureError("a parameter has another shape or dtype, or is a lazy view")
+            leaves, all_gradients = self._arrays(all_gradients)
             writes = self._prepare_writes(leaves, all_gradients, counted, marks)
+            if isinstance(writes, StructureError):
+                return writes
             written, gradients = plan.pick(leaves), plan.pick(all_gradients)
-        core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
+        done = core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
+        if isinstance(done, _core.Misfit):
+            return done.error
         self._expected += 1.0
+        return None
 
-    def _arrays(self) -> tuple[list[Any], list[Any]]:
-        """The parameters and gradients of the step as local, real tensors.
-
-        Raises `StructureError` for a missing gradient, and for a parameter that has become a lazy view.
-        """
+    def _arrays(self, gradients: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The parameters and gradients of the step as local, real tensors."""
         plan = self.plan
-        gradients = [*map(_GRADIENT, plan.tensors)]
-        if any(map(operator.is_, gradients, itertools.repeat(None))):
-            raise StructureError("a gradient is missing")
         leaves = plan.tensors
         if not plan.is_plain:
-            if any(p.is_conj() for p in leaves):
-                raise StructureError("a parameter is a lazy view")
             leaves, gradients = [*map(plan.read, leaves)], [*map(plan.read, gradients)]
         return [*leaves], [*map(resolved, gradients)] if self._is_lazy else gradients
 
     def _prepare_writes(
         self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any], marks: Assignments
-    ) -> _core.Writes:
-        """The writes of the step besides the update by the core."""
+    ) -> _core.Writes | StructureError:
+        """The writes of the step besides the update by the core; for memory on a device that does not fit, the reason."""
         plan, program, writes = self.plan, self._program, StepWrites()
         tensors = ((p.text, p.tensor, p.state) for p in plan.parameters)
         if plan.ruled and not self._recorded:
@@ -200,7 +212,7 @@ class TensorStep:
                 )
             if prepared is None or prepared[1]:
                 path = plan.on_devices[0].text if prepared is None else prepared[1][0].text
-                raise StructureError(f"{path}: the memory of the parameter or of its state has changed")
+                return StructureError(f"{path}: the memory of the parameter or of its state has changed")
             writes.launches = prepared[0]
         call_step(program, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)
