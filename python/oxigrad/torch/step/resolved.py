@@ -91,10 +91,9 @@ class TensorStep:
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         self._watched = conversion.Watched([*self._seated, *viewed])
         # The core, and kernels on devices, compare the other parameters and their slots with those of the plan.
-        of_rules = [(p.tensor, *p.state.values()) for p in plan.ruled]
-        self._called = conversion.Watched(
-            [part for values in of_rules for v in values for part in conversion.parts_of(v)]
-        )
+        values = [value for p in plan.ruled for value in (p.tensor, *p.state.values())]
+        parts = [part for value in values for part in conversion.parts_of(value)]
+        self._called = conversion.Watched([part for part in parts if isinstance(part, torch.Tensor)])
 
     def _seat(self) -> None:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
