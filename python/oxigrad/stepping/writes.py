@@ -207,32 +207,29 @@ class PartialStep:
 
     def take(self, model: Any, leaves: list[Any], gradients: list[Any], marks: Assignments) -> None:
         """Takes it, with ``gradients`` at the positions of leaves, and makes ``marks``; all or nothing is written."""
-        while (misfit := self._misfit(model, leaves, [*gradients], marks)) is not None:
-            if not self._step.plan.admit(gradients):
-                raise misfit.error
-
-    def _misfit(self, model: Any, leaves: list[Any], gradients: list[Any], marks: Assignments) -> "_core.Misfit | None":
-        """As `take`; where the arrays do not fit, the reason, with nothing written."""
-        step, writes = self._step, StepWrites()
+        step = self._step
         plan = step.plan
-        read = plan.checked_gradients(gradients, optional=True)
-        if self._prepared is None:
-            self.core.prepare(step.host_parameters(leaves, self._slots))
-            self._prepared = [leaves[p.index] for p in plan.host]
-        if plan.ruled or plan.copied:
-            plan.check_memory(leaves, read, self._slots, [])
-        touches = self._catches_up or (
-            plan.takes_rows and any(isinstance(read[p.index], SparseRows) for p in plan.host)
-        )
-        touched = collect(step, leaves, read, self._slots, writes, count=self.core.count, touches=touches)
-        writes.assignments += marks
-        done = self.core.step(
-            model,
-            plan.pick(leaves),
-            plan.pick(read),
-            programs=step.programs,
-            seed=step.seed,
-            touched=touched or (),
-            writes=writes.frozen(),
-        )
-        return done if isinstance(done, _core.Misfit) else None
+        while True:
+            writes, read = StepWrites(), plan.checked_gradients([*gradients], optional=True)
+            if self._prepared is None:
+                self.core.prepare(step.host_parameters(leaves, self._slots))
+                self._prepared = [leaves[p.index] for p in plan.host]
+            if plan.ruled or plan.copied:
+                plan.check_memory(leaves, read, self._slots, [])
+            has_rows = plan.takes_rows and any(isinstance(read[p.index], SparseRows) for p in plan.host)
+            touches = self._catches_up or has_rows
+            touched = collect(step, leaves, read, self._slots, writes, count=self.core.count, touches=touches)
+            writes.assignments += marks
+            done = self.core.step(
+                model,
+                plan.pick(leaves),
+                plan.pick(read),
+                programs=step.programs,
+                seed=step.seed,
+                touched=touched or (),
+                writes=writes.frozen(),
+            )
+            if not isinstance(done, _core.Misfit):
+                return
+            if not plan.admit(gradients):
+                raise done.error

@@ -129,5 +129,5 @@ class PureStep:
 
 def _is_taken(dtype: Any, is_number: bool) -> bool:
     """Whether the core takes a slot of a dtype."""
-    is_native = np.dtype(dtype).isnative
-    return is_native and dtype_name(dtype) in (("float64", "float32") if is_number else FLOATING)
+    names = ("float64", "float32") if is_number else FLOATING
+    return isinstance(dtype, np.dtype) and dtype.isnative and dtype_name(dtype) in names
