@@ -1,4 +1,4 @@
-//! What a resolved step of tensors is of, compared with what is there now.
+//! The identity of all that a resolved step of tensors depends on: objects, and the places of tensors in memory.
 
 use pyo3::gc::PyVisit;
 use pyo3::types::{PyDict, PyList, PyTuple};
