@@ -63,8 +63,13 @@ class PureStep:
         if not all(name in slots[path] for path, name in names):
             return None
         step = cls(plan, owner, slots)
-        is_guarded = any(program.is_guarded for program, _ in step._resolved.programs)
-        return None if is_guarded or not all(map(_is_taken, step._slot_dtypes, step.are_numbers)) else step
+        return step if step.is_of_core else None
+
+    @property
+    def is_of_core(self) -> bool:
+        """Whether the core takes the step alone: no guard stops it, and it has the dtypes of all slots."""
+        is_guarded = any(program.is_guarded for program, _ in self._resolved.programs)
+        return not is_guarded and all(map(_is_taken, self._slot_dtypes, self.are_numbers))
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer, loss: Any) -> Any:
         """The new parameters and the new state; None for other arguments than the step was resolved for."""
