@@ -235,7 +235,7 @@ BINDING_ROOMS = {
         "mod": "graph operations replay tape_methods transforms vjp_rules",
     },
     "stepper": {
-        **dict.fromkeys("cuda held launches lock".split(), ""),
+        **dict.fromkeys("cuda launches lock signature".split(), ""),
         "stated": "launches",
         "write": "stated",
         "symbols": "cuda",
@@ -243,7 +243,7 @@ BINDING_ROOMS = {
         "slices": "parameters",
         "update": "parameters slices symbols",
         "step": "parameters stated symbols update write",
-        "mod": "cuda held launches lock parameters slices stated step symbols update write",
+        "mod": "cuda launches lock parameters signature slices stated step symbols update write",
     },
 }
 

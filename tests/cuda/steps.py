@@ -119,6 +119,8 @@ class Twin:
         step, sets, copies = steps
         done = step.run(sets)
         found = self.core.step(model, written, gradients, **stated)
+        if isinstance(found, _core.Misfit):
+            return found
         assert done == (found is not None)
         for parameter, p, g in zip(self.prepared, written, gradients, strict=True):
             host = [*parameter.arrays(p, g), *parameter.scales(), *(number for _, number in parameter.numbers)]

@@ -297,6 +297,45 @@ def test_the_stepper_of_the_core_validates_numbers() -> None:
         stepper.step(None, (), (), programs=[], seed=0)
 
 
+def test_a_step_of_the_core_answers_arrays_that_do_not_fit() -> None:
+    """The answer has the reason as an error, and nothing is written or counted; an interrupt is raised."""
+    tape = _core.symbols()
+    gradient, parameter, rate = tape.leaf(), tape.leaf(), tape.scalar()
+    programs = [(tape.compile([parameter - rate * gradient], [1], [], None), [[0.5]])]
+    p, g, fixed = np.zeros(SIZE), np.ones(SIZE), np.zeros(SIZE)
+    fixed.flags.writeable = False
+    stepper = _core.Stepper()
+    fields = {"path": "w", "position": 0, "slots": [], "numbers": [], "catches_up": False, "stochastic": False}
+    stepper.prepare([_core.HostParameter(array=p, program=0, scalar_set=0, **fields)])
+
+    def step(written: Any, read: Any) -> Any:
+        return stepper.step(True, (written,), (read,), programs=programs, seed=0)
+
+    class Interrupting:
+        shape, dtype = (SIZE,), np.dtype(np.float64)
+
+        def __dlpack_device__(self) -> None:
+            raise KeyboardInterrupt
+
+        __dlpack__ = __dlpack_device__
+
+    misfits = [
+        (fixed, g, ox.ArrayMemoryError),
+        (np.zeros(SIZE + 1), g, ox.ShapeError),
+        (np.zeros(SIZE, np.float32), g, ox.DtypeError),
+        (p, None, ox.StructureError),
+        (p, p, ox.AliasError),
+    ]
+    for written, read, error in misfits:
+        answer = step(written, read)
+        assert isinstance(answer, _core.Misfit) and type(answer.error) is error and "w" in str(answer.error)
+        assert stepper.count == 0 and not written.any()
+    with pytest.raises(KeyboardInterrupt):
+        step(p, Interrupting())
+    assert isinstance(stepper.misfit((fixed,)), _core.Misfit) and stepper.misfit((p,)) is None
+    assert step(p, g) is True and stepper.count == 1 and (p == -0.5).all()
+
+
 def test_the_step_of_the_core_takes_named_fields() -> None:
     """Neither a parameter nor the writes of a step can be given by position."""
     with pytest.raises(TypeError):

@@ -63,7 +63,7 @@ def test_attributes_of_a_steady_step_are_read_without_a_dict() -> None:
         opt.update(w, gradients(number))
     stepper = opt._stepper
     (step,) = stepper._resolved.values()
-    read: list[Any] = [stepper, step, step.plan, step.plan.gradients, stepper.counts, *step.plan.groups]
+    read: list[Any] = [stepper, step, step.plan, stepper.counts, *step.plan.groups]
     referents = [{id(referent) for referent in gc.get_referents(each)} for each in read]
     assert [type(each).__name__ for each, ids in zip(read, referents, strict=True) if id(vars(each)) in ids] == []
 

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import oxigrad as ox  # noqa: E402
 import oxigrad.torch as ours  # noqa: E402
+from oxigrad import _core  # noqa: E402
 from torch_problems import check_shrunk_is_refused  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
@@ -266,3 +267,24 @@ assert len(places.moved([x])) == 16
 def test_places_are_told_after_a_transformation_saw_the_first_tensor() -> None:
     done = subprocess.run([sys.executable, "-c", WITHIN_A_TRANSFORMATION], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_signature_tells_changes_of_lists_of_states_and_of_memory() -> None:
+    a, b = torch.zeros(3), torch.zeros(2)
+    lists, state = [[a, b]], {a: {"m": {"codes": b}}}
+    signature = _core.Signature(lists, state, [a, b])
+    assert signature.holds([[a, b]], dict(state))
+    for changed in ([[b, a]], [[a]], [[a, b], []], []):
+        assert not signature.holds(changed, state)
+    assert not signature.holds(lists, {})
+    state[a]["m"]["codes"] = a
+    assert not signature.holds(lists, state)
+    state[a]["m"]["codes"] = b
+    assert signature.holds(lists, state)
+    a.data = a.data.clone()
+    assert not signature.holds(lists, state)
+    lazy = torch.zeros(2, dtype=torch.complex64).conj().imag  # with its negative bit, which its memory does not show
+    described = [["first"], ["first"], ["second"]]
+    signature = _core.Signature([], {}, [lazy], lambda tensors: described.pop(0))
+    assert [signature.holds([], {}), signature.holds([], {})] == [True, False]
+    assert not _core.Signature([], {}, [lazy]).holds([], {})

@@ -77,10 +77,10 @@ class Parameters:
                         f"{p.text}: the gradient is missing: expected one of each parameter on every worker, as after "
                         "loss.backward(); a parameter that is frozen, by its own flag or by groups, needs none"
                     )
-            aligned = plan.gradients.checked(held, called=True, keep_rows=True, optional=optional)
+            aligned = plan.checked_gradients(held, called=True, keep_rows=True, optional=optional)
         else:
             plan, leaves = self._planned(model)
-            aligned = plan.gradients.read(grads, called=True, keep_rows=True, optional=optional)
+            aligned = plan.read_gradients(grads, called=True, keep_rows=True, optional=optional)
         gradients = [(p, aligned[p.index]) for p in plan.parameters]
         return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
 

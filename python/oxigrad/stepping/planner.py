@@ -146,7 +146,7 @@ class Planner:
             self._plan is not None
             and not (self._plan.idle and self._owner.accumulate > 1)
             and (leaves := self._plan.leaves(model)) is not None
-            and (gradients := self._plan.gradients.of_step(leaves, grads)) is not None
+            and (gradients := self._plan.gradients_of_step(leaves, grads)) is not None
         ):
             return self._plan, self._plan.detach(leaves), gradients
         leaves, structure = tree.flatten(model)
@@ -162,7 +162,7 @@ class Planner:
             )
         present = None if aligned.is_complete else aligned.present()
         plan, leaves = self._new_plan(leaves, structure, present, holds_own=grads is None)
-        return plan, leaves, plan.gradients.of_leaves(aligned)
+        return plan, leaves, plan.gradients_of_leaves(aligned)
 
     def _holds(self, grads: Any) -> bool:
         """Whether gradients are only accumulated in this step; means that are `AlignedGradients` back are taken."""

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad._core import ArrayMemoryError, RuleError, StateError
-from oxigrad.ops.backends import REFUSALS, resolved
+from oxigrad._core import ArrayMemoryError, Misfit, RuleError, StateError
+from oxigrad.ops.backends import REFUSALS
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.alignment import AlignedGradients
 from oxigrad.stepping.arrays.gradient_check import nonfinite_error
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -58,15 +57,15 @@ class Stepper(Planner):
             or self._process != _core.forks()
             or (self._accumulate > 1 and (step.plan.idle or self.presence.without))
             or (leaves := step.plan.leaves(model)) is None
-            or (gradients := step.plan.gradients.of_step(leaves, grads)) is None
+            or (gradients := step.plan.gradients_of_step(leaves, grads)) is None
         ):
             return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         plan = step.plan
         if plan.recorded:
-            plan.detach(leaves, for_core=step.is_in_place and not plan.gradients.sparse)
+            plan.detach(leaves, for_core=step.is_in_place and not plan.takes_rows)
         if keep_root and plan.replaced:
             plan.check_replaceable(model)
-        if step.varies or plan.gradients.sparse:
+        if step.varies or plan.takes_rows:
             if step.varies_on_host and self.counts.counters:
                 self.counts.sync()
             step.fill(core.count, core.micro + 1, self._inverse_scale(step) if step.observes else 1.0, loss)
@@ -128,7 +127,7 @@ class Stepper(Planner):
     ) -> Any:
         """Takes a step that is resolved, and whose numbers are filled in."""
         plan, touched, writes, launches = step.plan, (), None, None
-        if not step.is_in_place or plan.gradients.sparse:
+        if not step.is_in_place or plan.takes_rows:
             prepared = self._prepare_writes(step, leaves, gradients, grads)
             if prepared is None:
                 self._forget()
@@ -152,17 +151,17 @@ class Stepper(Planner):
                 writes=writes,
                 gather=plan.gather,
             )
-        except ArrayMemoryError:  # before anything has changed; a check before each step would cost an eighth of it
-            if not self._adapt(plan, leaves, read):
-                raise
-            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
-            return again(model, grads, loss=step.loss, keep_root=keep_root)
+            if type(done) is Misfit and not self._adapt(plan, leaves, read, done.error):
+                raise done.error
         except RuleError as error:
             rules = [(p.text, plan.groups[p.group].rule().name) for p in plan.parameters]
             raise RuleError(f"{first_of_each_rule(rules)}: {error}") from None
         except REFUSALS:
-            plan.gradients.refuse_shapeless(gradients, leaves)
+            plan.refuse_shapeless(gradients, leaves)
             raise
+        if type(done) is Misfit:
+            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
+            return again(model, grads, loss=step.loss, keep_root=keep_root)
         if done is None:
             return self.skip(plan, model, gradients)
         if launches is not None and launches.counters:
@@ -199,7 +198,7 @@ class Stepper(Planner):
         None for parameters on devices whose layout the plan does not fit.
         """
         plan, writes = step.plan, StepWrites()
-        zeros = plan.gradients.zeros(gradients, grads) if step.zeroes else []
+        zeros = plan.gradient_zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
             plan.check_memory(leaves, gradients, self._table.by_path, [g for _, g in zeros])
         others: list[Parameter] = []
@@ -224,23 +223,22 @@ class Stepper(Planner):
             self._table.by_path,
             writes,
             count=self._core.count,
-            touches=plan.gradients.sparse,
+            touches=plan.takes_rows,
             others=others,
         )
         writes.copies += zeros
         return touched, writes.frozen(), writes.launches
 
-    def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...]) -> bool:
+    def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...], misfit: Exception) -> bool:
         """Changes a plan that the arrays of a step do not fit; False for arrays that no plan fits."""
-        if not plan.gradients.sparse and any(isinstance(g, SparseRows) for g in gradients):
-            plan.gradients.sparse = True
-        elif not plan.gradients.lazy and not self._owner.zero_gradients and any(map(_is_lazy, gradients)):
-            plan.gradients.lazy = True
-        elif any(executor_of(array) is not HOST for array in plan.pick(leaves)):
-            self._forget()  # An array has become read-only: it is replaced from now on.
-        else:
+        if not isinstance(misfit, ArrayMemoryError):
             return False
-        return True
+        if plan.admit(gradients):
+            return True
+        if any(executor_of(array) is not HOST for array in plan.pick(leaves)):
+            self._forget()  # An array has become read-only: it is replaced from now on.
+            return True
+        return False
 
     def _settle(self) -> None:
         """Lets the loss scale observe a counted step that it has not observed yet."""
@@ -287,7 +285,7 @@ class Stepper(Planner):
         if self._plan is not None and self._plan.idle:
             self._forget()
         plan, leaves = self.planned(model)
-        if plan is self._plan and (plan.copied or not self._core.fits(plan.pick(leaves))):
+        if plan is self._plan and (plan.copied or self._core.misfit(plan.pick(leaves))):
             self._forget()  # An array has become read-only: it is replaced from now on.
             plan, leaves = self.planned(model)
         plan.check_replaceable(model)
@@ -310,7 +308,7 @@ class Stepper(Planner):
             step,
             len(step.plan.parameters),
             tuple(names),
-            lambda: PartialStep(step, parameters, self._table.by_path, self._owner),
+            lambda: PartialStep(step, parameters, self._table.by_path),
         )
         part.core.count = self._core.count
         part.take(model, leaves, gradients, self._parts.marks(names))
@@ -400,14 +398,3 @@ class Stepper(Planner):
         if self.averages.swapped is None:
             raise StateError("the averages are not swapped in")
         return self.write_parameters(*self.planned(model), model, self.averages.swapped, None)
-
-
-def _is_lazy(gradient: Any) -> bool:
-    """Whether an array is a lazy view, whose numbers are not in its memory.
-
-    Not an array without memory, which the core refuses.
-    """
-    try:
-        return resolved(gradient) is not gradient
-    except REFUSALS:
-        return False

@@ -23,7 +23,6 @@ from oxigrad.stepping.plan.announcements import Assignments
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.step_program import StepProgram
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.view import ParameterSlots
 
 # A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
@@ -197,11 +196,10 @@ class PartialStep:
         whole: ResolvedStep,
         parameters: Sequence[Parameter],
         slots: Mapping[str, ParameterSlots],
-        owner: SteppingOptimizer,
     ) -> None:
         self._slots = slots
         self._step = step = copy.copy(whole)
-        step.plan = whole.plan.part(parameters, owner)
+        step.plan = whole.plan.part(parameters)
         step.programs = step.programs_of_all if step.plan.host else []
         self._catches_up = any(step.plan.groups[p.group].catches_up for p in step.plan.host)
         self.core: _core.Stepper = _core.Stepper()
@@ -209,26 +207,29 @@ class PartialStep:
 
     def take(self, model: Any, leaves: list[Any], gradients: list[Any], marks: Assignments) -> None:
         """Takes it, with ``gradients`` at the positions of leaves, and makes ``marks``; all or nothing is written."""
-        step, writes = self._step, StepWrites()
+        step = self._step
         plan = step.plan
-        planned, read = plan.gradients, plan.gradients.checked([*gradients], optional=True)
-        if self._prepared is None:
-            self.core.prepare(step.host_parameters(leaves, self._slots))
-            self._prepared = [leaves[p.index] for p in plan.host]
-        if not (planned.sparse and planned.lazy) and not self.core.fits(plan.pick(leaves), plan.pick(read)):
-            planned.sparse = planned.lazy = True
-            read = planned.checked([*gradients], optional=True)
-        if plan.ruled or plan.copied:
-            plan.check_memory(leaves, read, self._slots, [])
-        touches = self._catches_up or (planned.sparse and any(isinstance(read[p.index], SparseRows) for p in plan.host))
-        touched = collect(step, leaves, read, self._slots, writes, count=self.core.count, touches=touches)
-        writes.assignments += marks
-        self.core.step(
-            model,
-            plan.pick(leaves),
-            plan.pick(read),
-            programs=step.programs,
-            seed=step.seed,
-            touched=touched or (),
-            writes=writes.frozen(),
-        )
+        while True:
+            writes, read = StepWrites(), plan.checked_gradients([*gradients], optional=True)
+            if self._prepared is None:
+                self.core.prepare(step.host_parameters(leaves, self._slots))
+                self._prepared = [leaves[p.index] for p in plan.host]
+            if plan.ruled or plan.copied:
+                plan.check_memory(leaves, read, self._slots, [])
+            has_rows = plan.takes_rows and any(isinstance(read[p.index], SparseRows) for p in plan.host)
+            touches = self._catches_up or has_rows
+            touched = collect(step, leaves, read, self._slots, writes, count=self.core.count, touches=touches)
+            writes.assignments += marks
+            done = self.core.step(
+                model,
+                plan.pick(leaves),
+                plan.pick(read),
+                programs=step.programs,
+                seed=step.seed,
+                touched=touched or (),
+                writes=writes.frozen(),
+            )
+            if not isinstance(done, _core.Misfit):
+                return
+            if not plan.admit(gradients):
+                raise done.error

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
-from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StateError, StructureError
+from oxigrad._core import StateError
 from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
@@ -201,13 +201,12 @@ class TensorOptimizer(KeepingDtypes):
                 holder: Any = self if of is None else of
                 marks = () if of is None else of.marks
                 factor, resolved = (1.0 if number is None else number), holder._resolved
-                if resolved is not None and resolved.is_current(self, scaled=scale is not None):
-                    try:
-                        without_grad(resolved.take, self, factor, loss, marks)
-                    except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
-                        pass  # A tensor was replaced or changed; nothing has been written.
-                    else:
-                        return
+                if (
+                    resolved is not None
+                    and resolved.is_current(self, scaled=scale is not None)
+                    and without_grad(resolved.attempt, self, factor, loss, marks) is None
+                ):
+                    return  # Otherwise a tensor was replaced or changed.
                 holder._resolved = None
                 if is_recorded(self.param_groups):
                     self._take_recorded(scale, loss)

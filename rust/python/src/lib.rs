@@ -76,11 +76,11 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]
-    use crate::stepper::held::{are_held, held};
-    #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]
-    use crate::stepper::stated::{HostParameter, Writes};
+    use crate::stepper::signature::Signature;
+    #[pymodule_export]
+    use crate::stepper::stated::{HostParameter, Misfit, Writes};
     #[pymodule_export]
     use crate::stepper::step::Stepper;
     #[pymodule_export]

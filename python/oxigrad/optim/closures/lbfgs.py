@@ -150,7 +150,7 @@ class _Problem:
         filled = self.filled(parameters)
         self.evaluations += 1
         value, grads = self._compute(tree.unflatten(self._plan.structure, filled))
-        gradients = self._plan.gradients.read(grads)
+        gradients = self._plan.read_gradients(grads)
         return value, [gradients[p.index] for p in self._plan.parameters]
 
 

@@ -96,7 +96,7 @@ class SAM(LocalOptimizer):
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self)
         leaves = plan.detach(leaves)
-        gradients = plan.gradients.read(grads, called=True)
+        gradients = plan.read_gradients(grads, called=True)
         pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]
         sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
         scaled = [size * g for size, (_, g) in zip(sizes, pairs, strict=True)]

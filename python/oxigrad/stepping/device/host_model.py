@@ -1,7 +1,7 @@
 """A model whose parameters on devices have arrays in host memory in their place, which steps there update."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oxigrad import _core, tree
@@ -35,6 +35,14 @@ def join(arrays: Iterable[HostArray]) -> None:
     """Lets work that the devices of arrays are given from now on begin after the copies up."""
     for transfers in {id(pair.transfers): pair.transfers for pair in arrays}.values():
         transfers.join()
+
+
+def copy_up(arrays: Sequence[HostArray]) -> None:
+    """Copies to the devices, and waits for the ends of the copies: the next step writes the memory that they read."""
+    events = [pair.up() for pair in arrays]
+    for event in events:
+        event.wait()
+    join(arrays)
 
 
 class HostModel:
@@ -153,9 +161,9 @@ class HostModel:
         is_steady = gradients.keys() == before.keys() and all(before[path] is g for path, g in gradients.items())
         return Landing(grads, events, is_steady)
 
-    def up(self, paths: Iterable[str]) -> "Unfinished":
-        """The copies of parameters, and of gradients that are zeros now, to their devices, which have not begun."""
-        return Unfinished([*(self.arrays[path] for path in paths if path in self.arrays), *self._zeroed])
+    def behind(self, paths: Iterable[str]) -> list[HostArray]:
+        """The parameters, and the gradients that are zeros now, to copy to their devices after a step."""
+        return [*(self.arrays[path] for path in paths if path in self.arrays), *self._zeroed]
 
 
 def _check_writable_gradient(path: str, g: Any) -> None:
@@ -186,18 +194,3 @@ class Landing:
         for event in self.events:
             event.wait()
         return self.gradients
-
-
-class Unfinished:
-    """Copies to devices at the end of a step. After an error they can be begun again."""
-
-    def __init__(self, arrays: list[HostArray]) -> None:
-        self._arrays = arrays
-
-    def finish(self) -> None:
-        """Copies, and waits for the ends of the copies: the next step writes the memory that they read."""
-        events = [pair.up() for pair in self._arrays]
-        for event in events:
-            event.wait()
-        join(self._arrays)
-        self._arrays = []

@@ -6,7 +6,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad.stepping.arrays.precision import MASTER, half
-from oxigrad.stepping.device.host_model import HostModel, Landing, Unfinished
+from oxigrad.stepping.device.host_model import HostArray, HostModel, Landing, copy_up
 from oxigrad.stepping.device.host_updates import HostUpdates
 from oxigrad.stepping.device.piece_run import packed, piece_size
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -26,7 +26,8 @@ class HostStepper(Stepper):
     def __init__(self, owner: SteppingOptimizer) -> None:
         super().__init__(owner)
         self._host = HostModel()
-        self._unfinished: Unfinished | None = None
+        # What a step that an error has ended still has to copy to devices.
+        self._behind: list[HostArray] = []
 
     @contextlib.contextmanager
     def _entered(self, model: Any) -> Iterator[Any]:
@@ -43,9 +44,9 @@ class HostStepper(Stepper):
 
     def _complete(self) -> None:
         """Completes the copies of a step that an error has ended."""
-        if self._unfinished is not None:
-            self._unfinished.finish()
-            self._unfinished = None
+        if self._behind:
+            copy_up(self._behind)
+            self._behind = []
 
     @contextlib.contextmanager
     def _finishing(self) -> Iterator[None]:
@@ -61,7 +62,7 @@ class HostStepper(Stepper):
 
     def _finish(self, parameters: Sequence[Parameter]) -> None:
         """Copies parameters, and gradients that are zeros now, to their devices."""
-        self._unfinished = self._host.up([p.text for p in parameters])
+        self._behind = self._host.behind([p.text for p in parameters])
         self._complete()
 
     def _reads(self, path: str) -> bool:
@@ -94,7 +95,7 @@ class HostStepper(Stepper):
         if step is None or not landing.is_steady or self._accumulate > 1 or self._process != _core.forks():
             return None
         plan = step.plan
-        is_whole = plan.needs_all or plan.on_devices or plan.is_tied or plan.idle or plan.gradients.sparse
+        is_whole = plan.needs_all or plan.on_devices or plan.tied or plan.idle or plan.takes_rows
         if (
             is_whole
             or not step.is_in_place
@@ -109,7 +110,7 @@ class HostStepper(Stepper):
             return None
         nbytes = sum(int(leaves[p.index].nbytes) for p in plan.parameters)
         is_small = nbytes <= piece_size(nbytes)
-        return None if is_small else plan.gradients.of_step(leaves, landing.gradients)
+        return None if is_small else plan.gradients_of_step(leaves, landing.gradients)
 
     def _take_pieces(self, model: Any, landing: Landing, gradients: list[Any], loss: Any) -> None:
         """Takes a step by pieces: parameters that are updated go up to their devices while others are updated."""
@@ -129,8 +130,7 @@ class HostStepper(Stepper):
             run.finish_whole(self)
         finally:
             ahead = {*self._parts.ahead}
-            behind = [pair for path, pair in self._host.arrays.items() if path in ahead] or run.behind
-            self._unfinished = Unfinished(behind) if behind else None
+            self._behind = [pair for path, pair in self._host.arrays.items() if path in ahead] or run.behind
         if run.error is not None:
             raise run.error
 

@@ -25,7 +25,6 @@ from oxigrad.stepping.arrays.places import check_device
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.address_cache import AddressCache
 from oxigrad.stepping.device.loss_scale import DeviceScale
-from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.assignment import Assignment
@@ -117,7 +116,7 @@ class DeviceSteps:
     ) -> tuple[Launches, list[Parameter]] | None:
         """The launches of a step after ``count`` ones, and the parameters whose rules are called on arrays.
 
-        None for parameters whose elements lie in another order of axes than the plan has them in.
+        None for parameters that are not as the plan has them: see `Assignment.is_of`.
 
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
@@ -129,7 +128,7 @@ class DeviceSteps:
         if moves and any(self._steps[device, holds].is_captured for device in moves):
             moves = None
         if cache is None or moves is None:
-            if any(is_permuted(array) is not p.is_permuted for array, p in zip(params, there, strict=True)):
+            if not all(self.plan.is_of(p, array) for array, p in zip(params, there, strict=True)):
                 return None
             device_leaves, others = self._device_leaves(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not device_leaves):

@@ -7,6 +7,7 @@ from typing import Any
 from oxigrad.ops.backends import is_one_device
 from oxigrad.ops.core.aliasing import Named, refuse_overlapping
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.executor import DEVICE, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.rule_group import RuleGroup
@@ -68,6 +69,10 @@ class Assignment:
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a parameter whose rule is called on arrays."""
         return executor_of(array, elementwise=False)
+
+    def is_of(self, p: Parameter, array: Any) -> bool:
+        """Whether an array on a device is as the plan has the parameter."""
+        return is_permuted(array) is p.is_permuted
 
     def check_gradients_on_devices(self, gradients: Sequence[Any]) -> None:
         """Raises for gradients that kernels on devices cannot read, and that no other check finds."""

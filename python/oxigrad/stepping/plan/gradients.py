@@ -1,7 +1,7 @@
-"""The gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
+"""Gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,119 +16,115 @@ from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.weak import WeakAttribute
+from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.protocols import SteppingOptimizer
 
 
-class PlannedParameters(Protocol):
-    """A plan, as far as its gradients depend on it: see `oxigrad.stepping.plan.plan.Plan`."""
+class GradientPlan(Assignment):
+    """An assignment of the parameters of a model, by which a step reads their gradients.
+
+    ``takes_rows`` tells whether they may be `SparseRows`, ``takes_lazy`` whether they may be lazy views (see
+    `oxigrad.ops.backends.resolved`): both are set once such a gradient is seen.
+    """
 
     structure: _core.Structure
     present: bytes | None
     idle: bool
     frozen: set[str]
-    parameters: list[Parameter]
-    groups: list[ParameterGroup]
-    ruled: list[Parameter]
-    tied: list[Parameter]
-
-
-class PlannedGradients:
-    """The gradients that a step of a plan reads.
-
-    ``sparse`` tells whether they may be `SparseRows`, ``lazy`` whether they may be lazy views (see
-    `oxigrad.ops.backends.resolved`): both are set once such a gradient is seen.
-    """
-
+    #: The parameters that are at several key paths.
+    tied: list[Any]
+    takes_rows: bool
     _owner = WeakAttribute[SteppingOptimizer]()
+    takes_lazy = False
 
-    def __init__(self, plan: PlannedParameters, owner: SteppingOptimizer) -> None:
-        self._structure, self._parameters, self._groups = plan.structure, plan.parameters, plan.groups
-        self._present, self._idle, self._frozen = plan.present, plan.idle, plan.frozen
-        self._ruled, self._tied = plan.ruled, plan.tied
-        # The core checks the other gradients.
-        self._checked_here = plan.parameters if plan.ruled else plan.tied
-        self._owner = owner
-        self.sparse: bool = owner.sparse != "dense"
-        self.lazy = False
-
-    def of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
-        """As `read`; without ``grads``, the gradients that the model holds. None for gradients of other parameters."""
+    def gradients_of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
+        """As `read_gradients`; without ``grads``, the gradients that the model holds. None for gradients of other parameters."""
         if grads is None:
-            gradients = None if self._present is None else self._structure.gradients(leaves, self._present)
-            return gradients if gradients is None else self.checked(gradients)
+            gradients = None if self.present is None else self.structure.gradients(leaves, self.present)
+            return gradients if gradients is None else self.checked_gradients(gradients)
         try:  # as `align`, without an object for each steady step
-            complete = _core.tree_leaves(grads, self._structure)
+            complete = _core.tree_leaves(grads, self.structure)
         except StructureError:
-            aligned = align(self._structure, grads)
+            aligned = align(self.structure, grads)
         else:
-            return None if self._idle else self.checked(complete)
+            return None if self.idle else self.checked_gradients(complete)
         present = aligned.present()
-        if present != (self._present or bytes([1]) * len(present)):
+        if present != (self.present or bytes([1]) * len(present)):
             return None
-        return self.of_leaves(aligned)
+        return self.gradients_of_leaves(aligned)
 
-    def read(self, grads: Any, *, called: bool = False, keep_rows: bool = False, optional: bool = False) -> list[Any]:
+    def read_gradients(
+        self, grads: Any, *, called: bool = False, keep_rows: bool = False, optional: bool = False
+    ) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
 
         One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on
         all of them, all are checked here; otherwise the core checks those that it reads. Where they are ``optional``,
         any may be None. Raises an error with the key path.
         """
-        aligned = align(self._structure, grads)
-        return self.of_leaves(aligned, called=called, keep_rows=keep_rows, optional=optional)
+        aligned = align(self.structure, grads)
+        return self.gradients_of_leaves(aligned, called=called, keep_rows=keep_rows, optional=optional)
 
-    def of_leaves(
+    def gradients_of_leaves(
         self, aligned: AlignedGradients, *, called: bool = False, keep_rows: bool = False, optional: bool = False
     ) -> list[Any]:
-        """As `read`, for gradients at the positions of leaves."""
+        """As `read_gradients`, for gradients at the positions of leaves."""
         if not aligned.is_complete:
             self._check_known_gradients(aligned)
-        return self.checked(aligned.leaves, called=called, keep_rows=keep_rows, optional=optional)
+        return self.checked_gradients(aligned.leaves, called=called, keep_rows=keep_rows, optional=optional)
 
     def _check_known_gradients(self, aligned: AlignedGradients) -> None:
         """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
-        unknown = [text for text in aligned.unknown if text not in self._frozen]
-        for parameter in self._parameters:
+        unknown = [text for text in aligned.unknown if text not in self.frozen]
+        for parameter in self.parameters:
             for i in parameter.indices:
                 if aligned.leaves[i] is MISSING:
-                    others = [path_name(text) for text in aligned.unmatched[:3] if text not in self._frozen]
+                    others = [path_name(text) for text in aligned.unmatched[:3] if text not in self.frozen]
                     raise StructureError(
-                        f"{path_name(self._structure.path(i))}: the gradient is missing: expected an array, or None "
+                        f"{path_name(self.structure.path(i))}: the gradient is missing: expected an array, or None "
                         "for no "
                         f"update{'; found ' * bool(others)}{', '.join(others)}"
                     )
         if unknown:
             raise StructureError(f"{path_name(unknown[0])}: there is a gradient, but no parameter in the model")
 
-    def checked(
+    def checked_gradients(
         self, gradients: list[Any], *, called: bool = False, keep_rows: bool = False, optional: bool = False
     ) -> list[Any]:
         """The gradients, given for each leaf: checked, with those of tied parameters added up.
 
         With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
         """
-        if called or self._checked_here:
-            self.check_numbers(gradients, self._parameters if called else self._checked_here, optional=optional)
-        if self.sparse:
+        # The core checks the others.
+        if checked := self.parameters if called or self.ruled else self.tied:
+            self.check_numbers(gradients, checked, optional=optional)
+        if self.takes_rows:
             self._check_readable_rows(gradients)
         # The core sees gradients beside rows in the step alone, so that lazy views among them are resolved before it.
-        if self.lazy or (self.sparse and not self._owner.zero_gradients):
+        if self.takes_lazy or (self.takes_rows and not self._owner.zero_gradients):
             self._resolve(gradients)
-        if self._tied:
+        if self.tied:
             self._add_tied(gradients)
-        if self.sparse and not keep_rows:
+        if self.takes_rows and not keep_rows:
             self._check_sparse(gradients)
         return gradients
 
+    def admit(self, gradients: Sequence[Any]) -> bool:
+        """Lets gradients be rows, or lazy views, from now on, as some of these are; False where that changes nothing."""
+        if not self.takes_rows and any(isinstance(g, SparseRows) for g in gradients):
+            self.takes_rows = True
+        elif not self.takes_lazy and not self._owner.zero_gradients and any(map(_is_lazy, gradients)):
+            self.takes_lazy = True
+        else:
+            return False
+        return True
+
     def refuse_shapeless(self, gradients: Sequence[Any], leaves: Sequence[Any] = ()) -> None:
         """Raises `ArrayMemoryError` for a gradient, or one of ``leaves``, without a readable shape or dtype."""
-        indices = [i for parameter in self._parameters for i in parameter.indices]
+        indices = [i for parameter in self.parameters for i in parameter.indices]
         for what, arrays in (("parameter", leaves), ("gradient", gradients)):
-            refuse_shapeless(
-                (f"{path_name(self._structure.path(i))}: the {what}", arrays[i]) for i in indices if arrays
-            )
+            refuse_shapeless((f"{path_name(self.structure.path(i))}: the {what}", arrays[i]) for i in indices if arrays)
 
     def check_numbers(self, gradients: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
         """Raises for missing gradients of these parameters, and for arrays that are more than numbers.
@@ -138,7 +134,7 @@ class PlannedGradients:
         try:
             for parameter in parameters:
                 for i in parameter.indices:
-                    is_needed = not optional and (self._present is None or bool(self._present[i]))
+                    is_needed = not optional and (self.present is None or bool(self.present[i]))
                     if is_needed or gradients[i] is not None:
                         self._check_one(i, gradients[i])
         except REFUSALS:
@@ -148,41 +144,41 @@ class PlannedGradients:
     def _check_one(self, i: int, g: Any) -> None:
         if not is_array(g):
             raise StructureError(
-                f"{path_name(self._structure.path(i))}: the gradient is missing: found {type(g).__name__}"
+                f"{path_name(self.structure.path(i))}: the gradient is missing: found {type(g).__name__}"
             )
         if type(g) is np.ndarray:
             return
         if isinstance(g, SparseRows):  # which checked its values
-            self.sparse = True
+            self.takes_rows = True
         else:
-            refuse_masked_or_units(g, f"{path_name(self._structure.path(i))}: the gradient")
+            refuse_masked_or_units(g, f"{path_name(self.structure.path(i))}: the gradient")
 
     def _resolve(self, gradients: list[Any]) -> None:
         """Puts the numbers of lazy views in their place; one array at several paths stays one."""
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             read = {id(g): (g, g if g is None else resolved(g)) for g in (gradients[i] for i in parameter.indices)}
             for i in parameter.indices:
                 gradients[i] = read[id(gradients[i])][1]
 
     def _add_tied(self, gradients: list[Any]) -> None:
         """Adds up the gradients of each tied parameter."""
-        for parameter in self._tied:
+        for parameter in self.tied:
             for i in parameter.indices:
                 if not (gradients[i] is None or isinstance(gradients[i], SparseRows)):
-                    check_gradient(str(self._structure.path(i)), gradients[i], parameter.shape, parameter.dtype)
+                    check_gradient(str(self.structure.path(i)), gradients[i], parameter.shape, parameter.dtype)
             terms = [gradients[i] for i in parameter.indices if gradients[i] is not None]
             gradients[parameter.index] = summed(terms) if terms else None
 
     def _check_readable_rows(self, gradients: Sequence[Any]) -> None:
         """Raises `ArrayMemoryError` for `SparseRows` of arrays that cannot be read."""
-        for i in (i for parameter in self._parameters for i in parameter.indices):
+        for i in (i for parameter in self.parameters for i in parameter.indices):
             if isinstance(g := gradients[i], SparseRows):
                 for array in (g.values, g.indices):
-                    check_readable(str(self._structure.path(i)), "gradient", array)
+                    check_readable(str(self.structure.path(i)), "gradient", array)
 
     def _check_sparse(self, gradients: list[Any]) -> None:
         """Checks gradients that are `SparseRows`; makes arrays of them where the option ``sparse`` is "dense"."""
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             if isinstance(g := gradients[parameter.index], SparseRows):
                 self._check_rows(parameter, g)
                 gradients[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
@@ -190,7 +186,7 @@ class PlannedGradients:
     def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
         path = parameter.text
         check_gradient(path, g, parameter.shape, parameter.dtype)
-        rule = self._groups[parameter.group].rule()
+        rule = self.groups[parameter.group].rule()
         if not rule.elementwise and self._owner.sparse != "dense":
             raise RuleError(
                 f"{path_name(path)}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'"
@@ -200,17 +196,17 @@ class PlannedGradients:
                 f"{path_name(path)}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows"
             )
 
-    def zeros(self, gradients: list[Any], grads: Any) -> list[tuple[Any, Any]]:
+    def gradient_zeros(self, gradients: list[Any], grads: Any) -> list[tuple[Any, Any]]:
         """Zeros to copy into the gradients that the core does not write itself.
 
         Raises `ArrayMemoryError` or `DtypeError` for a gradient that cannot be written.
         """
-        if not self._ruled and not self._tied:
+        if not self.ruled and not self.tied:
             return []
-        leaves = gradients if grads is None else align(self._structure, grads).leaves
-        by_path = {str(self._structure.path(i)): g for i, g in enumerate(leaves) if g is not None}
+        leaves = gradients if grads is None else align(self.structure, grads).leaves
+        by_path = {str(self.structure.path(i)): g for i, g in enumerate(leaves) if g is not None}
         zeros = {}
-        for p in (*self._tied, *self._ruled):
+        for p in (*self.tied, *self.ruled):
             for path in (str(path) for path in p.paths if str(path) in by_path):
                 refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", by_path[path])
                 if not _core.is_floating(by_path[path]):
@@ -221,3 +217,14 @@ class PlannedGradients:
                     )
                 zeros[id(by_path[path])] = np.zeros(()), by_path[path]
         return [*zeros.values()]
+
+
+def _is_lazy(gradient: Any) -> bool:
+    """Whether an array is a lazy view, whose numbers are not in its memory.
+
+    Not an array without memory, which the core refuses.
+    """
+    try:
+        return resolved(gradient) is not gradient
+    except REFUSALS:
+        return False

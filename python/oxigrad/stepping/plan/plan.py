@@ -30,15 +30,14 @@ from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
-from oxigrad.stepping.parameters.weak import WeakAttribute
-from oxigrad.stepping.plan.assignment import Assignment, picker
-from oxigrad.stepping.plan.gradients import PlannedGradients
+from oxigrad.stepping.plan.assignment import picker
+from oxigrad.stepping.plan.gradients import GradientPlan
 from oxigrad.stepping.plan.slices import Gather, Slices
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.version import Version
 
 
-class Plan(Assignment):
+class Plan(GradientPlan):
     """The plan of steps for a model, valid for one structure of the model, and for the options and groups.
 
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are
@@ -47,7 +46,7 @@ class Plan(Assignment):
     ``inactive`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are not
     trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in
     the place of that of the owner, ``slices`` what the model has in place of parameters. ``versions`` are those of the
-    settings that it was made from, ``gradients`` reads the gradients of a step.
+    settings that it was made from.
 
     Raises `StructureError` for a model without parameters or gradients, `DtypeError` for complex parameters, and
     `ArrayMemoryError` for those that cannot be updated, with the key path.
@@ -55,7 +54,6 @@ class Plan(Assignment):
 
     #: The arrays among the inactive ones, which a later plan may update.
     waiting: set[str]
-    _owner = WeakAttribute[SteppingOptimizer]()
 
     def __init__(
         self,
@@ -118,7 +116,7 @@ class Plan(Assignment):
         if slices is None:  # else the plan of the whole model does it, which has the frozen ones
             owner._check_patterns(seen)
         self._choose_executors(leaves)
-        self.gradients: PlannedGradients = PlannedGradients(self, owner)
+        self.takes_rows = owner.sparse != "dense"
 
     def _add(
         self,
@@ -166,7 +164,6 @@ class Plan(Assignment):
         self.into: list[Any] = [p for p in self.parameters if p.executor is RULE_INTO]
         self._looked_at = [*self.copied, *self.into]
         self.tied: list[Any] = [p for p in self.parameters if p.tied]
-        self.is_tied: bool = bool(self.tied)
         self._may_change = bool(self.tied or self._looked_at)
         # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
         recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
@@ -179,14 +176,12 @@ class Plan(Assignment):
         by_kernel = p.executor is DEVICE and not p.is_permuted and self._owner.sparse == "dense"
         return by_kernel or p.executor.is_core
 
-    def part(self, parameters: Sequence[Parameter], owner: SteppingOptimizer) -> "Plan":
+    def part(self, parameters: Sequence[Parameter]) -> "Plan":
         """The same plan for some of its parameters, with the positions that they have in the whole."""
         part, chosen = copy.copy(self), {p.position for p in parameters}
         for name in ("parameters", "host", "on_devices", "ruled", "replaced", "copied", "into", "tied", "recorded"):
             setattr(part, name, [p for p in getattr(self, name) if p.position in chosen])
-        part.is_tied = bool(part.tied)
         part.pick = picker([p.index for p in part.host], len(self.structure))
-        part.gradients = PlannedGradients(part, owner)
         return part
 
     def is_current(self) -> bool:
@@ -296,7 +291,7 @@ class Plan(Assignment):
 
     def check_gradients_on_devices(self, gradients: Sequence[Any]) -> None:
         """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
-        self.gradients.check_numbers(gradients, self.on_devices)
+        self.check_numbers(gradients, self.on_devices)
 
     def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
         """The gradients, detached for the ``ruled`` parameters: slots would keep their graphs alive."""

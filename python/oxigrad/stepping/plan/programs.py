@@ -64,7 +64,7 @@ def host_parameter(
     )
 
 
-def step_once(
+def answer(
     parameters: "list[_core.HostParameter]",
     written: tuple[Any, ...],
     gradients: tuple[Any, ...],
@@ -73,9 +73,25 @@ def step_once(
     count: int = 0,
     seed: int = 0,
     touched: Any = (),
+    writes: "_core.Writes | None" = None,
 ) -> Any:
-    """A step after ``count`` ones on arrays in host memory, by a stepper of its own; see `_core.Stepper.step`."""
+    """The answer of a step after ``count`` ones on arrays in host memory, by a stepper of its own.
+
+    See `_core.Stepper.step`.
+    """
     core = _core.Stepper()
     core.count = count
     core.prepare(parameters)
-    return core.step(True, written, gradients, programs=programs, seed=seed, touched=touched)
+    return core.step(True, written, gradients, programs=programs, seed=seed, touched=touched, writes=writes)
+
+
+def step_once(*arrays: Any, **stated: Any) -> Any:
+    """As `answer`; raises the error of a misfit."""
+    return checked(answer(*arrays, **stated))
+
+
+def checked(done: Any) -> Any:
+    """The result of a step of the core; raises the error of a misfit."""
+    if isinstance(done, _core.Misfit):
+        raise done.error
+    return done

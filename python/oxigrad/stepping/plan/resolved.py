@@ -29,7 +29,7 @@ class ResolvedStep(StepProgram):
         self.zeroes: bool = owner.zero_gradients
         self.raises: bool = owner.nonfinite == "raise"
         #: Whether the core does the whole step in place, for gradients without sparse rows.
-        self.is_in_place: bool = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.is_tied))
+        self.is_in_place: bool = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.tied))
         self.varies: bool = self.varies_on_host or not self.is_in_place
 
     def is_current(self) -> bool:

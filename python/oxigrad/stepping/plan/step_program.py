@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from oxigrad._core import ShapeError
 from oxigrad.rules.core.rule import Rule
+from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
@@ -130,21 +132,27 @@ class StepProgram:
         """The parameters that the core updates in place, with the memory of their slots."""
         prepared = []
         for p in self.plan.host:
-            group, memory = self.plan.groups[p.group], slots[p.text]
-            prepared.append(
-                host_parameter(
-                    p.text,
-                    p.position,
-                    leaves[p.index],
-                    [(slot, memory.of_core(slot)) for slot in self.groups[p.group].rule.slots],
-                    self.layout[p.group],
-                    catches_up=group.catches_up,
-                    stochastic=group.precision.rounding == "stochastic",
-                    first=p.first,
-                    whole=p.whole,
-                )
-            )
+            memory = slots[p.text]
+            values = [(slot, memory.of_core(slot)) for slot in self.groups[p.group].rule.slots]
+            prepared.append(self.host_parameter(p, leaves[p.index], values, first=p.first))
         return prepared
+
+    def host_parameter(
+        self, p: Parameter, array: Any, values: Sequence[tuple[Slot, Any]], *, first: int
+    ) -> "_core.HostParameter":
+        """The elements of a parameter from the ``first`` on in an array, with the values of its slots, as the core takes them."""
+        group = self.plan.groups[p.group]
+        return host_parameter(
+            p.text,
+            p.position,
+            array,
+            values,
+            self.layout[p.group],
+            catches_up=group.catches_up,
+            stochastic=group.precision.rounding == "stochastic",
+            first=first,
+            whole=p.whole,
+        )
 
     def _note_constant(self) -> None:
         #: The sets of scalars of which only the first, the number of the step, differs from step to step.

@@ -130,7 +130,7 @@ def _planned(
         accumulated(structure, leaves, aligned.leaves, set(), first=False, last=False)
     present = None if aligned.is_complete else aligned.present()
     plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
-    leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(aligned, called=True)
+    leaves, gradients = plan.detach(leaves), plan.gradients_of_leaves(aligned, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
     if missing := [p.text for p in plan.parameters if p.text not in state["slots"]]:

@@ -13,10 +13,11 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import StructureError
-from oxigrad.ops.backends import REFUSALS
+from oxigrad.ops.backends import dtype_name
 from oxigrad.ops.core.aliasing import refuse_shared
+from oxigrad.stepping.parameters.device_kernels import FLOATING
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.programs import host_parameter, step_once
+from oxigrad.stepping.plan.programs import answer, host_parameter
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
 
@@ -48,20 +49,27 @@ class PureStep:
         ]
         self.are_numbers: list[Any] = [slot.is_number for of_parameter in self._slots for slot in of_parameter]
         self._shapes = [tuple(slots[path][name].shape) for path, name in self.keys]
+        self._slot_dtypes = [slots[path][name].dtype for path, name in self.keys]
         self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
 
     @classmethod
     def of(cls, plan: Plan, owner: SteppingOptimizer, state: Mapping[str, Any]) -> "PureStep | None":
         """The step of a plan; None where it takes more than kernels of the core, or counts more than steps."""
         is_simple = state.keys() == _STATE and owner.accumulate == 1 and owner.sparse == "dense"
-        if not is_simple or plan.idle or plan.is_tied or not all(p.executor.is_core for p in plan.parameters):
+        if not is_simple or plan.idle or plan.tied or not all(p.executor.is_core for p in plan.parameters):
             return None
         slots = state["slots"]
         names = [(p.text, slot.name) for p in plan.parameters for slot in plan.groups[p.group].rule().slots]
         if not all(name in slots[path] for path, name in names):
             return None
         step = cls(plan, owner, slots)
-        return None if any(program.is_guarded for program, _ in step._resolved.programs) else step
+        return step if step.is_of_core else None
+
+    @property
+    def is_of_core(self) -> bool:
+        """Whether the core takes the step alone: no guard stops it, and it has the dtypes of all slots."""
+        is_guarded = any(program.is_guarded for program, _ in self._resolved.programs)
+        return not is_guarded and all(map(_is_taken, self._slot_dtypes, self.are_numbers))
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer, loss: Any) -> Any:
         """The new parameters and the new state; None for other arguments than the step was resolved for."""
@@ -107,17 +115,12 @@ class PureStep:
             return None
         if [*map(_DTYPE, arrays)] != self._dtypes or [*map(_SHAPE, slots)] != self._shapes:
             return None
-        if self._resolved.reads_loss is not None and not isinstance(loss, _NUMBERS):
-            return None
-        try:
-            return self._run(arrays, gradients, slots, step, loss)
-        except REFUSALS:
-            return None  # the step that is not resolved raises, or takes the arrays
-
-    def _run(
-        self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int, loss: Any
-    ) -> tuple[list[Any], list[Any]]:
+        for slot, dtype, is_number in zip(slots, self._slot_dtypes, self.are_numbers, strict=True):
+            if slot.dtype != dtype and not (is_number and _is_taken(slot.dtype, is_number)):
+                return None
         resolved = self._resolved
+        if resolved.reads_loss is not None and not isinstance(loss, _NUMBERS):
+            return None
         resolved.fill(step, 1, 1.0 / self._plan._owner.scale, loss)
         new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
         stated = []
@@ -125,5 +128,11 @@ class PureStep:
             pairs = zip(of_one, after[start : start + len(of_one)], strict=True)
             place, stochastic = resolved.layout[p.group], self._stochastic[at]
             stated.append(host_parameter(p.text, at, new[at], pairs, place, stochastic=stochastic))
-        step_once(stated, tuple(new), tuple(gradients), programs=resolved.programs, count=step, seed=resolved.seed)
-        return new, after
+        done = answer(stated, tuple(new), tuple(gradients), programs=resolved.programs, count=step, seed=resolved.seed)
+        return None if isinstance(done, _core.Misfit) else (new, after)
+
+
+def _is_taken(dtype: Any, is_number: bool) -> bool:
+    """Whether the core takes a slot of a dtype."""
+    names = ("float64", "float32") if is_number else FLOATING
+    return isinstance(dtype, np.dtype) and dtype.isnative and dtype_name(dtype) in names

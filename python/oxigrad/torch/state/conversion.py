@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError, ShapeError
 from oxigrad.ops.backends import adapter_of
 from oxigrad.stepping.arrays.quantized import Quantized
@@ -183,6 +182,16 @@ def begin(
     return True
 
 
+def move_to_host(state: dict[str, Any]) -> None:
+    """Moves the tensors of a state into host memory."""
+
+    def moved(value: Any) -> Any:
+        return value.cpu() if isinstance(value, torch.Tensor) else value
+
+    for key, value in state.items():
+        state[key] = {name: moved(part) for name, part in value.items()} if isinstance(value, dict) else moved(value)
+
+
 def _check_added(path: str, key: str, *, is_expected: bool) -> None:
     """Raises `KeyError` for a slot that is expected to be there, and is to be added."""
     if is_expected:
@@ -240,23 +249,9 @@ def memory(value: Any) -> Any:
     return local(value) if value.requires_grad or not is_plain(value) else value
 
 
-class Watched:
-    """Tensors of a state that a step reads by other tensors of the same memory."""
-
-    def __init__(self, tensors: Sequence[Any]) -> None:
-        self._tensors = [*tensors]
-        self._places = _core.Places.of(self._tensors)
-        self._addresses = None if self._places is not None else self._current()
-
-    def have_moved(self) -> bool:
-        """Whether the memory of one is elsewhere than it was, as after ``tensor.data = ...`` or ``tensor.set_``."""
-        if self._places is not None:
-            return self._places.moved(self._tensors) != b""
-        before, self._addresses = self._addresses, self._current()
-        return self._addresses != before
-
-    def _current(self) -> list[tuple[int, Any]]:
-        return [(tensor.data_ptr(), tensor.shape) for tensor in map(local, self._tensors)]
+def described(tensors: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The addresses, shapes, dtypes and devices of tensors, which change as by ``tensor.data = ...`` or ``set_``."""
+    return [(tensor.data_ptr(), tensor.shape, tensor.dtype, tensor.device) for tensor in map(local, tensors)]
 
 
 def array(value: Any) -> Any:

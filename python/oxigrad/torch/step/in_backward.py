@@ -4,7 +4,6 @@ The step of a parameter is that of the optimizer, resolved for this parameter al
 optimizer's ``step()`` finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
 """
 
-import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +17,7 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.steps import reads_all
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
+from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded, lists_of
 
 
 class Bucket:
@@ -104,7 +103,7 @@ class InBackward:
         self._pending = Pending()
         self._params: list[Any] = []
         # The groups and their parameters that the places are of.
-        self._held: list[Any] = []
+        self._groups = _core.Signature([], {})
         self._has_begun = self._clips = self._has_drawn = False
         # The blocks in which hooks do nothing, and those in which they measure gradients.
         self._pauses, self._measures = set[int](), set[int]()
@@ -166,7 +165,7 @@ class InBackward:
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._places, self._params, self._held = {}, [], []
+        self._places, self._params, self._groups = {}, [], _core.Signature([], {})
         self._parts.forget()
         self._end()
         self.attach(opt, all_parameters(opt))
@@ -325,16 +324,16 @@ class InBackward:
         """Begins a step: checks what concerns more than one parameter."""
         _check(opt)
         params = all_parameters(opt)
-        lists = [opt.param_groups, *map(operator.itemgetter("params"), opt.param_groups)]
-        if not _core.are_held(self._held, lists, {}):
+        lists = lists_of(opt)
+        if not self._groups.holds(lists, {}):
             places = [*places_of(opt)]
             refuse_shared_memory(places)
             self._places = {id(place.tensor): place for place in places}
-            self._params, self._watched = params, conversion.Watched(params)
-            self._held = _core.held(lists, {})
-        elif self._watched.have_moved():
+            self._params, self._memory = params, _core.Signature([], {}, params, conversion.described)
+            self._groups = _core.Signature(lists, {})
+        elif not self._memory.holds([], {}):
             refuse_shared_memory([*self._places.values()])
-            self._watched = conversion.Watched(params)
+            self._memory = _core.Signature([], {}, params, conversion.described)
         self._clips = clips(opt)
         self._has_begun = True
 

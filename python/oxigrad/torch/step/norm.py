@@ -1,16 +1,14 @@
 """The norm of all gradients, measured one gradient at a time, with the bits of a step that has all of them."""
 
-import weakref
 from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
 from oxigrad.rules.core import norms, rule
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.rule_executors import kernel_of
-from oxigrad.stepping.plan.programs import host_parameter
+from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace
@@ -25,9 +23,8 @@ class MeasuredNorm:
         # By the identity of a parameter: its number among all, the kernel of its step, and the square.
         self._terms: dict[int, tuple[int, Any, float]] = {}
         self._square: float | None = None
-        # The kernels of a step, by group and half precision; and the measures of parameters, for all steps.
+        # The kernels of a step, by group and half precision.
         self._programs: dict[tuple[int, str | None], Any] = {}
-        self._measures: dict[int, _Measure] = {}
 
     def __contains__(self, p: Any) -> bool:
         return id(p) in self._terms
@@ -39,7 +36,6 @@ class MeasuredNorm:
         """Forgets all gradients."""
         self._terms.clear()
         self._programs.clear()
-        self._measures = {key: measure for key, measure in self._measures.items() if measure.is_needed}
         self._square = None
 
     def add(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
@@ -63,18 +59,15 @@ class MeasuredNorm:
         parameter is elsewhere.
         """
         p = place.tensor
-        measure = self._measures.get(id(p))
-        if measure is None or not measure.is_of(p):
-            # The data's version is not that of the parameter, which autograd checks.
-            tensor = conversion.local(p.data) if like is None else like
-            if conversion.is_distributed(p) or executor_of(tensor, elementwise=True) is not HOST:
-                return False
-            measure = self._measures[id(p)] = _Measure(place.path, p, tensor)
-        program = self._program(opt, place.group, measure.half)
+        # The data's version is not that of the parameter, which autograd checks.
+        tensor = conversion.local(p.data) if like is None else like
+        if conversion.is_distributed(p) or executor_of(tensor, elementwise=True) is not HOST:
+            return False
+        program = self._program(opt, place.group, half(tensor))
         if program is None:
             return False
         g = conversion.local(p.grad) if gradient is None else gradient
-        self._terms[id(p)] = place.position, program, measure.square(g, like)
+        self._terms[id(p)] = place.position, program, _square_of(place.path, g, tensor)
         self._square = None
         return True
 
@@ -98,32 +91,14 @@ class MeasuredNorm:
         return self._square
 
 
-class _Measure:
-    """Squares of the norms of the gradients of the parameter ``p``, as the kernels of steps compute them.
-
-    ``tensor`` is the parameter in host memory, or one like it, which is not written.
-    """
-
-    def __init__(self, path: str, p: Any, tensor: Any) -> None:
-        self._p, self._tensor, self._square = weakref.ref(p), tensor, np.zeros(())
-        self._like = p.data_ptr(), p.shape, p.dtype
-        self.half: str | None = half(tensor)
-        (slot,) = _SQUARE.slots
-        self._programs = [(kernel_of(_SQUARE, {}), [[0.0] * len(_SQUARE.numbers)])]
-        self._core = _core.Stepper()
-        self._core.prepare([host_parameter(path, 0, tensor, [(slot, self._square)], (0, 0))])
-
-    def square(self, gradient: Any, tensor: Any = None) -> float:
-        """The square of the norm of a gradient; another ``tensor`` takes the place of the one at construction."""
-        tensor = self._tensor if tensor is None else tensor
-        self._core.step(True, (tensor,), (gradient,), programs=self._programs, seed=0)
-        return float(self._square)
-
-    def is_of(self, p: Any) -> bool:
-        """Whether it measures gradients of this parameter, where it is now."""
-        return self._p() is p and self._like == (p.data_ptr(), p.shape, p.dtype)
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether the parameter lives."""
-        return self._p() is not None
+def _square_of(path: str, gradient: Any, tensor: Any) -> float:
+    """The square of the norm of a gradient, as the kernels of steps compute it; ``tensor`` is not written."""
+    (slot,) = _SQUARE.slots
+    square = np.zeros(())
+    step_once(
+        [host_parameter(path, 0, tensor, [(slot, square)], (0, 0))],
+        (tensor,),
+        (gradient,),
+        programs=[(kernel_of(_SQUARE, {}), [[0.0] * len(_SQUARE.numbers)])],
+    )
+    return float(square)

@@ -41,7 +41,7 @@ class TensorPlan(Assignment):
 
     With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With
     ``places``, the plan is of these parameters alone, and ``square`` gives the square of the norm of all gradients, for
-    ``max_norm``.
+    ``max_norm``. With ``on_host``, the state is in host memory, where copies of parameters and gradients are updated.
     """
 
     uncaptured = (
@@ -57,10 +57,11 @@ class TensorPlan(Assignment):
         recorded: bool,
         places: Sequence[TensorPlace] | None = None,
         square: Callable[[Any], float] | None = None,
+        on_host: bool = False,
     ) -> None:
         super().__init__()
         self._square = square
-        self._recorded = recorded
+        self._recorded, self._on_host = recorded, on_host
         #: The real tensor in this process of a parameter or a gradient.
         self.read: Callable[[Any], Any] = conversion.real if recorded else conversion.local
         self.count: int = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
@@ -144,16 +145,26 @@ class TensorPlan(Assignment):
 
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         """The executor of a tensor, if its state is such as it takes."""
-        executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, group.rule().elementwise)
+        is_elementwise = group.rule().elementwise
+        if self._on_host:
+            return HOST if is_elementwise else RULE_INTO
+        executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, is_elementwise)
         return executor if executor in (HOST, DEVICE) else self.on_arrays(tensor)
 
     def _begin(self, group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor) -> bool:
         """Makes the state of a parameter that is missing; False if there is none."""
-        return conversion.begin(group, path, p, state, executor)
+        if self._on_host:
+            conversion.move_to_host(state)
+        return conversion.begin(group, path, p, state, executor, on_host=self._on_host)
+
+    def is_of(self, p: Parameter, array: Any) -> bool:
+        """Whether a tensor on a device has the shape, the dtype and the order of axes that the plan has."""
+        return super().is_of(p, array) and (tuple(array.shape), array.dtype) == (p.shape, p.dtype)
 
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a tensor whose rule is called on it."""
-        return RULE_INTO if array.device.type == "cpu" and not self._recorded else RULE_ASSIGNED
+        is_copied = self._on_host or (array.device.type == "cpu" and not self._recorded)
+        return RULE_INTO if is_copied else RULE_ASSIGNED
 
 
 def noise_step(opt: Any) -> int:

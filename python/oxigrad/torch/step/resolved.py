@@ -33,9 +33,9 @@ def all_parameters(opt: Any) -> list[Any]:
     return [*_CHAIN(map(_PARAMS, opt.param_groups))]
 
 
-def are_same(objects: list[Any], before: list[Any]) -> bool:
-    """Whether two lists have the same objects."""
-    return len(objects) == len(before) and all(map(operator.is_, objects, before))
+def lists_of(opt: Any) -> list[Any]:
+    """The list of the groups, and those of their parameters."""
+    return [opt.param_groups, *map(_PARAMS, opt.param_groups)]
 
 
 def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
@@ -84,12 +84,14 @@ class TensorStep:
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
         groups, lists, states = self._read(opt)
-        #: The groups, the parameters of each, and their states with all slots.
-        self.held: list[Any] = _core.held(lists, states)
         self._values = self._values_of(groups)
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
-        self._watched = conversion.Watched([*self._seated, *viewed])
+        # The core, and kernels on devices, compare the memory of the other parameters and slots with the plan's.
+        values = [value for p in plan.ruled for value in (p.tensor, *p.state.values())]
+        parts = [part for value in values for part in conversion.parts_of(value) if isinstance(part, torch.Tensor)]
+        # The groups, the parameters of each, and their states with all slots.
+        self._signature = _core.Signature(lists, states, [*self._seated, *viewed, *parts], conversion.described)
 
     def _seat(self) -> None:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
@@ -110,18 +112,18 @@ class TensorStep:
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
         groups, lists, states = self._read(opt)
-        if scaled is not self.scaled or not _core.are_held(self.held, lists, states):
+        if scaled is not self.scaled or not self._signature.holds(lists, states):
             return False
         if self._without and any(p.grad is not None for p in self._without):
             return False
-        if self._watched.have_moved() or not (self._counted == self._expected).all():
+        if not (self._counted == self._expected).all():
             return False
         if self.plan.draws and self.core.count != noise_step(opt):
             return False
         if self._values is None:
             return self._has_rules_of(groups)
         items = [*map(tuple, groups), *map(tuple, map(dict.values, groups))]
-        return _core.are_held(self._values, items, {}) or self._has_rules_of(groups)
+        return self._values.holds(items, {}) or self._has_rules_of(groups)
 
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any], dict[Any, dict[str, Any]]]:
         """The groups that the step is of, these and their lists of parameters, and the states of the parameters."""
@@ -140,17 +142,22 @@ class TensorStep:
         return self._program.refresh()
 
     @staticmethod
-    def _values_of(groups: list[dict[str, Any]]) -> list[Any] | None:
+    def _values_of(groups: list[dict[str, Any]]) -> "_core.Signature | None":
         """The keys and values of groups that have numbers and texts alone, which nothing changes in place.
 
         Else None.
         """
         if not all(map(_is_constant, groups)):
             return None
-        return _core.held([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
+        return _core.Signature([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
 
     def take(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> None:
         """Takes the step, with gradients of the ``loss`` times ``scale``, and makes ``marks`` with it."""
+        if (misfit := self.attempt(opt, scale, loss, marks)) is not None:
+            raise misfit
+
+    def attempt(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> Exception | None:
+        """As `take`; where the step no longer fits the tensors, the reason, with nothing written."""
         plan, program, core = self.plan, self._program, self.core
         program.seed = int(opt.param_groups[0].get("seed") or 0)
         program.fill(core.count, 1, 1.0 / scale, loss)
@@ -162,32 +169,34 @@ class TensorStep:
             written, gradients = self._written, tuple(map(_GRADIENT, self._written))
             writes = _core.Writes(copies=[counted], assignments=marks)
         else:
-            leaves, all_gradients = self._arrays()
+            all_gradients = [*map(_GRADIENT, plan.tensors)]
+            if any(map(operator.is_, all_gradients, itertools.repeat(None))):
+                return StructureError("a gradient is missing")
+            if not plan.is_plain and any(p.is_conj() for p in plan.tensors):
+                return StructureError("a parameter is a lazy view")
+            leaves, all_gradients = self._arrays(all_gradients)
             writes = self._prepare_writes(leaves, all_gradients, counted, marks)
+            if isinstance(writes, StructureError):
+                return writes
             written, gradients = plan.pick(leaves), plan.pick(all_gradients)
-        core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
+        done = core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
+        if isinstance(done, _core.Misfit):
+            return done.error
         self._expected += 1.0
+        return None
 
-    def _arrays(self) -> tuple[list[Any], list[Any]]:
-        """The parameters and gradients of the step as local, real tensors.
-
-        Raises `StructureError` for a missing gradient, and for a parameter that has become a lazy view.
-        """
+    def _arrays(self, gradients: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The parameters and gradients of the step as local, real tensors."""
         plan = self.plan
-        gradients = [*map(_GRADIENT, plan.tensors)]
-        if any(map(operator.is_, gradients, itertools.repeat(None))):
-            raise StructureError("a gradient is missing")
         leaves = plan.tensors
         if not plan.is_plain:
-            if any(p.is_conj() for p in leaves):
-                raise StructureError("a parameter is a lazy view")
             leaves, gradients = [*map(plan.read, leaves)], [*map(plan.read, gradients)]
         return [*leaves], [*map(resolved, gradients)] if self._is_lazy else gradients
 
     def _prepare_writes(
         self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any], marks: Assignments
-    ) -> _core.Writes:
-        """The writes of the step besides the update by the core."""
+    ) -> _core.Writes | StructureError:
+        """The writes of the step besides the update by the core; for memory on a device that does not fit, the reason."""
         plan, program, writes = self.plan, self._program, StepWrites()
         tensors = ((p.text, p.tensor, p.state) for p in plan.parameters)
         if plan.ruled and not self._recorded:
@@ -200,7 +209,7 @@ class TensorStep:
                 )
             if prepared is None or prepared[1]:
                 path = plan.on_devices[0].text if prepared is None else prepared[1][0].text
-                raise StructureError(f"{path}: the memory of the parameter or of its state has changed")
+                return StructureError(f"{path}: the memory of the parameter or of its state has changed")
             writes.launches = prepared[0]
         call_step(program, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)

@@ -3,10 +3,10 @@
 //! and the lock of an optimizer (`lock`).
 
 pub mod cuda;
-pub mod held;
 mod launches;
 pub mod lock;
 mod parameters;
+pub mod signature;
 mod slices;
 pub mod stated;
 pub mod step;

@@ -1,5 +1,7 @@
-//! The arguments of `Stepper` with named fields: parameters in host memory, and the writes of a step.
+//! The arguments of `Stepper` with named fields: parameters in host memory, and the writes of a step; and its answer to
+//! arrays that do not fit.
 
+use pyo3::exceptions::PyBaseException;
 use pyo3::gc::PyVisit;
 
 use super::launches::{Call, Launches};
@@ -93,6 +95,35 @@ impl Writes {
             .try_for_each(|(holder, key, value)| [holder, key, value].into_iter().try_for_each(|x| visit.call(x)))?;
         self.copies.iter().try_for_each(|(from, to)| visit.call(from).and_then(|()| visit.call(to)))?;
         self.launches.iter().try_for_each(|launches| launches.traverse(&visit))
+    }
+}
+
+/// The answer of a step that was not taken: its arrays do not fit the prepared parameters. Nothing was written.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Misfit(Py<PyBaseException>);
+
+impl Misfit {
+    /// The answer for an error of the checks; any other error, such as an interrupt, is returned.
+    pub(super) fn of(py: Python<'_>, error: PyErr) -> PyResult<Self> {
+        let is_misfit = error.is_instance_of::<ArrayMemoryError>(py)
+            || error.is_instance_of::<AliasError>(py)
+            || error.is_instance_of::<DtypeError>(py)
+            || error.is_instance_of::<ShapeError>(py)
+            || error.is_instance_of::<StructureError>(py);
+        if is_misfit { Ok(Self(error.into_value(py))) } else { Err(error) }
+    }
+}
+
+#[pymethods]
+impl Misfit {
+    /// The reason, as the error to raise where nothing else fits.
+    #[getter]
+    fn error<'py>(&self, py: Python<'py>) -> &Bound<'py, PyBaseException> {
+        self.0.bind(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        visit.call(&self.0)
     }
 }
 

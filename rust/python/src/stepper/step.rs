@@ -8,9 +8,9 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::parameters::parameter::{Parameter, prepare};
 use super::parameters::prepared::{Prepared, StepArrays, Touched};
-use super::stated::{HostParameter, Writes};
+use super::stated::{HostParameter, Misfit, Writes};
 use super::symbols::Program;
-use super::update::Progress;
+use super::update::{Progress, Refusal};
 use super::write::write;
 use crate::arrays::memory::changes::Changed;
 use crate::prelude::*;
@@ -98,13 +98,16 @@ impl Stepper {
         Ok(())
     }
 
-    /// Whether the arrays of a step fit the prepared parameters: see `Prepared::fits`. Without `gradients`, they do.
-    #[pyo3(signature = (written, gradients=None))]
-    fn fits<'py>(&self, written: &Bound<'py, PyTuple>, gradients: Option<&Bound<'py, PyTuple>>) -> PyResult<bool> {
-        self.begin()?.prepared.fits(written, gradients)
+    /// The reason why a step could not write these arrays; `None` where it could.
+    fn misfit(&self, py: Python<'_>, written: &Bound<'_, PyTuple>) -> PyResult<Option<Misfit>> {
+        match self.begin()?.prepared.check_written(written) {
+            Ok(()) => Ok(None),
+            Err(error) => Misfit::of(py, error).map(Some),
+        }
     }
 
-    /// Takes one step, whole or not at all, and returns the model; `None` if a guard stopped the step.
+    /// Takes one step, whole or not at all, and returns the model; `None` if a guard stopped the step, and a `Misfit`
+    /// where the arrays do not fit the prepared parameters.
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
     /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients.
@@ -178,7 +181,10 @@ impl Stepper {
                 Ok(Some(replaced.tree))
             }
             Ok(false) => replaced.put_back().map(|()| None),
-            Err(error) => Err(replaced.after(error)),
+            Err(Refusal { error, is_misfit: false }) => Err(replaced.after(error)),
+            Err(Refusal { error, is_misfit: true }) => {
+                Misfit::of(py, replaced.after(error)).and_then(|misfit| Ok(Some(Bound::new(py, misfit)?.into_any())))
+            }
         };
         turn.is_broken = is_broken;
         drop(turn); // since notifying PyTorch runs Python, which may read the state, or take another step
@@ -192,7 +198,7 @@ impl Stepper {
     fn write<'py>(&self, py: Python<'py>, model: Object<'py>, writes: &Bound<'py, Writes>) -> PyResult<Object<'py>> {
         let replaced = Replacements::new(&model, &writes.get().replacements)?;
         let mut changed = Changed::default();
-        let done = match write(py, |_| Ok(true), writes.get(), &mut changed) {
+        let done = match write(py, |_| Ok::<_, PyErr>(true), writes.get(), &mut changed) {
             Ok(_) => Ok(replaced.tree),
             Err(error) => Err(replaced.after(error)),
         };

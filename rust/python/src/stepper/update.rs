@@ -7,7 +7,7 @@ use oxigrad_core::kernel::Kernel;
 use oxigrad_core::noise::noise_key;
 use pyo3::types::PyTupleMethods;
 
-use super::parameters::parameter::Moves;
+use super::parameters::parameter::{Held, Moves};
 use super::parameters::prepared::{Prepared, Programs, Seen, StepArrays, Touched};
 use super::parameters::requirements::moved;
 use super::parameters::slot::Slot;
@@ -26,6 +26,32 @@ const DETACH: usize = 1 << 15;
 pub(super) struct Progress<'a> {
     pub(super) count: &'a StepCount,
     pub(super) exposed: &'a AtomicBool,
+}
+
+/// The error of a step that was not taken, and whether it is a misfit: arrays that do not fit the prepared parameters.
+pub(super) struct Refusal {
+    pub(super) error: PyErr,
+    pub(super) is_misfit: bool,
+}
+
+impl Refusal {
+    const fn misfit(error: PyErr) -> Self {
+        Self { error, is_misfit: true }
+    }
+}
+
+impl From<PyErr> for Refusal {
+    fn from(error: PyErr) -> Self {
+        Self { error, is_misfit: false }
+    }
+}
+
+/// The memory of all arrays of a step, with what keeps it; `is_new` where it differs from that of the last step.
+struct Found<'py> {
+    seen: Seen,
+    held: Held<'py>,
+    holds: Vec<Export>,
+    is_new: bool,
 }
 
 /// The leaves that one program updates in a step.
@@ -110,6 +136,38 @@ impl Prepared {
         }
     }
 
+    /// Finds and checks the memory of all arrays of a step. An error is a misfit: nothing was written.
+    ///
+    /// After a failed step, the next one checks everything.
+    fn find<'py>(
+        &mut self,
+        programs: &Programs,
+        arrays: StepArrays<'_, 'py>,
+        touched: &[Touched<'py>],
+        exposed: &AtomicBool,
+        look: &mut Look<'py>,
+    ) -> PyResult<Found<'py>> {
+        let mut held = Vec::new();
+        let mut seen = std::mem::take(&mut self.seen);
+        let is_known = touched.is_empty() && seen.is_of(programs);
+        let (unseen, holds) = self.locate(if is_known { Some(&seen) } else { None }, arrays, look)?;
+        let is_exposed = || exposed.load(Ordering::Relaxed);
+        let mut moves = if is_exposed() { self.look(look, arrays.written.py())? } else { Moves::default() };
+        let is_new = if is_known && !moves.moved {
+            self.renew(&unseen, &mut seen, programs, arrays, look, &mut held)?
+        } else {
+            seen = self.gather(programs, arrays, touched, look, &mut held)?;
+            true
+        };
+        if is_new {
+            moves.python |= self.refuse_overlap(&seen.buffers, programs, arrays)?;
+        }
+        if moves.python || held.iter().any(|(_, memory)| memory.is_by_python()) {
+            self.check_unmoved(&seen, arrays, look, &held, is_exposed())?;
+        }
+        Ok(Found { seen, held, holds, is_new })
+    }
+
     /// Runs the update, after the other launches of the step; false where a guard stopped it.
     #[expect(clippy::too_many_arguments, reason = "as `Stepper::step`")]
     pub(super) fn update<'py>(
@@ -124,28 +182,15 @@ impl Prepared {
         progress: Progress<'_>,
         changed: &mut Changed<'py>,
         launch: impl FnOnce(&mut Changed<'py>) -> PyResult<()>,
-    ) -> PyResult<bool> {
+    ) -> Result<bool, Refusal> {
         self.check_places(programs, arrays.written.len(), arrays.gradients.len()).python()?;
-        let (mut look, mut held) = (Look::new(py), Vec::new());
-        // Put back after all checks have passed: after a failed step, the next one checks everything.
-        let mut seen = std::mem::take(&mut self.seen);
-        let is_known = touched.is_empty() && seen.is_of(programs);
-        let (unseen, holds) = self.locate(if is_known { Some(&seen) } else { None }, arrays, &mut look)?;
-        let is_exposed = || progress.exposed.load(Ordering::Relaxed);
-        let mut moves = if is_exposed() { self.look(&mut look, py)? } else { Moves::default() };
-        let is_new = if is_known && !moves.moved {
-            self.renew(&unseen, &mut seen, programs, arrays, &mut look, &mut held)?
-        } else {
-            seen = self.gather(programs, arrays, touched, &mut look, &mut held)?;
-            true
-        };
+        let mut look = Look::new(py);
+        let found = self.find(programs, arrays, touched, progress.exposed, &mut look).map_err(Refusal::misfit)?;
+        let Found { mut seen, held, holds, is_new } = found;
         if is_new {
-            moves.python |= self.refuse_overlap(&seen.buffers, programs, arrays)?;
             seen.outputs = self.chosen(programs, &seen.buffers).python()?;
         }
-        if moves.python || held.iter().any(|(_, memory)| memory.is_by_python()) {
-            self.check_unmoved(&seen, arrays, &mut look, &held, is_exposed())?;
-        }
+        let is_exposed = || progress.exposed.load(Ordering::Relaxed);
         let mut work: Vec<ProgramLeaves> =
             programs.iter().map(|(program, _)| ProgramLeaves::new(program.get())).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {

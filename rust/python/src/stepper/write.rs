@@ -10,12 +10,12 @@ use crate::prelude::*;
 
 /// Makes all checks and an update; then, unless a guard stopped the update, the copies and assignments, which cannot
 /// fail. Adds the tensors that have `changed`.
-pub(super) fn write<'py>(
+pub(super) fn write<'py, E: From<PyErr>>(
     py: Python<'py>,
-    update: impl FnOnce(&mut Changed<'py>) -> PyResult<bool>,
+    update: impl FnOnce(&mut Changed<'py>) -> Result<bool, E>,
     writes: &Writes,
     changed: &mut Changed<'py>,
-) -> PyResult<bool> {
+) -> Result<bool, E> {
     let copies: Vec<Copying> =
         writes.copies.iter().map(|(from, to)| Copying::new(from.bind(py), to.bind(py))).collect::<PyResult<_>>()?;
     writes.assignments.iter().try_for_each(|(holder, ..)| assignable(holder.bind(py)))?;

@@ -3,22 +3,14 @@
 import mmap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from oxigrad.ops.backends.memory.torch_transfers import CudaDevice, HostDevice, device_of
-from oxigrad.ops.backends.memory.transfers import Copies, Event
+from oxigrad.ops.backends.memory.transfers import Event
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.file import StateFile
 
-__all__ = ["CudaDevice", "Device", "Event", "FileDevice", "HostDevice", "device_of"]
-
-
-class Device(Copies, Protocol):
-    """The copies of a device, between its memory and bytes of host memory."""
-
-    def memory(self, count: int) -> Any:
-        """New host memory of so many bytes, a tensor of uint8, which copies read and write."""
-        ...
+__all__ = ["Device", "Event", "FileDevice", "device_of"]
 
 
 class FileDevice:
@@ -59,3 +51,7 @@ class FileDevice:
         for threads in self._threads.values():
             threads.shutdown()
         self._threads = {}
+
+
+# The copies of a device, or of the file, between its memory and bytes of host memory.
+Device: TypeAlias = HostDevice | CudaDevice | FileDevice

@@ -18,7 +18,7 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.devices import FileDevice
-from oxigrad.torch.step.offload.pieces import Pair, Part, Piece, RulePiece, aligned, divided, viewed, whole
+from oxigrad.torch.step.offload.pieces import Pair, Part, Piece, aligned, divided, viewed, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.offload.steps import PieceSteps, is_together
@@ -100,10 +100,6 @@ class FilePiece(Piece):
     def up(self, memory: Any) -> Iterator[Pair]:
         """The writes out of its place: the memory, and where they begin in the file."""
         return ((memory[at : at + count], start) for start, at, count in self._ranges)
-
-
-class FileRulePiece(FilePiece, RulePiece):
-    """A whole parameter whose rule is called on it, with the slots in a place."""
 
 
 class FileSteps(PieceSteps):
@@ -235,7 +231,7 @@ class FileSteps(PieceSteps):
 
     def _whole(self, batch: HostBatch) -> list[FilePiece]:
         """Each parameter of a batch in a piece of its own, whose rule is called."""
-        return [FileRulePiece(batch, piece.parts, self._file, self._largest) for piece in whole(batch)]
+        return [FilePiece(batch, piece.parts, self._file, self._largest) for piece in whole(batch)]
 
     def _cut(self, batch: HostBatch) -> list[FilePiece]:
         """The parameters of a batch in pieces, in the order of the file."""

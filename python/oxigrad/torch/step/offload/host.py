@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oxigrad import _core
 from oxigrad.stepping.device.piece_run import SMALLEST, piece_size
 from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch
@@ -15,7 +16,7 @@ from oxigrad.torch.step.offload.run import Added, HostRun, Ring
 from oxigrad.torch.step.offload.steps import PieceSteps, is_together
 from oxigrad.torch.step.offload.sums import GradientSums
 from oxigrad.torch.step.plan import TensorPlace, clips, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
+from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded, lists_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +101,8 @@ class HostSteps(PieceSteps):
             threads=memory.threads,
             dtype=memory.gradient_dtype and torch.float32,
         )
-        self._params: list[Any] = []
+        # The groups and their parameters that some were chosen of.
+        self._groups = _core.Signature([], {})
         self._chosen: set[int] = set()
         self._measured = MeasuredNorm()
 
@@ -111,9 +113,10 @@ class HostSteps(PieceSteps):
 
     def holds(self, opt: Any, p: Any) -> bool:
         """Whether the state of a parameter is in host memory."""
-        params = all_parameters(opt)
-        if not are_same(params, self._params):
-            self._params, self._chosen = params, _chosen(params, self.memory.fraction)
+        lists = lists_of(opt)
+        if not self._groups.holds(lists, {}):
+            params, self._groups = all_parameters(opt), _core.Signature(lists, {})
+            self._chosen = _chosen(params, self.memory.fraction)
             if self.memory.piece is None:
                 self._piece = piece_size(sum(2 * p.nbytes for p in params))
         return id(p) in self._chosen

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from oxigrad import _core
 from oxigrad._core import ArrayMemoryError
 from oxigrad.ops.backends import adapter_of
 from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST
-from oxigrad.stepping.plan.programs import host_parameter, step_once
+from oxigrad.stepping.plan.programs import step_once
 from oxigrad.stepping.writes import StepWrites, call_step
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -140,33 +139,30 @@ class Piece:
             norm.add(opt, self.batch.places[id(part.parameter.tensor)], g, w)
 
     def update(self, memory: Any) -> None:
-        """Updates the parameters in their place, and their slots."""
-        program, plan = self.batch.fill(), self.batch.plan
-        gradients, weights = self._landed(memory)
+        """Updates the parameters in their place, and their slots; rules are called on whole parameters."""
+        program, plan, writes = self.batch.fill(), self.batch.plan, StepWrites()
+        gradients, leaves = [*plan.parameters], [*plan.parameters]
+        written, read, parameters = [], [], []
         numbers: dict[tuple[str, str], Any] = {}
-        parameters = []
-        for part, w, slots in zip(self.parts, weights, self._slots(memory), strict=True):
+        all_slots = self._slots(memory)
+        for part, g, w, slots in zip(self.parts, *self._landed(memory), all_slots, strict=True):
             p = part.parameter
-            values = [(slot, self._slot(p, slots, slot, numbers)) for slot in program.groups[p.group].rule.slots]
-            stochastic = plan.groups[p.group].precision.rounding == "stochastic"
-            parameters.append(
-                host_parameter(
-                    p.text,
-                    p.position,
-                    w,
-                    values,
-                    program.layout[p.group],
-                    stochastic=stochastic,
-                    first=part.start,
-                )
-            )
+            gradients[p.index], leaves[p.index] = g, w
+            if p.executor is HOST:
+                values = [(slot, self._slot(p, slots, slot, numbers)) for slot in program.groups[p.group].rule.slots]
+                parameters.append(program.host_parameter(p, w, values, first=part.start))
+                written.append(w)
+                read.append(g)
+        slots_by_path = {part.parameter.text: slots for part, slots in zip(self.parts, all_slots, strict=True)}
+        call_step(program, leaves, gradients, slots_by_path, writes)
         step_once(
             parameters,
-            tuple(weights),
-            tuple(gradients),
+            tuple(written),
+            tuple(read),
             programs=program.programs,
             count=plan.count,
             seed=program.seed,
+            writes=writes.frozen(),
         )
         self.batch.numbers |= numbers
 
@@ -185,25 +181,6 @@ class Piece:
     def up(self, memory: Any) -> Iterator[Pair]:
         """The copies out of its place: of parameters."""
         yield from zip(self._placed(memory)[1], self._weights, strict=True)
-
-
-class RulePiece(Piece):
-    """Whole parameters whose rules are called on them, or sum over all of them."""
-
-    def update(self, memory: Any) -> None:
-        """Updates the parameters in their place, and their slots."""
-        program, plan = self.batch.fill(), self.batch.plan
-        landed = self._landed(memory)
-        gradients, leaves = ([*plan.parameters] for _ in landed)
-        for part, g, w in zip(self.parts, *landed, strict=True):
-            gradients[part.parameter.index], leaves[part.parameter.index] = g, w
-        writes, core = StepWrites(), _core.Stepper()
-        slots = {part.parameter.text: tensors for part, tensors in zip(self.parts, self._slots(memory), strict=True)}
-        core.count = plan.count
-        core.prepare(program.host_parameters(leaves, slots))
-        call_step(program, leaves, gradients, slots, writes)
-        written, read = plan.pick(leaves), plan.pick(gradients)
-        core.step(True, written, read, programs=program.programs, seed=program.seed, writes=writes.frozen())
 
 
 class Addend(NamedTuple):
@@ -281,7 +258,7 @@ def whole(batch: HostBatch) -> list[Piece]:
 def together(batch: HostBatch) -> list[Piece]:
     """All parameters of a batch in one piece, for rules that are called on them."""
     parts = [_all_of(batch, p) for p in batch.plan.parameters]
-    return [RulePiece(batch, parts)] if parts else []
+    return [Piece(batch, parts)] if parts else []
 
 
 def check_dtype(path: str, g: Any, p: Any) -> None:

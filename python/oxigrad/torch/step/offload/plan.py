@@ -4,36 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from oxigrad.stepping.parameters.executor import HOST, RULE_INTO, Executor
 from oxigrad.stepping.plan.step_program import StepProgram
-from oxigrad.torch.group import TensorGroup
-from oxigrad.torch.library import torch
-from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace, TensorPlan
 
 _NOTHING: Mapping[int, Any] = MappingProxyType({})
-
-
-class HostPlan(TensorPlan):
-    """A `TensorPlan` whose state is in host memory, where copies of the parameters and gradients are updated."""
-
-    def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
-        return HOST if group.rule().elementwise else RULE_INTO
-
-    def _begin(self, group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor) -> bool:
-        for key, value in state.items():
-            state[key] = (
-                {name: _on_host(part) for name, part in value.items()} if isinstance(value, dict) else _on_host(value)
-            )
-        return conversion.begin(group, path, p, state, executor, on_host=True)
-
-    def on_arrays(self, array: Any) -> Executor:
-        """The executor of a parameter whose rule is called on copies."""
-        return RULE_INTO
-
-
-def _on_host(value: Any) -> Any:
-    return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
 class HostBatch:
@@ -54,7 +28,9 @@ class HostBatch:
         sums: Mapping[int, Any] = _NOTHING,
     ) -> None:
         self.sums: Mapping[int, Any] = sums
-        self.plan: HostPlan = HostPlan(opt, scaled=scale is not None, recorded=False, places=places, square=square)
+        self.plan: TensorPlan = TensorPlan(
+            opt, scaled=scale is not None, recorded=False, places=places, square=square, on_host=True
+        )
         self.program: StepProgram = StepProgram(self.plan, seed=int(opt.param_groups[0].get("seed") or 0))
         self._scale, self._loss, self._is_filled = 1.0 if scale is None else scale, loss, False
         self.places: dict[int, TensorPlace] = {id(place.tensor): place for place in places}

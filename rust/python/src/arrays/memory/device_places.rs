@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyBytesMethods, PyList};
 
 use crate::arrays::memory::dlpack::Described;
 use crate::arrays::memory::exporters::Exporters;
@@ -24,7 +24,7 @@ impl Places {
     /// The places of arrays; `None` where an array does not tell its own without running Python, has its negative bit set, or lacks
     /// memory of its elements.
     #[staticmethod]
-    fn of(arrays: &Bound<'_, PyList>) -> PyResult<Option<Self>> {
+    pub fn of(arrays: &Bound<'_, PyList>) -> PyResult<Option<Self>> {
         let mut exporters = Exporters::default();
         let mut found = Vec::with_capacity(arrays.len());
         for array in arrays {
@@ -43,6 +43,13 @@ impl Places {
         let found = moved(&mut exporters, &mut known, arrays);
         *locked(&self.0) = known;
         Ok(found?.map(|moved| PyBytes::new(arrays.py(), moved.as_flattened().as_flattened())))
+    }
+}
+
+impl Places {
+    /// Whether no array has moved, or differs in anything else.
+    pub fn are_there(&self, arrays: &Bound<'_, PyList>) -> PyResult<bool> {
+        Ok(self.moved(arrays)?.is_some_and(|moved| moved.as_bytes().is_empty()))
     }
 }
 

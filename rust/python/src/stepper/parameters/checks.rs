@@ -12,24 +12,18 @@ use crate::arrays::memory::place::Look;
 use crate::prelude::*;
 
 impl Prepared {
-    /// Whether the arrays are in host memory, with the shapes and dtypes of the prepared parameters, and without a negative bit; and
-    /// whether those of `written` are writable. Arrays in the places of the last step are.
-    pub fn fits<'py>(&self, written: &Bound<'py, PyTuple>, gradients: Option<&Bound<'py, PyTuple>>) -> PyResult<bool> {
-        let mut look = Look::new(written.py());
-        for (arrays, offset) in [(Some(written), 0), (gradients, 1)] {
-            let Some(arrays) = arrays else { continue };
-            if arrays.len() != self.parameters.len() {
-                return Ok(false);
+    /// Refuses parameters that no step could write. Those in the places of the last step need no check.
+    pub fn check_written(&self, written: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let (mut look, mut held) = (Look::new(written.py()), Held::new());
+        for (at, (array, parameter)) in written.iter().zip(&self.parameters).enumerate() {
+            let place = self.seen.places.get(2 * at);
+            if place.is_some_and(|place| place.is_of(&mut look, &array) && place.has(&mut look, &array)) {
+                continue;
             }
-            for (at, (array, parameter)) in arrays.iter().zip(&self.parameters).enumerate() {
-                let place = self.seen.places.get(2 * at + offset);
-                let is_seen = place.is_some_and(|place| place.is_of(&mut look, &array) && place.has(&mut look, &array));
-                if !is_seen && !parameter.takes(&array, offset == 0, &mut look)? {
-                    return Ok(false);
-                }
-            }
+            self.refuse_negated([2 * at].into_iter(), StepArrays { written, gradients: written }, &mut look)?;
+            parameter.own(&array, &mut look, &mut held, false)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Refuses PyTorch tensors whose negative bit is set. Returns whether any tensor was checked, which lets other threads run.

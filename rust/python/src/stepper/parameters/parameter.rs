@@ -5,7 +5,6 @@ use std::sync::Arc;
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding, elements};
 use oxigrad_core::array::rows::Rows;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
 
 use super::requirements::{tuple, unexported, whole, written};
 use super::slot::Slot;
@@ -106,25 +105,6 @@ impl Parameter {
             (place, buffer)
         };
         Ok((place, buffer.with_rounding(self.rounding(0))))
-    }
-
-    /// Whether an array meets the requirements on the parameter, which is written, or on its gradient.
-    pub fn takes<'py>(&self, object: &Object<'py>, is_written: bool, look: &mut Look<'py>) -> PyResult<bool> {
-        if let Some(torch) = look.exporters.of(object)?.torch {
-            match torch.is_negated(object) {
-                Ok(false) => {}
-                // A parameter of PyTorch without memory yet: the step says so with its path.
-                Err(error) if !error.is_instance_of::<PyValueError>(object.py()) => return Err(error),
-                _ => return Ok(false),
-            }
-        }
-        if self.plain(object, &self.shape, is_written, look, false).is_some() {
-            return Ok(true);
-        }
-        let Some(memory) = HostArray::of_seen(object)? else { return Ok(false) };
-        let has_dtype = memory.view.dtype == Some(self.dtype)
-            || (!is_written && memory.view.dtype == Some(self.dtype.computed_in()));
-        Ok(has_dtype && memory.shape() == self.shape && (memory.is_writable() || !is_written))
     }
 
     /// A NumPy array whose fields meet the requirements, or a tensor whose memory need not be kept.
