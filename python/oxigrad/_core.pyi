@@ -206,6 +206,9 @@ def value_and_grad(
     any other result, with `has_aux` for every one, and returns both.
     """
 
+def are_swapped(parameter: Any, gradient: Any) -> bool:
+    """Whether a parameter is the last gradient of this thread, and its gradient the array by which it was computed."""
+
 @final
 class Tape:
     """Records the operations on its variables, and replays them in reverse or forwards."""

@@ -54,7 +54,7 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::replay::scatter::scatter_into;
     #[pymodule_export]
-    use crate::autodiff::transforms::{Watched, record_call, value_and_grad};
+    use crate::autodiff::transforms::{Watched, are_swapped, record_call, value_and_grad};
     #[pymodule_export]
     use crate::autodiff::vjp_rules::install;
     #[pymodule_export]

@@ -1,11 +1,12 @@
 //! Transforms of Python functions: one call watches the arguments, calls the function and, for a gradient, replays the
 //! tape.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use smallvec::{SmallVec, smallvec};
 
 use crate::arrays::memory::contiguous::{element_of, is_float_array};
@@ -18,6 +19,24 @@ use crate::autodiff::vjp_rules::{seed, watchable};
 use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::{Structure, flatten, is_inexact, type_info};
+
+thread_local! {
+    /// The array by which this thread computed a gradient last, and this gradient.
+    static LAST: Cell<Option<(Py<PyWeakrefReference>, Py<PyWeakrefReference>)>> = const { Cell::new(None) };
+}
+
+/// Whether a parameter is the last gradient of this thread, and its gradient the array by which it was computed: the
+/// two arguments of an update are in the wrong order.
+#[pyfunction]
+pub fn are_swapped(py: Python<'_>, parameter: &Object<'_>, gradient: &Object<'_>) -> bool {
+    let Some((array, its_gradient)) = LAST.take() else { return false };
+    let is = |weak: &Py<PyWeakrefReference>, object: &Object<'_>| {
+        weak.bind(py).upgrade().is_some_and(|referent| referent.is(object))
+    };
+    let are_swapped = is(&array, gradient) && is(&its_gradient, parameter);
+    LAST.set(Some((array, its_gradient)));
+    are_swapped
+}
 
 /// The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients.
 ///
@@ -88,6 +107,20 @@ impl Watched {
         let (structure, leaves) = (Some(Py::new(py, structure)?), SmallVec::from_vec(leaves));
         self.arguments.push(Argument { structure, leaves, chosen });
         Ok(())
+    }
+
+    /// Remembers the first array that is differentiated, and its gradient, by weak references.
+    fn remember(&self, py: Python<'_>, gradients: &Bound<'_, PyList>) {
+        let first = self.arguments.iter().find_map(|each| Some(each.leaves[*each.chosen.first()?].bind(py)));
+        let weak = |object: &Object<'_>| match object.is_exact_instance_of::<PyFloat>()
+            || object.is_exact_instance_of::<Variable>()
+        {
+            true => None,
+            false => PyWeakrefReference::new(object).ok().map(Bound::unbind),
+        };
+        let gradient = || gradients.get_item(0).ok().as_ref().and_then(weak);
+        let pair = first.and_then(weak).and_then(|array| Some((array, gradient()?)));
+        LAST.set(pair);
     }
 
     /// The gradients of the variables in the structure of the arguments; other leaves are those of the arguments.
@@ -226,7 +259,11 @@ pub fn value_and_grad<'py>(
             let take = begin.call1((&watched, tape.get().constants(py), value.object(py)))?;
             watched.get().trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, Some(take), true)?)?
         }
-        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, None, true)?)?,
+        None => {
+            let gradients = Tape::pull_back(&tape, seeds, &sources, true, None, true)?;
+            watched.remember(py, &gradients);
+            watched.trees_of(py, gradients)?
+        }
     };
     let gradient = match trees.pop_if(|_| argnums.is_instance_of::<PyInt>()) {
         Some(only) => only.into_bound(py),
