@@ -169,6 +169,30 @@ def test_every_transform_says_that_it_takes_a_function() -> None:
             transform(X, *required)
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax.numpy"])
+@pytest.mark.parametrize("form", ["update", "apply", "array"])
+def test_gradients_before_the_model_are_refused(library: str, form: str) -> None:
+    namespace = pytest.importorskip(library)
+    array = (namespace.asarray if library != "torch" else namespace.tensor)([1.0, 2.0])
+    params: Any = array if form == "array" else {"b": array}
+    loss = lambda m: xp.sum((m if form == "array" else m["b"]) ** 2)  # noqa: E731
+    opt = optim.Adam(0.1)
+    state = opt.init(params)
+    gradients = ox.grad(loss)(params)
+    before = (gradients if form == "array" else gradients["b"]).tolist()
+    with pytest.raises(TypeError, match="expected the model before its gradients"):
+        if form == "apply":
+            opt.apply(gradients, params, state)
+        else:
+            opt.update(gradients, params)
+    assert (gradients if form == "array" else gradients["b"]).tolist() == before
+    # The right order goes on.
+    if form == "apply":
+        opt.apply(params, gradients, state)
+    else:
+        opt.update(params, gradients)
+
+
 @pytest.mark.parametrize(
     "program",
     [

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from oxigrad import _core, tree
 from oxigrad._core import StateError
-from oxigrad.stepping.arrays.alignment import AlignedGradients, align
+from oxigrad.stepping.arrays.alignment import AlignedGradients, align, check_order
 from oxigrad.stepping.device.launches import DeviceSteps
 from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
@@ -155,6 +155,7 @@ class Planner:
             if grads is not None
             else AlignedGradients(structure.gradients(leaves) or [], [], False)
         )
+        check_order(structure, leaves, aligned)
         if self._owner.accumulate > 1:
             is_last = not self._holds(grads)
             self._without = accumulated(

@@ -3,6 +3,9 @@
 //! the scalar lane computes the op on numbers, the wide lanes run it in kernels, so that every executor gives the same
 //! bits.
 
+#[macro_use]
+mod columns;
+
 use crate::simd::{Binary, Code, Lane, Ternary, Unary, math};
 
 /// A function generic over the meanings of ops: see [`Elementwise::visit`].
@@ -53,23 +56,6 @@ pub enum Attribute {
     Long = 256,
 }
 
-macro_rules! operators {
-    ($($variant:ident $name:literal;)*) => {
-        /// The Python operator of an op.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs, reason = "a row of the table says it")]
-        pub enum Operator { $($variant),* }
-
-        impl Operator {
-            /// The name in Python's module `operator`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-        }
-    };
-}
-
 operators! {
     Add "add";
     Subtract "sub";
@@ -90,235 +76,182 @@ operators! {
     NotEqual "ne";
 }
 
-macro_rules! operator {
-    (-) => {
-        None
-    };
-    ($operator:ident) => {
-        Some(Operator::$operator)
-    };
-}
-
-/// An enum of ops, with the columns that both tables have.
-macro_rules! ops {
-    ($(#[$doc:meta])* $ops:ident { $($variant:ident $name:literal $operator:tt [$($attribute:ident)*];)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "a row of the table says it")]
-        #[repr(u8)]
-        pub enum $ops { $($variant),* }
-
-        impl $ops {
-            /// Every op, in the order of the table.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The Array API standard's name, where the standard has the function.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-
-            fn from_name(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
-            /// The Python operator of the op.
-            #[must_use]
-            pub const fn operator(self) -> Option<Operator> {
-                match self { $(Self::$variant => operator!($operator)),* }
-            }
-
-            /// Whether the op has an attribute.
-            #[must_use]
-            pub const fn has(self, attribute: Attribute) -> bool {
-                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u16)*),* };
-                attributes & attribute as u16 != 0
-            }
-        }
-    };
-}
-
-macro_rules! elementwise_ops {
-    (@arity $a:ident) => { 1 };
-    (@arity $a:ident $b:ident) => { 2 };
-    (@arity $a:ident $b:ident $c:ident) => { 3 };
-    (@visit $v:ident $variant:ident $a:ident) => { $v.unary(meaning::$variant) };
-    (@visit $v:ident $variant:ident $a:ident $b:ident) => { $v.binary(meaning::$variant) };
-    (@visit $v:ident $variant:ident $a:ident $b:ident $c:ident) => { $v.ternary(meaning::$variant) };
-    (@meaning $op:ident $meaning:expr, $a:ident) => { elementwise_ops!(@impl Unary $op $meaning, $a); };
-    (@meaning $op:ident $meaning:expr, $a:ident $b:ident) => { elementwise_ops!(@impl Binary $op $meaning, $a $b); };
-    (@meaning $op:ident $meaning:expr, $a:ident $b:ident $c:ident) => {
-        elementwise_ops!(@impl Ternary $op $meaning, $a $b $c);
-    };
-    (@impl $shape:ident $op:ident $meaning:expr, $($arg:ident)+) => {
-        impl<L: Lane> $shape<L> for $op {
-            const CODE: Code = Elementwise::$op.code();
-            #[inline(always)]
-            fn call(self, $($arg: L),+) -> L { $meaning }
-        }
-    };
-    ($($variant:ident $name:literal ($($arg:ident)+) $kind:ident $operator:tt [$($attribute:ident)*] = $meaning:expr;)*) => {
-        ops! {
-            /// An elementwise op.
-            Elementwise { $($variant $name $operator [$($attribute)*];)* }
-        }
-
-        /// The meaning of each elementwise op, as a type: the argument of the visitor of [`Elementwise::visit`].
-        pub mod meaning {
-            use super::{Binary, Code, Elementwise, Lane, Ternary, Unary, math};
-            $(
-                #[doc = concat!("The meaning of `", $name, "`.")]
-                #[derive(Clone, Copy, Debug, Default)]
-                pub struct $variant;
-                elementwise_ops!(@meaning $variant $meaning, $($arg)+);
-            )*
-        }
-
-        impl Elementwise {
-            /// The number of arguments.
-            #[must_use]
-            pub const fn arity(self) -> usize {
-                match self { $(Self::$variant => elementwise_ops!(@arity $($arg)+)),* }
-            }
-
-            /// The kind of result.
-            #[must_use]
-            pub const fn kind(self) -> ResultKind {
-                match self { $(Self::$variant => ResultKind::$kind),* }
-            }
-
-            /// The code of its meaning.
-            #[must_use]
-            pub const fn code(self) -> Code {
-                if self.has(Attribute::Wide) {
-                    Code::Wide
-                } else if self.has(Attribute::Long) || self.has(Attribute::Vectorized) {
-                    Code::Long
-                } else {
-                    Code::Short
-                }
-            }
-
-            /// Calls `visitor` with the meaning of this op, so that a loop over elements contains no dispatch.
-            #[inline(always)]
-            pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
-                match self {
-                    $(Self::$variant => elementwise_ops!(@visit visitor $variant $($arg)+)),*
-                }
-            }
-        }
-    };
-}
-
 elementwise_ops! {
     // variant       name                args     kind   operator     attributes              meaning over lanes
+    /// The sum of each pair of elements: ``x1 + x2``.
     Add             "add"               (a b)    Smooth Add          [Exact Commutative]     = a.add(b);
+    /// The difference of each pair of elements: ``x1 - x2``.
     Subtract        "subtract"          (a b)    Smooth Subtract     [Exact]                 = a.sub(b);
+    /// The product of each pair of elements: ``x1 * x2``.
     Multiply        "multiply"          (a b)    Smooth Multiply     [Exact Commutative]     = a.mul(b);
+    /// The quotient of each pair of elements: ``x1 / x2``.
     Divide          "divide"            (a b)    Smooth Divide       [Exact]                 = a.div(b);
+    /// Each element of ``x1`` to the power of that of ``x2``: ``x1 ** x2``.
     Pow             "pow"               (a b)    Smooth Power        [Long]                  = math::pow(a, b);
+    /// The remainder of the division of each pair of elements, with the sign of ``x2``: ``x1 % x2``.
     Remainder       "remainder"         (a b)    Smooth Remainder    [Wide]                  = math::remainder(a, b);
+    /// The larger of each pair of elements; equal elements share the gradient evenly.
     Maximum         "maximum"           (a b)    Smooth -            []                      = math::maximum(a, b);
+    /// The smaller of each pair of elements; equal elements share the gradient evenly.
     Minimum         "minimum"           (a b)    Smooth -            []                      = math::minimum(a, b);
+    /// The angle in radians, between -pi and pi, of each point with the ordinate ``x1`` and the abscissa ``x2``.
     Atan2           "atan2"             (a b)    Smooth -            [Wide]                  = math::atan2(a, b);
+    /// The negative of each element: ``-x``.
     Negative        "negative"          (a)      Smooth Negative     [Exact]                 = a.neg();
+    /// Each element itself: ``+x``.
     Positive        "positive"          (a)      Smooth Positive     [Identity]              = a;
+    /// The absolute value of each element; its gradient at zero is zero.
     Abs             "abs"               (a)      Smooth Abs          []                      = a.abs();
+    /// The square of each element.
     Square          "square"            (a)      Smooth -            [Exact]                 = a.mul(a);
+    /// The square root of each element.
     Sqrt            "sqrt"              (a)      Smooth -            [Exact]                 = a.sqrt();
+    /// The reciprocal of each element: ``1 / x``.
     Reciprocal      "reciprocal"        (a)      Smooth -            [Exact]                 = L::one().div(a);
+    /// The exponential function of each element.
     Exp             "exp"               (a)      Smooth -            [Vectorized]            = math::exp(a);
+    /// ``exp(x) - 1`` of each element, accurate near zero.
     Expm1           "expm1"             (a)      Smooth -            [Vectorized]            = math::expm1(a);
+    /// The natural logarithm of each element.
     Log             "log"               (a)      Smooth -            [Vectorized]            = math::log(a);
+    /// ``log(1 + x)`` of each element, accurate near zero.
     Log1p           "log1p"             (a)      Smooth -            [Vectorized]            = math::log1p(a);
+    /// The sine of each element, an angle in radians.
     Sin             "sin"               (a)      Smooth -            [Vectorized]            = math::sin(a);
+    /// The cosine of each element, an angle in radians.
     Cos             "cos"               (a)      Smooth -            [Vectorized]            = math::cos(a);
+    /// The tangent of each element, an angle in radians.
     Tan             "tan"               (a)      Smooth -            [Vectorized]            = math::tan(a);
+    /// The hyperbolic tangent of each element.
     Tanh            "tanh"              (a)      Smooth -            [Vectorized]            = math::tanh(a);
+    /// The hyperbolic sine of each element.
     Sinh            "sinh"              (a)      Smooth -            [Vectorized]            = math::sinh(a);
+    /// The hyperbolic cosine of each element.
     Cosh            "cosh"              (a)      Smooth -            [Vectorized]            = math::cosh(a);
+    /// The inverse sine of each element, between -pi/2 and pi/2.
     Asin            "asin"              (a)      Smooth -            [Wide]                  = math::asin(a);
+    /// The inverse cosine of each element, between 0 and pi.
     Acos            "acos"              (a)      Smooth -            [Wide]                  = math::acos(a);
+    /// The inverse tangent of each element, between -pi/2 and pi/2.
     Atan            "atan"              (a)      Smooth -            [Vectorized]            = math::atan(a);
+    /// The inverse hyperbolic sine of each element.
     Asinh           "asinh"             (a)      Smooth -            [Wide]                  = math::asinh(a);
+    /// The inverse hyperbolic cosine of each element.
     Acosh           "acosh"             (a)      Smooth -            [Wide]                  = math::acosh(a);
+    /// The inverse hyperbolic tangent of each element.
     Atanh           "atanh"             (a)      Smooth -            [Wide]                  = math::atanh(a);
+    /// The logarithm to base 2 of each element.
     Log2            "log2"              (a)      Smooth -            [Vectorized]            = math::log2(a);
+    /// The logarithm to base 10 of each element.
     Log10           "log10"             (a)      Smooth -            [Wide]                  = math::log10(a);
+    /// ``sqrt(x1**2 + x2**2)`` of each pair of elements, without overflow.
     Hypot           "hypot"             (a b)    Smooth -            [Wide]                  = math::hypot(a, b);
+    /// ``log(exp(x1) + exp(x2))`` of each pair of elements, without overflow.
     LogAddExp       "logaddexp"         (a b)    Smooth -            [Precise Long]          = math::logaddexp(a, b);
+    /// ``log2(2**x1 + 2**x2)`` of each pair of elements, without overflow.
     LogAddExp2      "logaddexp2"        (a b)    Smooth -            [Precise Wide]          = math::logaddexp2(a, b);
+    /// The square root of each element, of which the derivative at zero is zero.
     RootOrZero      "root_or_zero"      (a)      Smooth -            [Exact]                 = a.sqrt();
+    /// ``x1 * x2 / x3`` of each triple of elements, zero where ``x3`` is zero.
     ModulusSlope    "modulus_slope"     (a b c)  Smooth -            []                      = a.mul(L::select(c.eq(L::zero()), L::zero(), b.div(c)));
+    /// The cube root of each element.
     Cbrt            "cbrt"              (a)      Smooth -            [Wide]                  = math::cbrt(a);
+    /// The logistic function ``1 / (1 + exp(-x))`` of each element.
     Expit           "expit"             (a)      Smooth -            [Vectorized]            = math::expit(a);
+    /// The error function of each element.
     Erf             "erf"               (a)      Smooth -            [Vectorized]            = math::erf(a);
+    /// The complementary error function ``1 - erf(x)`` of each element.
     Erfc            "erfc"              (a)      Smooth -            [Wide]                  = math::erfc(a);
+    /// The inverse of the error function of each element.
     ErfInv          "erfinv"            (a)      Smooth -            [Wide]                  = math::erfinv(a);
+    /// The inverse of the complementary error function of each element.
     ErfcInv         "erfcinv"           (a)      Smooth -            [Wide]                  = math::erfcinv(a);
+    /// The beta function of each pair of elements.
     Beta            "beta"              (a b)    Smooth -            [Wide]                  = math::beta(a, b);
+    /// The logarithm of the beta function of each pair of elements.
     BetaLn          "betaln"            (a b)    Smooth -            [Wide]                  = math::betaln(a, b);
+    /// The gamma function of each element.
     Gamma           "gamma"             (a)      Smooth -            [Wide]                  = math::gamma(a);
+    /// The logarithm of the absolute value of the gamma function of each element.
     GammaLn         "gammaln"           (a)      Smooth -            [Wide]                  = math::gammaln(a);
+    /// The derivative of the logarithm of the gamma function at each element.
     Digamma         "digamma"           (a)      Smooth -            [Wide]                  = math::digamma(a);
+    /// The derivative of order ``x1`` of the digamma function at each element of ``x2``.
     Polygamma       "polygamma"         (a b)    Smooth -            [Wide]                  = math::polygamma(a, b);
+    /// The Bessel function of the first kind of integer order ``x1`` at each element of ``x2``.
     Jn              "jn"                (a b)    Smooth -            [Wide]                  = math::jn(a, b);
+    /// The Bessel function of the second kind of integer order ``x1`` at each element of ``x2``.
     Yn              "yn"                (a b)    Smooth -            [Wide]                  = math::yn(a, b);
+    /// The modified Bessel function of the first kind of order ``x1`` at each element of ``x2``.
     Iv              "iv"                (a b)    Smooth -            [Wide]                  = math::iv(a, b);
+    /// The regularized lower incomplete gamma function with the parameter ``x1``, from 0 to ``x2``.
     GammaInc        "gammainc"          (a b)    Smooth -            [Wide]                  = math::gammainc(a, b);
+    /// The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity.
     GammaIncC       "gammaincc"         (a b)    Smooth -            [Wide]                  = math::gammaincc(a, b);
+    /// The derivative of ``gammainc`` with respect to its parameter.
     GammaIncA       "gammainc_a"        (a b)    Smooth -            [Wide]                  = math::gammainc_a(a, b);
+    /// The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``.
     BetaInc         "betainc"           (a b c)  Smooth -            [Wide]                  = math::betainc(a, b, c);
+    /// The derivative of ``betainc`` with respect to its first parameter.
     BetaIncA        "betainc_a"         (a b c)  Smooth -            [Wide]                  = math::betainc_a(a, b, c);
+    /// The derivative of ``betainc`` with respect to its second parameter.
     BetaIncB        "betainc_b"         (a b c)  Smooth -            [Wide]                  = math::betainc_b(a, b, c);
+    /// The second derivative of ``betainc`` with respect to its first parameter.
     BetaIncAA       "betainc_aa"        (a b c)  Smooth -            [Wide]                  = math::betainc_aa(a, b, c);
+    /// The second derivative of ``betainc`` with respect to both parameters.
     BetaIncAB       "betainc_ab"        (a b c)  Smooth -            [Wide]                  = math::betainc_ab(a, b, c);
+    /// The second derivative of ``betainc`` with respect to its second parameter.
     BetaIncBB       "betainc_bb"        (a b c)  Smooth -            [Wide]                  = math::betainc_bb(a, b, c);
+    /// The element of ``x1`` where the condition is true, of ``x2`` elsewhere.
     Where           "where"             (c a b)  Smooth -            []                      = L::select(c.ne(L::zero()), a, b);
+    /// The real part of each element.
     Real            "real"              (a)      Smooth -            [Identity View]         = a;
+    /// The imaginary part of each element.
     Imag            "imag"              (a)      Smooth -            [View]                  = { let _ = a; L::zero() };
+    /// The complex conjugate of each element.
     Conj            "conj"              (a)      Smooth -            [Identity View]         = a;
+    /// Each element rounded to the nearest number of bfloat16.
     RoundToBfloat16 "round_to_bfloat16" (a)      Smooth -            []                      = a.to_bfloat16();
+    /// Each element rounded to the nearest number of float16.
     RoundToFloat16  "round_to_float16"  (a)      Smooth -            []                      = a.to_float16();
+    /// The sign of each element, -1, 0 or 1; ``x / abs(x)`` of complex numbers.
     Sign            "sign"              (a)      Step   -            []                      = math::sign(a);
+    /// The largest integer that is not above each element.
     Floor           "floor"             (a)      Step   -            []                      = a.floor();
+    /// The smallest integer that is not below each element.
     Ceil            "ceil"              (a)      Step   -            []                      = a.neg().floor().neg();
+    /// Each element rounded to an integer towards zero.
     Trunc           "trunc"             (a)      Step   -            []                      = math::trunc(a);
+    /// Each element rounded to the nearest integer, halves to even ones.
     Round           "round"             (a)      Step   -            []                      = math::round(a);
+    /// The largest integer that is not above the quotient of each pair of elements: ``x1 // x2``.
     FloorDivide     "floor_divide"      (a b)    Step   FloorDivide  [Wide]                  = math::floor_divide(a, b);
+    /// Whether ``x1 < x2``, for each pair of elements.
     Less            "less"              (a b)    Truth  Less         []                      = L::truth(a.lt(b));
+    /// Whether ``x1 <= x2``, for each pair of elements.
     LessEqual       "less_equal"        (a b)    Truth  LessEqual    []                      = L::truth(a.le(b));
+    /// Whether ``x1 > x2``, for each pair of elements.
     Greater         "greater"           (a b)    Truth  Greater      []                      = L::truth(b.lt(a));
+    /// Whether ``x1 >= x2``, for each pair of elements.
     GreaterEqual    "greater_equal"     (a b)    Truth  GreaterEqual []                      = L::truth(b.le(a));
+    /// Whether ``x1 == x2``, for each pair of elements.
     Equal           "equal"             (a b)    Truth  Equal        [Commutative AnyObject] = L::truth(a.eq(b));
+    /// Whether ``x1 != x2``, for each pair of elements.
     NotEqual        "not_equal"         (a b)    Truth  NotEqual     [Commutative AnyObject] = L::truth(a.ne(b));
+    /// Whether both elements of each pair are true.
     LogicalAnd      "logical_and"       (a b)    Truth  -            [Commutative]           = L::select(a.ne(L::zero()), L::truth(b.ne(L::zero())), L::zero());
+    /// Whether at least one element of each pair is true.
     LogicalOr       "logical_or"        (a b)    Truth  -            [Commutative]           = L::select(a.ne(L::zero()), L::one(), L::truth(b.ne(L::zero())));
+    /// Whether exactly one element of each pair is true.
     LogicalXor      "logical_xor"       (a b)    Truth  -            [Commutative]           = L::truth(L::truth(a.ne(L::zero())).ne(L::truth(b.ne(L::zero()))));
+    /// Whether each element is false.
     LogicalNot      "logical_not"       (a)      Truth  -            []                      = L::truth(a.eq(L::zero()));
+    /// Whether each element is NaN.
     IsNan           "isnan"             (a)      Truth  -            []                      = L::truth(a.ne(a));
+    /// Whether each element is finite: neither NaN nor infinite.
     IsFinite        "isfinite"          (a)      Truth  -            []                      = L::truth(a.sub(a).eq(L::zero()));
+    /// Whether each element is infinite.
     IsInf           "isinf"             (a)      Truth  -            []                      = L::truth(a.abs().eq(L::splat(f64::INFINITY)));
-}
-
-macro_rules! structured_ops {
-    ($($variant:ident $name:literal [$arity:expr] $operator:tt [$($attribute:ident)*];)*) => {
-        ops! {
-            /// An op that moves, reduces or contracts whole arrays, computed by the array library.
-            Structured { $($variant $name $operator [$($attribute)*];)* }
-        }
-
-        impl Structured {
-            /// The number of array arguments; `None` for any number.
-            #[must_use]
-            pub const fn arity(self) -> Option<usize> {
-                match self { $(Self::$variant => $arity),* }
-            }
-        }
-    };
 }
 
 structured_ops! {

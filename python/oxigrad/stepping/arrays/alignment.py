@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from oxigrad import _core, tree
 from oxigrad._core import KeyPath, KeyPathError, StructureError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array
 
 
@@ -53,6 +54,19 @@ def align(structure: _core.Structure, grads: Any) -> AlignedGradients:
         return AlignedGradients(_core.tree_leaves(grads, structure), [], True)
     except StructureError:
         return _by_path(structure, *tree.flatten(grads), grads)
+
+
+def check_order(structure: _core.Structure, leaves: list[Any], grads: AlignedGradients) -> None:
+    """Raises TypeError for gradients in the place of the model, which has theirs: the order of optax's ``update``.
+
+    The trees are alike. What tells them apart is the gradient that this thread computed last, and its argument.
+    """
+    for position, (leaf, gradient) in enumerate(zip(leaves, grads.leaves, strict=True)):
+        if _core.are_swapped(leaf, gradient):
+            raise TypeError(
+                f"{path_name(structure.path(position))}: the model has the gradient that was computed last, and the "
+                "gradients have the parameter: expected the model before its gradients"
+            )
 
 
 def _by_path(

@@ -10,7 +10,7 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array, on_host
-from oxigrad.stepping.arrays.alignment import align
+from oxigrad.stepping.arrays.alignment import align, check_order
 from oxigrad.stepping.arrays.gradient_check import nonfinite_error
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
@@ -126,6 +126,7 @@ def _planned(
     """The plan for a step from a state, the leaves, and their gradients. Raises for parameters not in the state."""
     leaves, structure = tree.flatten(params)
     aligned = align(structure, grads)
+    check_order(structure, leaves, aligned)
     if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
         accumulated(structure, leaves, aligned.leaves, set(), first=False, last=False)
     present = None if aligned.is_complete else aligned.present()

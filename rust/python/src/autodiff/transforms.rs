@@ -126,6 +126,7 @@ impl Watched {
     /// The gradients of the variables in the structure of the arguments; other leaves are those of the arguments.
     fn trees_of<'py>(&self, py: Python<'py>, gradients: Bound<'py, PyList>) -> PyResult<Vec<Py<PyAny>>> {
         let gradients = self.without_duplicates(gradients)?;
+        self.remember(py, &gradients);
         let mut remaining = gradients.iter().map(Bound::unbind);
         let mut next =
             || remaining.next().ok_or_else(|| PyTypeError::new_err("there are fewer gradients than variables"));
@@ -259,11 +260,7 @@ pub fn value_and_grad<'py>(
             let take = begin.call1((&watched, tape.get().constants(py), value.object(py)))?;
             watched.get().trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, Some(take), true)?)?
         }
-        None => {
-            let gradients = Tape::pull_back(&tape, seeds, &sources, true, None, true)?;
-            watched.remember(py, &gradients);
-            watched.trees_of(py, gradients)?
-        }
+        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, None, true)?)?,
     };
     let gradient = match trees.pop_if(|_| argnums.is_instance_of::<PyInt>()) {
         Some(only) => only.into_bound(py),

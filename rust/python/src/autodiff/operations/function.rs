@@ -5,7 +5,6 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::compute::elementwise::op_taking;
-use crate::autodiff::operations::descriptions::description;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::vjp_rules::arg_names;
 use crate::callbacks;
@@ -87,7 +86,7 @@ impl Function {
 
     #[getter]
     fn __doc__(&self) -> String {
-        format!("{} Recorded on the tape of its arguments.", description(self.0))
+        format!("{} Recorded on the tape of its arguments.", self.0.description())
     }
 
     fn __repr__(&self) -> String {

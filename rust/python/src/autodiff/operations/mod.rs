@@ -1,8 +1,7 @@
 //! Operations on variables: `record` appends them to a tape, with values by `evaluate` (`scalars` are faster) and hashes
 //! by `mutation_check`. Python calls them by `operators` and the other `variable_methods`, by `indexed_assignment`, or
-//! by a `function` with its docstring in `descriptions`; functions with rules of users' by `leaf_calls`.
+//! by a `function`; functions with rules of users' by `leaf_calls`.
 
-mod descriptions;
 pub mod evaluate;
 pub mod foreign;
 pub mod function;
