@@ -180,17 +180,11 @@ def test_gradients_before_the_model_are_refused(library: str, form: str) -> None
     state = opt.init(params)
     gradients = ox.grad(loss)(params)
     before = (gradients if form == "array" else gradients["b"]).tolist()
+    step = (lambda model, grads: opt.apply(model, grads, state)) if form == "apply" else opt.update
     with pytest.raises(TypeError, match="expected the model before its gradients"):
-        if form == "apply":
-            opt.apply(gradients, params, state)
-        else:
-            opt.update(gradients, params)
+        step(gradients, params)
     assert (gradients if form == "array" else gradients["b"]).tolist() == before
-    # The right order goes on.
-    if form == "apply":
-        opt.apply(params, gradients, state)
-    else:
-        opt.update(params, gradients)
+    step(params, gradients)  # the right order goes on
 
 
 @pytest.mark.parametrize(
