@@ -214,6 +214,7 @@ def entries(values: list[Any]) -> dict[str, Callable[..., Any]]:
         "__init_subclass__",
         "__subclasshook__",
         "__new__",
+        "__enter__",  # state of the thread
         "__exit__",
         "__reduce__",
         "__reduce_ex__",

@@ -174,22 +174,21 @@ ROOMS = {
 }
 CORE = {
     "error": "",
-    "noise": "",
     "parallel": "",
     "special": "",
     "tree": "error",
     "array/half": "",
     "array/dtype": "array/half",
     "array/quantized": "",
-    "simd": "array/half noise special",
+    "simd": "array/half special",
     "op": "simd",
     "scalar": "op simd",
-    "array": "array/dtype array/half array/quantized error noise parallel simd",
+    "array": "array/dtype array/half array/quantized error parallel simd",
     "kernel": "array/dtype array/quantized error op simd",
-    "exec": "array array/dtype array/half array/quantized error kernel noise op parallel scalar simd",
+    "exec": "array array/dtype array/half array/quantized error kernel op parallel scalar simd",
     "autodiff": "array error exec kernel op scalar",
     "recording": "error op scalar simd",
-    "lib": "array autodiff error exec kernel noise op parallel recording scalar simd special tree",
+    "lib": "array autodiff error exec kernel op parallel recording scalar simd special tree",
 }
 BINDING = {
     "error": "core",
@@ -208,13 +207,14 @@ BINDING = {
 # The same for the files of a folder of a crate.
 CORE_ROOMS = {
     "simd": {
-        **dict.fromkeys("lane crc32c float_env prefetch".split(), ""),
+        **dict.fromkeys("crc32c float_env noise prefetch".split(), ""),
+        "lane": "noise",
         "functions": "lane",
         "math": "functions lane",
-        "instruction_sets": "lane",
+        "instruction_sets": "lane noise",
         "traced": "instruction_sets lane",
         "dispatch": "crc32c float_env instruction_sets lane",
-        "mod": "crc32c dispatch float_env functions instruction_sets lane math prefetch traced",
+        "mod": "crc32c dispatch float_env functions instruction_sets lane math noise prefetch traced",
     },
 }
 BINDING_ROOMS = {

@@ -26,10 +26,13 @@ class Garbage:
 
 @pytest.fixture
 def frequent_collections() -> Iterator[None]:
-    thresholds = gc.get_threshold()
+    thresholds, was_enabled = gc.get_threshold(), gc.isenabled()
     gc.set_threshold(5)
+    gc.enable()  # a library that ran before may have disabled it
     yield
     gc.set_threshold(*thresholds)
+    if not was_enabled:
+        gc.disable()
 
 
 def parsed(call: Callable[[], Any], times: int) -> int:

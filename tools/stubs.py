@@ -77,7 +77,7 @@ from oxigrad.optax.pytrees import State as State
 from oxigrad.optax.transformation import Transformation as Transformation
 from oxigrad.optax.transformation import transformation as transformation
 """,
-    "keras": """from collections.abc import Iterable
+    "keras": """from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
@@ -178,7 +178,7 @@ def stub(name: str) -> str:
         made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
         parts = _classes(module, made) if name == "torch" else _functions(module, made)
     elif name == "keras":
-        parts = (f"class {each}(_Optimizer):\n{described(getattr(module, each))}\n" for each in module.__all__)
+        parts = (f"class {each}(_Optimizer):\n{_of_keras(getattr(module, each))}\n" for each in module.__all__)
     elif name.startswith("optim."):
         parts = _optimizers(module)
     else:
@@ -191,6 +191,18 @@ def stub(name: str) -> str:
             *body,
         ]
     )
+
+
+def _of_keras(made: type) -> str:
+    """The docstring of an optimizer of Keras, and its constructor where it differs."""
+    text = described(made)
+    if "__init__" not in vars(made):
+        return text
+    signature = re.sub(r"\b(typing|collections\.abc)\.", "", str(inspect.signature(made.__init__)))  # type: ignore[misc]
+    signature = (
+        signature.replace("'", '"').replace("(self, ", "(\n        self, ").replace(") -> None", "\n    ) -> None")
+    )
+    return f"{text}\n\n    def __init__{signature}: ..."
 
 
 def _pruned(head: str, body: str) -> str:

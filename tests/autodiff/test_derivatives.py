@@ -107,7 +107,9 @@ def test_every_op_has_a_derivative_or_a_reason() -> None:
 
 def test_every_op_is_in_the_table_of_cases() -> None:
     named = {case.name.split("-")[0] for case in CASES}
-    assert set(TABLE) - named == {"scatter_add", "astype", "item", "round_to_bfloat16", "round_to_float16"} - named
+    second = {"betainc_aa", "betainc_ab", "betainc_bb"}  # of which third derivatives are refused
+    others = {"scatter_add", "astype", "item", "round_to_bfloat16", "round_to_float16"}
+    assert set(TABLE) - named == (second | others) - named
 
 
 def test_astype_gives_the_cotangent_in_the_argument_s_dtype() -> None:

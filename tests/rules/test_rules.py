@@ -283,8 +283,8 @@ def test_presets() -> None:
     assert optim.Adagrad(0.1, 0.0, 0.2, compat="keras").initial_accumulator == 0.2
     with pytest.raises(ValueError, match="Rprop: compat is 'keras': expected 'torch', 'optax'"):
         optim.Rprop(compat="keras")
-    own = optim.define(lambda xp, p, g, *, rate=1.0: p - rate * g, "Own")
-    with pytest.raises(ValueError, match="Own: compat is .torch.: expected None"):
+    own = optim.define(lambda xp, p, g, *, rate=1.0: p - rate * g, "OfOneLibrary")
+    with pytest.raises(ValueError, match="OfOneLibrary: compat is .torch.: expected None"):
         own(compat="torch")
 
 
@@ -369,7 +369,7 @@ def test_programs_tell_where_leaves_may_be_cut(make: Any, has_sums: bool, draws:
 
 
 def test_a_custom_rule_is_interpreted() -> None:
-    assert not optim.define(lambda xp, p, g: p - xp.tanh(g), "Own")().program.is_native
+    assert not optim.define(lambda xp, p, g: p - xp.tanh(g), "OfTanh")().program.is_native
 
 
 # --- names ---------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ pub mod autodiff;
 pub mod error;
 pub mod exec;
 pub mod kernel;
-pub mod noise;
 pub mod op;
 pub mod parallel;
 pub mod recording;

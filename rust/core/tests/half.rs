@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 use oxigrad_core::array::half::{Bfloat16, Float16, Half, narrowed};
-use oxigrad_core::noise::{NUMBER, bits};
 use oxigrad_core::op::Elementwise;
 use oxigrad_core::simd::dispatch::Isa;
+use oxigrad_core::simd::noise::{NUMBER, bits};
 use oxigrad_core::simd::{Lane, Simd, Task};
 
 /// Numbers of `f32` of all kinds: every upper half, with lower halves around ties and at random.

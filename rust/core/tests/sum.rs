@@ -5,9 +5,9 @@ use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::matmul::{Factor, Product};
 use oxigrad_core::array::sum::{self, Axes};
 use oxigrad_core::error::Error;
-use oxigrad_core::noise::uniform;
 use oxigrad_core::simd::Element;
 use oxigrad_core::simd::dispatch::Isa;
+use oxigrad_core::simd::noise::uniform;
 use proptest::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 

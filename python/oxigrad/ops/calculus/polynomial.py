@@ -69,7 +69,7 @@ class _Basis:
 
     def __init__(self, module: str, stem: str, of: _Recurrence) -> None:
         self.__name__ = f"numpy.polynomial.{module}"
-
+        self.__dict__.update(vars(getattr(np.polynomial, module)))
         whole = {
             f"{stem}val": (
                 "Values at ``x`` of the sum with the coefficients ``c``, from the lowest degree up.",
@@ -86,12 +86,6 @@ class _Basis:
 
         for name, (doc, function) in whole.items():
             setattr(self, name, _named(name, doc, function))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(getattr(np.polynomial, self.__name__.rpartition(".")[2]), name)
-
-    def __dir__(self) -> list[str]:
-        return dir(getattr(np.polynomial, self.__name__.rpartition(".")[2]))
 
 
 def polyvalfromroots(x: Any, r: Any, tensor: bool = True) -> Any:

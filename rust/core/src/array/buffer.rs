@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::array::quantized::Codec;
 use crate::array::rows::Rows;
 use crate::error::{Error, Result};
-use crate::noise::Draws;
+use crate::simd::noise::Draws;
 
 pub use crate::array::dtype::Dtype;
 

@@ -18,7 +18,7 @@ pub struct Leaf<'a> {
     pub dtype: Dtype,
     /// The index of the leaf's set of scalars.
     pub scalar_set: usize,
-    /// The key of its random numbers: see [`crate::noise::noise_key`].
+    /// The key of its random numbers: see [`crate::simd::noise::noise_key`].
     pub noise_key: u64,
     /// The index of its first element in the whole leaf, by which random numbers are drawn: zero but for a slice.
     pub first: usize,

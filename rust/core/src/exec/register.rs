@@ -1,7 +1,7 @@
 //! The registers of a kernel: the operands of its instructions, while it runs over a part of a leaf.
 
 use crate::array::buffer::Dtype;
-use crate::noise::Draws;
+use crate::simd::noise::Draws;
 
 /// The memory of a register: contiguous numbers of the leaf's type (or halves, for native code); for a constant
 /// register, one lane of the leaf's type.

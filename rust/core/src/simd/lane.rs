@@ -1,7 +1,7 @@
 //! The traits of lanes: vectors of floating-point numbers of one instruction set, and functions and loops over them.
 
 use crate::array::half::{Bfloat16, Float16, Half, narrowed};
-use crate::noise::Draws;
+use crate::simd::noise::Draws;
 
 /// A number in memory that a lane holds: `f32` or `f64`.
 pub trait Element: Copy + Send + Sync + 'static {

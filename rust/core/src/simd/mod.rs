@@ -13,6 +13,7 @@ mod functions;
 mod instruction_sets;
 pub mod lane;
 pub mod math;
+pub mod noise;
 mod prefetch;
 pub mod traced;
 

@@ -12,8 +12,8 @@ use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::array::half::{Bfloat16, Float16, Half, narrowed};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
-use oxigrad_core::noise::uniform;
 use oxigrad_core::op::{Elementwise, Visitor};
+use oxigrad_core::simd::noise::uniform;
 use oxigrad_core::simd::{Binary, Lane, Ternary, Unary, dispatch::Isa};
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use oxigrad_core::array::quantized::four::{BLOCK, BYTES, Codes, Numbers, SIGNED, UNSIGNED, ZEROS};
 use oxigrad_core::array::quantized::{Coding, Four};
-use oxigrad_core::noise::uniform;
+use oxigrad_core::simd::noise::uniform;
 use proptest::prelude::*;
 
 /// 2^-116.

@@ -2,7 +2,7 @@
 
 use oxigrad_core::array::quantized::eight::{BLOCK, Codes, Numbers};
 use oxigrad_core::array::quantized::{Coding, Eight};
-use oxigrad_core::noise::uniform;
+use oxigrad_core::simd::noise::uniform;
 use proptest::prelude::*;
 
 mod four;

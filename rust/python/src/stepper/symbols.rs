@@ -5,7 +5,7 @@ use oxigrad_core::exec::CHUNK;
 use oxigrad_core::kernel::cuda::Layout;
 use oxigrad_core::kernel::text::print_program;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
-use oxigrad_core::noise;
+use oxigrad_core::simd::noise;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::gc::PyVisit;
 use pyo3::types::PyBytes;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use oxigrad_core::exec::{self, Batch, Leaf, StepCount};
 use oxigrad_core::kernel::Kernel;
-use oxigrad_core::noise::noise_key;
+use oxigrad_core::simd::noise::noise_key;
 use pyo3::types::PyTupleMethods;
 
 use super::parameters::parameter::{Held, Moves};

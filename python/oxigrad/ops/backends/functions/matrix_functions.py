@@ -18,10 +18,11 @@ def cofactor(library: Any, x: Any, *directions: Any, is_complex: bool) -> Any:
     singular values, of which some may be zero.
     """
     if not directions and on_host(x):
-        y = library.linalg.det(x)
+        transposed = library.matrix_transpose(x)
+        y = library.linalg.det(transposed)  # of the decomposition of the inverse: neither is singular alone
         size = library.abs(y)
         if not bool(library.any((size < float(library.finfo(x.dtype).smallest_normal)) | (size == math.inf))):
-            return y[..., None, None] * library.linalg.inv(library.matrix_transpose(x))
+            return y[..., None, None] * library.linalg.inv(transposed)
     is_finite = library.all(library.isfinite(x), axis=(-2, -1), keepdims=True)  # of others, libraries raise
     u, s, vh = library.linalg.svd(library.where(is_finite, x, library.ones_like(x)), full_matrices=False)
     conj = library.conj if is_complex else (lambda x: x)

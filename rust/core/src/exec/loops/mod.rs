@@ -10,8 +10,8 @@ use super::register::{Block, Loop, Register, SUMMANDS, Totals};
 use super::transfer::Compute;
 use crate::array::sum::balanced;
 use crate::kernel::fuse::{FusedLoop, LoopWork};
-use crate::noise;
 use crate::op::{Elementwise, Visitor};
+use crate::simd::noise;
 use crate::simd::{Binary, Body, Element, Lane, Simd, Ternary, Unary};
 
 /// Random numbers that are drawn together.

@@ -10,8 +10,8 @@ use crate::array::buffer::{Buffer, Dtype, Rounding};
 use crate::exec::batch::{Batch, Leaf};
 use crate::exec::run::run;
 
-use crate::noise::noise_key;
 use crate::simd::dispatch::Isa;
+use crate::simd::noise::noise_key;
 use rayon::ThreadPool;
 
 use super::abi::{self, Api, CallFrame, ErrorArguments, Metadata, Structure};

@@ -6,8 +6,8 @@ use std::arch::x86_64::*;
 
 use super::intrinsics::{detected, in_memory};
 use crate::array::half::{Bfloat16, Float16};
-use crate::noise::{Draws, FACTORS};
 use crate::simd::lane::{Binary, Function, Lane, Unary, Wide};
+use crate::simd::noise::{Draws, FACTORS};
 
 /// The instruction set: see its row in `dispatch`.
 pub struct Avx2;

@@ -57,11 +57,11 @@ impl Planner {
         Some(Known::new(Some(node), number_or_array(&shape, Dtype::F64)))
     }
 
-    /// The transposed cofactors of a matrix: its determinant by the inverse of the transposed one.
+    /// The transposed cofactors of a matrix: the determinant and the inverse of the transposed one, of one decomposition.
     pub(super) fn cofactor(&mut self, [determinant, inverse]: &[Foreign; 2], args: &[usize]) -> Option<Known> {
         let Kind::Array(extents, ..) = self.values[*args.first()?].kind.clone() else { return None };
         for (function, is_determinant) in [(determinant, true), (inverse, false)] {
-            let known = self.foreign(function, args, !is_determinant, is_determinant)?;
+            let known = self.foreign(function, args, true, is_determinant)?;
             self.values.push(known);
         }
         let at = self.values.len() - 2;
