@@ -149,7 +149,7 @@ _ELSEWHERE = {
 
 
 def _advice(name: str) -> dict[str, str]:
-    """Advice for names that the package lacks: the place of ``name`` in one of its modules, such as ``oxigrad.optim.Adam``."""
+    """Advice for a name that the package lacks: its place in one of its modules, such as ``oxigrad.optim.Adam``."""
     modules = () if name.startswith("_") else ("oxigrad.optim", "oxigrad.schedules", "oxigrad.xp")
     places = [each for each in modules if name in _importlib.import_module(each).__all__]
     return {name: f"use {places[0]}.{name}"} if places else _ELSEWHERE

@@ -1,4 +1,4 @@
-"""Vector spaces of values, and pullbacks and pushforwards of functions of one argument, by the names of `autograd.core`."""
+"""Vector spaces of values, pullbacks and pushforwards of functions of one argument, named as in `autograd.core`."""
 
 import functools
 import warnings

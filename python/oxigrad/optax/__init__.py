@@ -1,6 +1,7 @@
 """Optimizers under optax's names, as gradient transformations of optax. Nothing imports this package.
 
-* `aliases`, `composed`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a transformation.
+* `aliases`, `composed`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a
+  transformation.
 * `displacement`: the change of a parameter, computed without the rounding of the new parameter.
 
 They compose with ``optax.chain``, ``optax.MultiSteps``, ``optax.inject_hyperparams``, ``optax.masked`` and the like,

@@ -123,7 +123,7 @@ def _of_dtype(g: Any, leaf: Any) -> Any:
 
 
 def _check_slots(path: str, p: Any, slots: Mapping[str, Any], rule: Rule) -> None:
-    """Raises `StateError` for slots of a parameter that are missing, or have another dtype or shape than its rule has them in."""
+    """Raises `StateError` for a parameter's slots that are missing, or whose dtype or shape is not the rule's."""
     for slot in rule.slots:
         name, array = slot.name, slots.get(slot.name)
         if array is None:

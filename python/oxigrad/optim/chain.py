@@ -255,7 +255,7 @@ def transformed(
 
 
 def _beside_descent(read: Rule) -> Rule:
-    """An update rule of a transform and of the plainest rule, which has the hyperparameters that the transform shares."""
+    """An update rule of a transform and the plainest rule, which has the hyperparameters that the transform shares."""
     shared = dict.fromkeys(read.shared - {composition.GRADIENT}, 0.5)
     descent = Rule("descent", lambda xp, p, g, **shared: p - g, "update", (), shared, frozenset())
     return composition.compose([descent, read] if read.kind == "after" else [read, descent])

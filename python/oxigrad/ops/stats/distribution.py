@@ -214,7 +214,8 @@ class Continuous:
         """
         if inverse is None:
             raise NotImplementedError(
-                f"{self.name}.{name} is not implemented: its inverse has no closed form: expected pdf, cdf, sf or their logarithms"
+                f"{self.name}.{name} is not implemented: its inverse has no closed form: expected pdf, cdf, sf or "
+                "their logarithms"
             )
         parameters, scale, q = self._checked(shapes), _positive(scale), _probability(q)
         low, high = (at(edge, parameters) for edge in (self.low, self.high))
