@@ -6,6 +6,7 @@ import io
 import itertools
 import textwrap
 import tokenize
+from pathlib import Path
 from typing import Any
 
 import oxigrad
@@ -25,10 +26,18 @@ def documented(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def methods_of_arrays() -> list[str]:
+    """The methods and attributes of `Variable` in the stub that its ``__getattr__`` finds."""
+    text = Path(_core.__file__).with_name("_core.pyi").read_text()
+    (kind,) = (node for node in ast.parse(text).body if getattr(node, "name", "") == "Variable")
+    names = [node.name for node in ast.walk(kind) if isinstance(node, ast.FunctionDef)]
+    return [name for name in names if name[0] != "_" and name not in vars(_core.Variable)]
+
+
 def _document(lines: list[str], node: ast.FunctionDef | ast.ClassDef, value: Any) -> None:
     """Replaces the docstring of a definition, and those of the methods of a class, in the lines of a stub."""
     for each in reversed(node.body if isinstance(node, ast.ClassDef) else []):
-        if isinstance(each, ast.FunctionDef) and each.name[0] != "_":
+        if isinstance(each, ast.FunctionDef) and each.name[0] != "_" and each.name in vars(value):
             _document(lines, each, vars(value).get(each.name))
     first = node.body[0]
     has_docstring = ast.get_docstring(node) is not None
@@ -64,7 +73,7 @@ def quoted(text: str, indent: int = 0) -> str:
     """A text as a docstring within a definition, which is indented later."""
     if "\n" not in text and len(text) + indent <= _WIDTH - 10:
         return f'    """{text}"""'
-    lines = [_filled(each, _WIDTH - 7 - indent) for each in text.splitlines()]
+    lines = [_filled(each, _WIDTH - 10 - indent) for each in text.splitlines()]
     return textwrap.indent('"""{}\n"""'.format("\n".join(lines)), "    ")
 
 

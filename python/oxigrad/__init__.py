@@ -144,6 +144,7 @@ _ELSEWHERE = {
     "custom_gradient": "use oxigrad.custom_vjp",
     "nn": "a model is a tree of arrays: a dict, a list, or a dataclass",
     "numpy": "oxigrad.xp has its functions",
+    "pmap": "oxigrad.distributed.run starts several workers",
     "tensor": "use arrays of NumPy, PyTorch or JAX as they are",
 }
 

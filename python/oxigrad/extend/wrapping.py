@@ -100,8 +100,12 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     def __init__(self, optimizer: Optimizer) -> None:
         takes_gradients = isinstance(optimizer, Optimizer) and type(optimizer).minimize is Optimizer.minimize
         if not (takes_gradients or isinstance(optimizer, WrappingOptimizer)):
+            kind = type(optimizer)
+            is_ours = isinstance(optimizer, Optimizer)
+            found = repr(optimizer) if is_ours else f"{kind.__module__}.{kind.__qualname__}"
+            hint = "" if is_ours else ", of oxigrad.optim; its optimizers update modules of PyTorch too"
             raise TypeError(
-                f"{type(self).__name__}: found {optimizer!r}, expected an optimizer that takes a step by a gradient"
+                f"{type(self).__name__}: found {found}, expected an optimizer that takes a step by a gradient{hint}"
             )
         if any("loss" in kind._rule.supplied for kind in optimizer._classes() if hasattr(kind, "_rule")):
             raise TypeError(

@@ -97,6 +97,10 @@ def with_known_names(
             arguments = [*signature.parameters]
             hint = _suggestion(unknown, arguments, meaning_of)
             raise TypeError(f"{name}: unknown: {unknown}{hint}; its arguments are {', '.join(arguments)}")
+        try:
+            signature.bind(*args, **named)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; its arguments are {', '.join(signature.parameters)}") from None
         return function(*args, **named)
 
     named_function: Any = checked

@@ -189,6 +189,8 @@ def _flat(part: Any) -> list[Part]:
             hint = ": write chain(*parts)"
         elif isinstance(part, type) and issubclass(part, Part):
             hint = f": write {part.__name__}(...)"
+        elif isinstance(part, Optimizer) and hasattr(part, "optimizer"):  # a wrapper, as of oxigrad.distributed
+            hint = f": write {type(part).__name__}(chain(...))"
         raise TypeError(
             f"chain: found {part!r}, expected optimizers of one rule, transforms and at most one partition{hint}"
         )

@@ -379,8 +379,7 @@ def scale_by_shape(
     *,
     factor: Annotated[
         Literal["inverse_inputs", "spectral"],
-        'Factor of the step: "inverse_inputs", base / inputs, for Adam; or "spectral", sqrt(outputs / inputs), '
-        "for Muon.",
+        'Factor: "inverse_inputs", base / inputs, for Adam; or "spectral", sqrt(outputs / inputs), for Muon.',
     ] = "inverse_inputs",
     base: Annotated[Positive, "Number of inputs of the model whose learning rate is used."] = 1.0,
     outputs: Annotated[

@@ -85,4 +85,6 @@ __dir__: Callable[[], list[str]] = __all__.copy
 
 
 def __getattr__(name: str) -> Any:
-    raise unknown_name(__name__, name, __all__)
+    plain, bits, _ = name.removeprefix("Paged").partition("8bit" if name.endswith("8bit") else "4bit")
+    advice = {name: f'use {plain}(..., state_dtype="{bits}")'} if bits and plain in __all__ else {}
+    raise unknown_name(__name__, name, __all__, advice)

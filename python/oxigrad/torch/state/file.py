@@ -47,7 +47,10 @@ class StateFile:
                 ".safetensors"
             )
         self.path: Any = os.path.abspath(os.fspath(path))
-        self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, f"state_device is {path!r}: its folder does not exist", folder)
+        self._file = file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with this object
         weakref.finalize(self, file.close)
         name = f"the slots beside {self.path}"
         self._write_back, self._blocks = WriteBack(file.fileno(), name), BlockFile(file.fileno(), name)
