@@ -216,7 +216,7 @@ class Part(Sealed):
         unknown = sorted(hyperparameters.keys() - set(names))
         if twice or unknown:
             what = f"given twice: {', '.join(twice)}" if twice else f"unknown: {', '.join(unknown)}"
-            what += (hint(unknown[0], names) or hint(unknown[0], self._options_of_class)) if unknown else ""
+            what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
         self._hyperparameters = RuleHyperparameters(self._rule, self._declared)

@@ -36,7 +36,7 @@ class GradientPlan(Assignment):
     tied: list[Any]
     takes_rows: bool
     _owner = WeakAttribute[SteppingOptimizer]()
-    takes_lazy = False
+    takes_lazy: bool = False
 
     def gradients_of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
         """As `read_gradients`. Without ``grads``, the model's gradients; None for gradients of other parameters."""

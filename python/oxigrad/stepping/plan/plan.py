@@ -116,7 +116,7 @@ class Plan(GradientPlan):
         if slices is None:  # else the plan of the whole model does it, which has the frozen ones
             owner._check_patterns(seen)
         self._choose_executors(leaves)
-        self.takes_rows = owner.sparse != "dense"
+        self.takes_rows: bool = owner.sparse != "dense"
 
     def _add(
         self,
