@@ -14,7 +14,6 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from oxigrad._names import without
 from oxigrad.distributed.communicator import Communicator, adopt, current
 from oxigrad.distributed.data import Shard, shard
 from oxigrad.distributed.data_parallel.optimizer import DataParallel
@@ -91,7 +90,11 @@ _ELSEWHERE = {
     "init_process_group": 'use distributed.communicator("torch"), or distributed.run(worker, engine="torch")',
 }
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__, _ELSEWHERE)
+
+    def __getattr__(name: str) -> Any:
+        advice = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}", name=name)
+
 
 # The engines: each is a module of `oxigrad.distributed.engines` with functions ``run`` and, for processes that
 # something else has started, ``communicator``.

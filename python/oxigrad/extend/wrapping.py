@@ -102,10 +102,10 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         if not (takes_gradients or isinstance(optimizer, WrappingOptimizer)):
             kind = type(optimizer)
             is_ours = isinstance(optimizer, Optimizer)
-            found = repr(optimizer) if is_ours else f"{kind.__module__}.{kind.__qualname__}"
+            text = repr(optimizer) if is_ours else f"{kind.__module__}.{kind.__qualname__}"
             hint = "" if is_ours else ", of oxigrad.optim; its optimizers update modules of PyTorch too"
             raise TypeError(
-                f"{type(self).__name__}: found {found}, expected an optimizer that takes a step by a gradient{hint}"
+                f"{type(self).__name__}: found {text}, expected an optimizer that takes a step by a gradient{hint}"
             )
         if any("loss" in kind._rule.supplied for kind in optimizer._classes() if hasattr(kind, "_rule")):
             raise TypeError(

@@ -161,10 +161,8 @@ class DataParallel(LocalSums):
     def reform(self, model: Tree) -> Tree:
         """See `CollectiveWrapper.reform`. Raises `NotSupported` with ``shard_state``."""
         if self._shards is not None:
-            raise NotSupported(
-                "shard_state=True: the slots of a lost worker are lost: expected a new DataParallel on "
-                "communicator.reform(), with a saved state"
-            )
+            lost = "shard_state=True: the slots of a lost worker are lost: expected a new DataParallel on"
+            raise NotSupported(f"{lost} communicator.reform(), with a saved state")
         return super().reform(model)
 
     def _completed(self, model: Tree) -> list[int]:

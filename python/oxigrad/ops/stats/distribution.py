@@ -85,7 +85,7 @@ def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], na
 
 
 class _Distribution:
-    """What both kinds of distributions share: the error for names that they lack, such as ``rvs``."""
+    """Base class of both kinds of distributions: the error for names that they lack, such as ``rvs``."""
 
     name: str
 

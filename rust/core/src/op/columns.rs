@@ -105,7 +105,7 @@ macro_rules! elementwise_ops {
         }
 
         impl Elementwise {
-            /// What the op computes, a sentence: the documentation of its row.
+            /// The documentation of the row, a sentence: the value that the op computes.
             #[must_use]
             pub const fn description(self) -> &'static str {
                 match self { $(Self::$variant => $doc.trim_ascii()),* }
