@@ -3,6 +3,8 @@
 Prints the loss and the accuracy, what was recorded, and that the losses have the bits of a training without a recording. Needs NumPy alone.
 """
 
+from typing import Any
+
 import numpy as np
 
 import oxigrad as ox
@@ -43,7 +45,7 @@ def train(*, record: bool) -> tuple[dict[str, np.ndarray], list[float]]:
     points, labels = spirals()
     model, opt = new_model(), Adam(0.01)
 
-    def loss(model: dict[str, np.ndarray]) -> np.ndarray:
+    def loss(model: dict[str, np.ndarray]) -> Any:
         s = scores(model, points)
         return xp.mean(xp.logaddexp(s, 0.0) - labels * s)
 

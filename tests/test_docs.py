@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import compiled_stub
 import oxigrad as ox
 from oxigrad import _core
 from pages import programs
@@ -103,6 +104,7 @@ def test_types_of_the_compiled_module(tmp_path: Path) -> None:
         "oxigrad._core.__all__\noxigrad._core.Function.__getattr__\noxigrad._core.Variable.__getattr__\n"
         # Set by Python, for functions of other libraries that find a variable.
         "oxigrad._core.Variable.__jax_array__\noxigrad._core.Variable.__torch_function__\n"
+        + "".join(f"oxigrad._core.Variable.{name}\n" for name in compiled_stub.methods_of_arrays())
     )
     config.write_text("[mypy]\nfollow_imports = skip\n")  # or it would read PyTorch and JAX where they are installed
     command = [sys.executable, "-m", "mypy.stubtest", "oxigrad._core", "--allowlist", allowed]

@@ -1,6 +1,7 @@
 """Mistakes of newcomers: the text of the error names the argument, what was found, and what to write."""
 
 import dataclasses
+import importlib
 import inspect
 import re
 import subprocess
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import optim, schedules, xp
+from oxigrad import distributed, optim, schedules, xp
 from oxigrad.ops.protocols.other_libraries import FUNCTIONS
 
 X: Any = np.array([1.0, 2.0])
@@ -23,10 +24,15 @@ NAMES: Any = xp
 SCHEDULES: Any = schedules
 PACKAGE: Any = ox
 OPTIMIZERS: Any = optim
+DISTRIBUTED: Any = distributed
 
 
 def cubes(x: Any) -> Any:
     return xp.sum(x**3)
+
+
+def descent(xp: Any, p: Any, g: Any, *, lr: Any = 0.1) -> Any:
+    return p - lr * g
 
 
 class Plain:
@@ -148,6 +154,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a layer of torch": (lambda: PACKAGE.nn, AttributeError, "a model is a tree of arrays"),
     "optax's apply_updates": (lambda: OPTIMIZERS.apply_updates, AttributeError, "use opt.update(model, grads)"),
     "torch's clip_grad_norm_": (lambda: OPTIMIZERS.clip_grad_norm_, AttributeError, "use optim.chain(optim.ClipByGlobalNorm(...), optimizer)"),
+    "JAX's pmap": (lambda: PACKAGE.pmap, AttributeError, "oxigrad.distributed.run starts several workers"),
+    "a misspelt hyperparameter beside options": (lambda: OPTIMIZERS.define(descent, "Descent")(rate=0.1), TypeError, "Descent: unknown: rate; its hyperparameters are lr"),
+    "a wrapper in a chain": (lambda: OPTIMIZERS.chain(optim.ClipByGlobalNorm(1.0), DISTRIBUTED.DataParallel(optim.SGD(0.1))), TypeError, "at most one partition: write DataParallel(chain(...))"),
+    "PyTorch's DistributedDataParallel": (lambda: DISTRIBUTED.DistributedDataParallel, AttributeError, "use distributed.DataParallel(optimizer), around the optimizer"),
+    "random numbers of a distribution": (lambda: NAMES.stats.norm.rvs(size=3), AttributeError, "xp.stats.norm has no attribute 'rvs': scipy.stats.norm has further functions"),
+    "a rank of PyTorch's": (lambda: DISTRIBUTED.get_rank, AttributeError, "use distributed.current().rank"),
+    "a call in place of a worker": (lambda: DISTRIBUTED.run(3, workers=2), TypeError, "run: found 3, expected a function of a communicator"),
     "TensorFlow's Momentum": (lambda: OPTIMIZERS.Momentum, AttributeError, "use optim.SGD(learning_rate, momentum=0.9)"),
 }  # fmt: skip
 
@@ -266,6 +279,59 @@ def test_names_of_schedules_elsewhere_are_in_the_table_of_the_page() -> None:
             assert other in table or other in ("ConstantLR", "SequentialLR", "ChainedScheduler", "join_schedules"), (
                 other
             )
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("AdamW8bit", 'use AdamW(..., state_dtype="8bit")'),
+        ("PagedLion8bit", 'use Lion(..., state_dtype="8bit")'),
+        ("Adam4bit", 'use Adam(..., state_dtype="4bit")'),
+        ("AdamX", "has no attribute 'AdamX' (did you mean Adam"),
+    ],
+)
+def test_names_of_bitsandbytes(library: Any, name: str, advice: str) -> None:
+    library("torch")
+    tensors = importlib.import_module("oxigrad.torch")
+    with pytest.raises(AttributeError) as raised:
+        getattr(tensors, name)
+    assert advice in str(raised.value)
+
+
+def test_mistakes_with_optimizers_of_torch(library: Any, tmp_path: Path) -> None:
+    torch = library("torch")
+    tensors = importlib.import_module("oxigrad.torch")
+    parameter = torch.nn.Parameter(torch.ones(2))
+    opt = tensors.AdamW([parameter])
+    theirs = torch.optim.SGD([parameter], lr=0.1)
+    with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no betas: .* of the class AdamW"):
+        opt.load_state_dict(theirs.state_dict())
+    assert opt.param_groups[0]["betas"] == (0.9, 0.999)
+    with pytest.raises(FileNotFoundError, match="state_device is .*its folder does not exist"):
+        tensors.AdamW([parameter], state_device=tmp_path / "none" / "state.safetensors")
+    expected = "found torch.optim.sgd.SGD, expected an optimizer that takes a step by a gradient, of oxigrad.optim"
+    with pytest.raises(TypeError, match=re.escape(expected)):
+        DISTRIBUTED.LargeBatch(theirs)
+
+
+def test_mistakes_with_transformations_of_optax(library: Any) -> None:
+    library("optax")
+    transformations = importlib.import_module("oxigrad.optax")
+    tx, params = transformations.adam(0.1), {"w": np.ones(2, np.float32)}
+    state = tx.init(params)
+    with pytest.raises(
+        TypeError, match=r"the updates are a State: expected the order update\(updates, state, params\)"
+    ):
+        tx.update(state, params, params)
+    with pytest.raises(TypeError, match="params is a State: expected the order"):
+        tx.apply(params, params, state)
+    with pytest.raises(
+        TypeError, match="adam: missing a required argument: 'learning_rate'; its arguments are learning_r"
+    ):
+        transformations.adam()
+    with pytest.raises(AttributeError) as raised:
+        transformations.chain  # noqa: B018
+    assert "use optax.chain, which takes transformations of oxigrad.optax" in str(raised.value)
 
 
 def test_a_job_of_torch_without_torchrun(library: Any) -> None:

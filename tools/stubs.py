@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import compiled_stub
-from compiled_stub import described, summary
+from compiled_stub import described, narrowed, summary
 from oxigrad import vjp
 from oxigrad._core import Variable
 from oxigrad.optim.settings.hyperparameters import Part
@@ -173,7 +173,7 @@ def stub(name: str) -> str:
     """The text of the stub of a module, which must be importable."""
     module = importlib.import_module(f"oxigrad.{name}")
     if name in RULES:
-        return "\n".join(["# Printed by tools/stubs.py.", *_rules(module)])
+        return narrowed("\n".join(["# Printed by tools/stubs.py.", *_rules(module)]))
     if name in ("torch", "optax"):
         made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
         parts = _classes(module, made) if name == "torch" else _functions(module, made)
@@ -184,13 +184,8 @@ def stub(name: str) -> str:
     else:
         parts = _names(module)
     body = [*parts]
-    return "\n".join(
-        [
-            f"# Printed by tools/stubs.py{f', of NumPy {NUMPY}' * (name == 'xp')}.",
-            _pruned(HEADS[name], "\n".join(body)),
-            *body,
-        ]
-    )
+    printed = f"# Printed by tools/stubs.py{f', of NumPy {NUMPY}' * (name == 'xp')}."
+    return narrowed("\n".join([printed, _pruned(HEADS[name], "\n".join(body)), *body]))
 
 
 def _of_keras(made: type) -> str:
@@ -354,7 +349,7 @@ def _names(module: ModuleType) -> Iterator[str]:
             written.append(_constant(name, value))
         else:
             written += _function(name, value, is_xp=module.__name__ == "oxigrad.xp")
-    yield from (f"from {source} import {', '.join(names)}" for source, names in sorted(imported.items()))
+    yield from (f"from {source} import ({', '.join(names)})" for source, names in sorted(imported.items()))
     yield from ["", *written]
     if module.__name__ == "oxigrad.xp":
         yield "\n__array_api_version__: str\ndef __array_namespace_info__() -> Any: ..."

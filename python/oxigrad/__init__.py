@@ -144,12 +144,13 @@ _ELSEWHERE = {
     "custom_gradient": "use oxigrad.custom_vjp",
     "nn": "a model is a tree of arrays: a dict, a list, or a dataclass",
     "numpy": "oxigrad.xp has its functions",
+    "pmap": "oxigrad.distributed.run starts several workers",
     "tensor": "use arrays of NumPy, PyTorch or JAX as they are",
 }
 
 
 def _advice(name: str) -> dict[str, str]:
-    """Advice for names that the package lacks: the place of ``name`` in one of its modules, such as ``oxigrad.optim.Adam``."""
+    """Advice for a name that the package lacks: its place in one of its modules, such as ``oxigrad.optim.Adam``."""
     modules = () if name.startswith("_") else ("oxigrad.optim", "oxigrad.schedules", "oxigrad.xp")
     places = [each for each in modules if name in _importlib.import_module(each).__all__]
     return {name: f"use {places[0]}.{name}"} if places else _ELSEWHERE

@@ -1,4 +1,4 @@
-"""Names: of parameters, a registry of classes and functions, and errors for unknown names of modules and for libraries that are not installed."""
+"""Names of parameters, a registry of classes and functions, and errors for unknown names and missing libraries."""
 
 import importlib
 import inspect

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, Protocol, SupportsFloat, TypeAlias, TypeVar, TypeVarTuple, overload
 
 Array: TypeAlias = Any
-"""An array of any library that follows the Array API standard, a `Variable`, or a number where one can stand for an array."""
+"""An array of a library of the Array API standard, a `Variable`, or a number that stands for an array."""
 
 Dtype: TypeAlias = Any
 """A dtype of any array library."""
@@ -60,7 +60,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Differentiable(Protocol[P, T_contra, R_co]):  # pyright: ignore[reportInvalidTypeVarUse] - it is an argument of the second
-    """A function as type checkers see it twice: with all of its parameters, and with the type of the first one, which its gradient has."""
+    """A function for type checkers: its parameters, and the type of the first one, which its gradient has."""
 
     @overload
     def __call__(self, *args: P.args, **named: P.kwargs) -> R_co: ...

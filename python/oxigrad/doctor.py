@@ -54,7 +54,7 @@ _COMPILED = ("SGD", "AdamW")
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One line of the report: what was examined, what was found there (empty for nothing), and how to install what is missing."""
+    """One line of the report: what was examined, what was found (empty for nothing), and how to install it."""
 
     subject: str
     found: str
@@ -187,7 +187,7 @@ def _problem(dtype: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def check_host(make: Callable[[], Any]) -> None:
-    """Raises `AssertionError` unless steps over arrays of each dtype agree with the rule, called on arrays of float64."""
+    """Raises `AssertionError` unless steps over arrays of each dtype agree with the rule on float64 arrays."""
     for dtype, tolerance in (("float64", 1e-12), ("float32", _TOLERANCE)):
         opt = make()
         model, grads = _problem(dtype)
@@ -213,7 +213,7 @@ def by_rule(rule: Any, values: dict[str, Any], model: dict[str, Any], grads: lis
 
 
 def check_compiled(make: Callable[[], Any], architecture: str) -> None:
-    """Raises `CompileError` unless the kernels of an optimizer compile, and `AssertionError` for one that spills registers."""
+    """Raises `CompileError` unless an optimizer's kernels compile, and `AssertionError` if one spills registers."""
     for text in sources.texts(make(), _problem("float32")[0]):
         for name, needs in compiler.compile_text(text, architecture).resources.items():
             _require(not needs.spill_stores, f"{name} spills {needs.spill_stores} bytes of registers")

@@ -74,7 +74,7 @@ def check_grads(
     tolerance: float = 1e-6,
     seed: int = 0,
 ) -> None:
-    """Checks the derivatives of ``f`` at ``args`` against central differences, along random directions, up to ``order``.
+    """Checks derivatives of ``f`` at ``args`` by central differences, along random directions, up to ``order``.
 
     Every sequence of modes is checked: forward over reverse, reverse over forward, and so on. ``args`` are floats,
     float64 or complex128 arrays, or trees of them; complex arguments are perturbed in complex directions. ``f`` must be
@@ -237,15 +237,16 @@ def check_rule(
     seed: int = 0,
     **hyperparameters: Any,
 ) -> None:
-    """Checks an update rule, as `oxigrad.optim.define` takes it, with all hyperparameters at their defaults or as given.
+    """Checks an update rule, as `oxigrad.optim.define` takes it, with defaults or other values of hyperparameters.
 
-    * With ``elementwise=True``, it can be traced into a kernel; by default it may be called on arrays instead, as by `oxigrad.optim.define`.
-    * Called on arrays, it changes none of its arguments, and returns the parameter and every slot in the shape that they have
-      and in a real floating-point dtype, which is then cast to theirs.
+    * With ``elementwise=True``, it can be traced into a kernel; by default it may be called on arrays instead, as by
+      `oxigrad.optim.define`.
+    * Called on arrays, it changes none of its arguments, and returns the parameter and every slot in the shape that
+      they have and in a real floating-point dtype, which is then cast to theirs.
     * Its results are finite, for gradients of zeros and of sizes from 1e-3 to 1e3.
-    * Every executor (kernels over contiguous, strided and read-only arrays, and the rule on arrays) gives the results of
-      float64 arrays, in float64, float32, float16 and, where ml_dtypes is installed, bfloat16. ``tolerances`` are by dtype,
-      relative to the largest element of an array.
+    * Every executor (kernels over contiguous, strided and read-only arrays, and the rule on arrays) gives the results
+      of float64 arrays, in float64, float32, float16 and, where ml_dtypes is installed, bfloat16. ``tolerances`` are by
+      dtype, relative to the largest element of an array.
     * For an elementwise rule, a step with a zero gradient multiplies each slot by the decay that it declares.
 
     ``shapes`` are those of the parameters, ``steps`` the number of updates with random gradients. Raises `RuleError` or
@@ -296,7 +297,8 @@ def _check_decays(hyperparameters: Any) -> None:
     for slot in rule.slots:
         if slot.decay is not None and factors.get(slot.name, slot.decay) is None:
             raise AssertionError(
-                f"{rule.name}: a step with a zero gradient does not multiply the slot {slot.name} by its decay {slot.decay}"
+                f"{rule.name}: a step with a zero gradient does not multiply the slot {slot.name} by its decay "
+                f"{slot.decay}"
             )
 
 

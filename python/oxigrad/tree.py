@@ -158,7 +158,7 @@ def path(text: str, tree: Any) -> KeyPath:
 
 
 def parameters(tree: Any) -> dict[KeyPath, Any]:
-    """The trainable leaves of `tree` by key path: floating-point and complex arrays, except below fields with `trainable=False`.
+    """Trainable leaves of `tree` by key path: floating-point and complex arrays, except below `trainable=False`.
 
     Args:
         tree: tree: any nesting of containers, with arrays or other leaves.

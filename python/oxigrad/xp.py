@@ -1,9 +1,10 @@
-"""The differentiable Array API namespace: functions of the standard and of NumPy, recorded on the tape of their arguments.
+"""The differentiable Array API namespace: functions of the standard and NumPy, recorded on their arguments' tape.
 
-`xp.linalg` and `xp.fft` are the standard's extensions; `xp.polynomial` has functions of `numpy.polynomial`; `xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`,
-`xp.ndimage`, `xp.signal` and `xp.spatial` have functions under SciPy's names. A function of the standard or of NumPy
-that has no derivative here is passed on to its arguments' array library, and returns plain values. Functions that make
-arrays, such as `xp.zeros`, make variables that take assignments inside of a transform.
+`xp.linalg` and `xp.fft` are the standard's extensions; `xp.polynomial` has functions of `numpy.polynomial`;
+`xp.special`, `xp.stats`, `xp.integrate`, `xp.interpolate`, `xp.ndimage`, `xp.signal` and `xp.spatial` have functions
+under SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its arguments'
+array library, and returns plain values. Functions that make arrays, such as `xp.zeros`, make variables that take
+assignments inside of a transform.
 
 >>> from oxigrad import xp
 >>> xp.log(1.0)
@@ -104,7 +105,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> _Any:
-    """A constant or dtype of the standard, a function of it or of NumPy that has no derivative here, or a namespace of SciPy's names."""
+    """A constant or dtype, a function of the standard or NumPy without derivative here, or a namespace of SciPy's."""
     if name.startswith("__"):
         raise AttributeError(name)
     if name in _unlisted:

@@ -12,7 +12,9 @@ class _Ufunc(Protocol):
     def accumulate(self, array: Array, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
     def at(self, a: Array, indices: Any, b: Array = None) -> None: ...
     def outer(self, A: Array, B: Array, **named: Any) -> Array: ...
-    def reduce(self, array: Array, axis: int | tuple[int, ...] | None = 0, dtype: Dtype = None, **named: Any) -> Array: ...
+    def reduce(
+        self, array: Array, axis: int | tuple[int, ...] | None = 0, dtype: Dtype = None, **named: Any,
+    ) -> Array: ...
     def reduceat(self, array: Array, indices: Any, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
 
 class _Of1(_Ufunc, Protocol):
@@ -35,16 +37,34 @@ class _Recorded2(_Ufunc, Protocol):
     @overload
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 
-from oxigrad.ops import fft as fft, linalg as linalg, ndimage as ndimage, signal as signal, spatial as spatial, special as special, stats as stats
-from oxigrad.ops.calculus import integrate as integrate, interpolate as interpolate, polynomial as polynomial
-from oxigrad.ops.core.dtypes import can_cast as can_cast, finfo as finfo, iinfo as iinfo, isdtype as isdtype, result_type as result_type
-from oxigrad.ops.core.indexed_update import At as _at
-from oxigrad.ops.core.primitives import astype as astype, concat as concat, stack as stack, take_along_axis as take_along_axis
-from oxigrad.ops.core.products import convolve as convolve, cross as cross, einsum as einsum
-from oxigrad.ops.core.sets import unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse
-from oxigrad.ops.core.standard import asarray as asarray, broadcast_arrays as broadcast_arrays, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, linspace as linspace, meshgrid as meshgrid, repeat as repeat, tile as tile, unstack as unstack
-from oxigrad.ops.numpy.extras import array_split as array_split, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, column_stack as column_stack, dsplit as dsplit, dstack as dstack, gradient as gradient, hsplit as hsplit, hstack as hstack, partition as partition, rollaxis as rollaxis, split as split, swapaxes as swapaxes, vsplit as vsplit, vstack as vstack
-from oxigrad.ops.numpy.padding import pad as pad
+from oxigrad.ops import (
+    fft as fft, linalg as linalg, ndimage as ndimage, signal as signal, spatial as spatial, special as special,
+    stats as stats,
+)
+from oxigrad.ops.calculus import (integrate as integrate, interpolate as interpolate, polynomial as polynomial)
+from oxigrad.ops.core.dtypes import (
+    can_cast as can_cast, finfo as finfo, iinfo as iinfo, isdtype as isdtype, result_type as result_type,
+)
+from oxigrad.ops.core.indexed_update import (At as _at)
+from oxigrad.ops.core.primitives import (
+    astype as astype, concat as concat, stack as stack, take_along_axis as take_along_axis,
+)
+from oxigrad.ops.core.products import (convolve as convolve, cross as cross, einsum as einsum)
+from oxigrad.ops.core.sets import (
+    unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
+)
+from oxigrad.ops.core.standard import (
+    asarray as asarray, broadcast_arrays as broadcast_arrays, cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum, linspace as linspace, meshgrid as meshgrid, repeat as repeat, tile as tile,
+    unstack as unstack,
+)
+from oxigrad.ops.numpy.extras import (
+    array_split as array_split, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
+    column_stack as column_stack, dsplit as dsplit, dstack as dstack, gradient as gradient, hsplit as hsplit,
+    hstack as hstack, partition as partition, rollaxis as rollaxis, split as split, swapaxes as swapaxes,
+    vsplit as vsplit, vstack as vstack,
+)
+from oxigrad.ops.numpy.padding import (pad as pad)
 
 from numpy import False_ as False_
 from numpy import ScalarType as ScalarType
@@ -61,8 +81,12 @@ add: _Recorded2
 def all(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """Whether all elements along ``axis``, or all of the array, are true."""
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: _bool = False) -> Array: ...
-def amax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
-def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
+def amax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...,
+) -> Array: ...
+def amin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...,
+) -> Array: ...
 @overload
 def angle(z: Variable, /) -> Variable: ...
 @overload
@@ -91,13 +115,22 @@ def argsort(x: Any, /, *, axis: Any = -1, descending: _bool = False, stable: _bo
     """The indices that sort the elements along ``axis``."""
 def argwhere(a: Any) -> Array: ...
 def around(a: Any, decimals: Any = 0, out: Any = None) -> Array: ...
-def array(object: Any, dtype: Dtype = None, *, copy: _bool = True, order: str = 'K', subok: _bool = False, ndmin: Any = 0, ndmax: Any = 0, like: Any = None) -> Array: ...
-def array2string(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None, separator: str = ' ', prefix: str = '', *, formatter: Any = None, threshold: Any = None, edgeitems: Any = None, sign: Any = None, floatmode: Any = None, suffix: str = '', legacy: Any = None) -> Array: ...
+def array(
+    object: Any, dtype: Dtype = None, *, copy: _bool = True, order: str = 'K', subok: _bool = False, ndmin: Any = 0,
+    ndmax: Any = 0, like: Any = None,
+) -> Array: ...
+def array2string(
+    a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None, separator: str = ' ',
+    prefix: str = '', *, formatter: Any = None, threshold: Any = None, edgeitems: Any = None, sign: Any = None,
+    floatmode: Any = None, suffix: str = '', legacy: Any = None,
+) -> Array: ...
 def array_equal(a1: Any, a2: Any, equal_nan: _bool = False) -> Array: ...
 def array_equiv(a1: Any, a2: Any) -> Array: ...
 def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> Array: ...
 def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> Array: ...
-def asanyarray(a: Any, dtype: Dtype = None, order: Any = None, *, device: Device = None, copy: Any = None, like: Any = None) -> Array: ...
+def asanyarray(
+    a: Any, dtype: Dtype = None, order: Any = None, *, device: Device = None, copy: Any = None, like: Any = None,
+) -> Array: ...
 def asarray_chkfinite(a: Any, dtype: Dtype = None, order: Any = None) -> Array: ...
 def ascontiguousarray(a: Any, dtype: Dtype = None, *, like: Any = None) -> Array: ...
 def asfortranarray(a: Any, dtype: Dtype = None, *, like: Any = None) -> Array: ...
@@ -110,26 +143,36 @@ at = _at
 atan: _Recorded1
 """The inverse tangent of each element, between -pi/2 and pi/2. Recorded on the tape of its arguments."""
 atan2: _Recorded2
-"""The angle in radians, between -pi and pi, of each point with the ordinate ``x1`` and the abscissa ``x2``. Recorded on the tape of its arguments."""
+"""The angle in radians, between -pi and pi, of each point with the ordinate ``x1`` and the abscissa ``x2``.
+Recorded on the tape of its arguments.
+"""
 atanh: _Recorded1
 """The inverse hyperbolic tangent of each element. Recorded on the tape of its arguments."""
-def average(a: Any, axis: Any = None, weights: Any = None, returned: _bool = False, *, keepdims: Any = ...) -> Array: ...
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: _bool = False, *, keepdims: Any = ...,
+) -> Array: ...
 def bartlett(M: Any) -> Array: ...
 def base_repr(number: Any, base: Any = 2, padding: Any = 0) -> Array: ...
 def beta(x1: Any, x2: Any, /) -> Array:
     """The beta function of each pair of elements. Recorded on the tape of its arguments."""
 def betainc(x1: Any, x2: Any, x3: Any, /) -> Array:
-    """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of its arguments."""
+    """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of
+    its arguments.
+    """
 def betainc_a(x1: Any, x2: Any, x3: Any, /) -> Array:
     """The derivative of ``betainc`` with respect to its first parameter. Recorded on the tape of its arguments."""
 def betainc_aa(x1: Any, x2: Any, x3: Any, /) -> Array:
-    """The second derivative of ``betainc`` with respect to its first parameter. Recorded on the tape of its arguments."""
+    """The second derivative of ``betainc`` with respect to its first parameter. Recorded on the tape of its
+    arguments.
+    """
 def betainc_ab(x1: Any, x2: Any, x3: Any, /) -> Array:
     """The second derivative of ``betainc`` with respect to both parameters. Recorded on the tape of its arguments."""
 def betainc_b(x1: Any, x2: Any, x3: Any, /) -> Array:
     """The derivative of ``betainc`` with respect to its second parameter. Recorded on the tape of its arguments."""
 def betainc_bb(x1: Any, x2: Any, x3: Any, /) -> Array:
-    """The second derivative of ``betainc`` with respect to its second parameter. Recorded on the tape of its arguments."""
+    """The second derivative of ``betainc`` with respect to its second parameter. Recorded on the tape of its
+    arguments.
+    """
 def betaln(x1: Any, x2: Any, /) -> Array:
     """The logarithm of the beta function of each pair of elements. Recorded on the tape of its arguments."""
 def binary_repr(num: Any, width: Any = None) -> Array: ...
@@ -161,8 +204,14 @@ def broadcast_to(x: Variable, /, shape: tuple[int, ...]) -> Variable: ...
 @overload
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     """``x`` repeated to a larger shape."""
-def busday_count(begindates: Any, enddates: Any, weekmask: str = '1111100', holidays: Any = (), busdaycal: Any = None, out: Any = None) -> Array: ...
-def busday_offset(dates: Any, offsets: Any, roll: str = 'raise', weekmask: str = '1111100', holidays: Any = None, busdaycal: Any = None, out: Any = None) -> Array: ...
+def busday_count(
+    begindates: Any, enddates: Any, weekmask: str = '1111100', holidays: Any = (), busdaycal: Any = None,
+    out: Any = None,
+) -> Array: ...
+def busday_offset(
+    dates: Any, offsets: Any, roll: str = 'raise', weekmask: str = '1111100', holidays: Any = None,
+    busdaycal: Any = None, out: Any = None,
+) -> Array: ...
 from numpy import busdaycalendar as busdaycalendar
 from numpy import byte as byte
 bytes_: Dtype
@@ -186,7 +235,9 @@ from numpy import complex256 as complex256
 complex64: Dtype
 complexfloating: Dtype
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array: ...
-def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Dtype = None, casting: str = 'same_kind') -> Array: ...
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Dtype = None, casting: str = 'same_kind',
+) -> Array: ...
 conj: _Recorded1
 """The complex conjugate of each element. Recorded on the tape of its arguments."""
 @overload
@@ -215,7 +266,10 @@ cosh: _Recorded1
 """The hyperbolic cosine of each element. Recorded on the tape of its arguments."""
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """The number of elements along ``axis``, or in the whole array, that are not zero."""
-def cov(m: Any, y: Any = None, rowvar: _bool = True, bias: _bool = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *, dtype: Dtype = None) -> Array: ...
+def cov(
+    m: Any, y: Any = None, rowvar: _bool = True, bias: _bool = False, ddof: Any = None, fweights: Any = None,
+    aweights: Any = None, *, dtype: Dtype = None,
+) -> Array: ...
 from numpy import csingle as csingle
 @overload
 def cumprod(x: Variable, /, *, axis: int | None=None, dtype: Dtype=None) -> Variable: ...
@@ -251,7 +305,9 @@ def diagonal(x: Variable, offset: int=0, axis1: int=0, axis2: int=1) -> Variable
 def diagonal(x: Array, offset: int=0, axis1: int=0, axis2: int=1) -> Array:
     """The diagonal of the matrices along two axes, as the last axis; ``offset`` counts diagonals above the main one."""
 @overload
-def diff(x: Variable, /, *, axis: int=-1, n: int=1, prepend: Array | None=None, append: Array | None=None) -> Variable: ...
+def diff(
+    x: Variable, /, *, axis: int=-1, n: int=1, prepend: Array | None=None, append: Array | None=None,
+) -> Variable: ...
 @overload
 def diff(x: Array, /, *, axis: int=-1, n: int=1, prepend: Array | None=None, append: Array | None=None) -> Array:
     """The ``n``-th differences of neighbours along ``axis``."""
@@ -260,7 +316,10 @@ def digamma(x: Any, /) -> Array:
 def digitize(x: Any, bins: Any, right: _bool = False) -> Array: ...
 divide: _Recorded2
 """The quotient of each pair of elements: ``x1 / x2``. Recorded on the tape of its arguments."""
-def divmod(x1: Any, x2: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None) -> Array: ...
+def divmod(
+    x1: Any, x2: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
+    dtype: Dtype = None, subok: _bool = True, signature: Any = None,
+) -> Array: ...
 @overload
 def dot(x1: Variable, x2: Array, /) -> Variable: ...
 @overload
@@ -348,7 +407,9 @@ floating: Dtype
 floor: _Of1
 """The largest integer that is not above each element. Recorded on the tape of its arguments."""
 floor_divide: _Of2
-"""The largest integer that is not above the quotient of each pair of elements: ``x1 // x2``. Recorded on the tape of its arguments."""
+"""The largest integer that is not above the quotient of each pair of elements: ``x1 // x2``. Recorded on the
+tape of its arguments.
+"""
 @overload
 def fmax(x1: Variable, x2: Array, /) -> Variable: ...
 @overload
@@ -364,13 +425,24 @@ def fmin(x1: Array, x2: Variable, /) -> Variable: ...
 def fmin(x1: Array, x2: Array, /) -> Array:
     """The smaller element, or the other one if one is NaN. Equal elements share the gradient evenly."""
 fmod: _Recorded2
-def format_float_positional(x: Any, precision: Any = None, unique: _bool = True, fractional: _bool = True, trim: str = 'k', sign: _bool = False, pad_left: Any = None, pad_right: Any = None, min_digits: Any = None) -> Array: ...
-def format_float_scientific(x: Any, precision: Any = None, unique: _bool = True, trim: str = 'k', sign: _bool = False, pad_left: Any = None, exp_digits: Any = None, min_digits: Any = None) -> Array: ...
-def frexp(x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None) -> Array: ...
+def format_float_positional(
+    x: Any, precision: Any = None, unique: _bool = True, fractional: _bool = True, trim: str = 'k', sign: _bool = False,
+    pad_left: Any = None, pad_right: Any = None, min_digits: Any = None,
+) -> Array: ...
+def format_float_scientific(
+    x: Any, precision: Any = None, unique: _bool = True, trim: str = 'k', sign: _bool = False, pad_left: Any = None,
+    exp_digits: Any = None, min_digits: Any = None,
+) -> Array: ...
+def frexp(
+    x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
+    dtype: Dtype = None, subok: _bool = True, signature: Any = None,
+) -> Array: ...
 def from_dlpack(x: Any, /, *, device: Device = None, copy: Any = None) -> Array:
     """A NumPy array of the elements of an object with ``__dlpack__``, in the same memory if possible."""
 def frombuffer(buffer: Any, dtype: Dtype = None, count: Any = -1, offset: Any = 0, *, like: Any = None) -> Array: ...
-def fromfile(file: Any, dtype: Dtype = None, count: Any = -1, sep: str = '', offset: Any = 0, *, like: Any = None) -> Array: ...
+def fromfile(
+    file: Any, dtype: Dtype = None, count: Any = -1, sep: str = '', offset: Any = 0, *, like: Any = None,
+) -> Array: ...
 def fromfunction(function: Any, shape: Any, *, dtype: Dtype = ..., like: Any = None, **kwargs: Any) -> Array: ...
 def fromiter(iter: Any, dtype: Dtype, count: Any = -1, *, like: Any = None) -> Array: ...
 def frompyfunc(func: Any, /, nin: Any, nout: Any, **kwargs: Any) -> Array: ...
@@ -383,17 +455,33 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Dtype = None, device: Device
 def gamma(x: Any, /) -> Array:
     """The gamma function of each element. Recorded on the tape of its arguments."""
 def gammainc(x1: Any, x2: Any, /) -> Array:
-    """The regularized lower incomplete gamma function with the parameter ``x1``, from 0 to ``x2``. Recorded on the tape of its arguments."""
+    """The regularized lower incomplete gamma function with the parameter ``x1``, from 0 to ``x2``. Recorded on the
+    tape of its arguments.
+    """
 def gammainc_a(x1: Any, x2: Any, /) -> Array:
     """The derivative of ``gammainc`` with respect to its parameter. Recorded on the tape of its arguments."""
 def gammaincc(x1: Any, x2: Any, /) -> Array:
-    """The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity. Recorded on the tape of its arguments."""
+    """The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity. Recorded
+    on the tape of its arguments.
+    """
 def gammaln(x: Any, /) -> Array:
-    """The logarithm of the absolute value of the gamma function of each element. Recorded on the tape of its arguments."""
+    """The logarithm of the absolute value of the gamma function of each element. Recorded on the tape of its
+    arguments.
+    """
 gcd: _Of2
 generic: Dtype
-def genfromtxt(fname: Any, dtype: Dtype = ..., comments: str = '#', delimiter: Any = None, skip_header: Any = 0, skip_footer: Any = 0, converters: Any = None, missing_values: Any = None, filling_values: Any = None, usecols: Any = None, names: Any = None, excludelist: Any = None, deletechars: str = " !#$%&'()*+,-./:;<=>?@[\\]^{|}~", replace_space: str = '_', autostrip: _bool = False, case_sensitive: _bool = True, defaultfmt: str = 'f%i', unpack: Any = None, usemask: _bool = False, loose: _bool = True, invalid_raise: _bool = True, max_rows: Any = None, encoding: Any = None, *, ndmin: Any = 0, like: Any = None) -> Array: ...
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: _bool = True, dtype: Dtype = None, axis: Any = 0) -> Array: ...
+def genfromtxt(
+    fname: Any, dtype: Dtype = ..., comments: str = '#', delimiter: Any = None, skip_header: Any = 0,
+    skip_footer: Any = 0, converters: Any = None, missing_values: Any = None, filling_values: Any = None,
+    usecols: Any = None, names: Any = None, excludelist: Any = None,
+    deletechars: str = " !#$%&'()*+,-./:;<=>?@[\\]^{|}~", replace_space: str = '_', autostrip: _bool = False,
+    case_sensitive: _bool = True, defaultfmt: str = 'f%i', unpack: Any = None, usemask: _bool = False,
+    loose: _bool = True, invalid_raise: _bool = True, max_rows: Any = None, encoding: Any = None, *, ndmin: Any = 0,
+    like: Any = None,
+) -> Array: ...
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: _bool = True, dtype: Dtype = None, axis: Any = 0,
+) -> Array: ...
 def get_include() -> Array: ...
 def get_printoptions() -> Array: ...
 def getbufsize() -> Array: ...
@@ -408,7 +496,9 @@ def hamming(M: Any) -> Array: ...
 def hanning(M: Any) -> Array: ...
 heaviside: _Recorded2
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Array: ...
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Array: ...
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None,
+) -> Array: ...
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array: ...
 def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Array: ...
 hypot: _Recorded2
@@ -441,7 +531,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def intersect1d(ar1: Any, ar2: Any, assume_unique: _bool = False, return_indices: _bool = False) -> Array: ...
 from numpy import intp as intp
 invert: _Of1
-def is_busday(dates: Any, weekmask: str = '1111100', holidays: Any = None, busdaycal: Any = None, out: Any = None) -> Array: ...
+def is_busday(
+    dates: Any, weekmask: str = '1111100', holidays: Any = None, busdaycal: Any = None, out: Any = None,
+) -> Array: ...
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: _bool = False) -> Array: ...
 def iscomplex(x: Any) -> Array: ...
 def iscomplexobj(x: Any) -> Array: ...
@@ -463,10 +555,14 @@ def isscalar(element: Any) -> Array: ...
 def issubdtype(arg1: Any, arg2: Any) -> Array: ...
 def iterable(y: Any) -> Array: ...
 def iv(x1: Any, x2: Any, /) -> Array:
-    """The modified Bessel function of the first kind of order ``x1`` at each element of ``x2``. Recorded on the tape of its arguments."""
+    """The modified Bessel function of the first kind of order ``x1`` at each element of ``x2``. Recorded on the tape
+    of its arguments.
+    """
 def ix_(*args: Any) -> Array: ...
 def jn(x1: Any, x2: Any, /) -> Array:
-    """The Bessel function of the first kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape of its arguments."""
+    """The Bessel function of the first kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape
+    of its arguments.
+    """
 def kaiser(M: Any, beta: Any) -> Array: ...
 @overload
 def kron(x1: Variable, x2: Array, /) -> Variable: ...
@@ -484,8 +580,15 @@ less_equal: _Of2
 """Whether ``x1 <= x2``, for each pair of elements. Recorded on the tape of its arguments."""
 def lexsort(keys: Any, axis: Any = -1) -> Array: ...
 from numpy import little_endian as little_endian
-def load(file: Any, mmap_mode: Any = None, allow_pickle: _bool = False, fix_imports: _bool = True, encoding: str = 'ASCII', *, max_header_size: Any = 10000) -> Array: ...
-def loadtxt(fname: Any, dtype: Dtype = ..., comments: str = '#', delimiter: Any = None, converters: Any = None, skiprows: Any = 0, usecols: Any = None, unpack: _bool = False, ndmin: Any = 0, encoding: Any = None, max_rows: Any = None, *, quotechar: Any = None, like: Any = None) -> Array: ...
+def load(
+    file: Any, mmap_mode: Any = None, allow_pickle: _bool = False, fix_imports: _bool = True, encoding: str = 'ASCII',
+    *, max_header_size: Any = 10000,
+) -> Array: ...
+def loadtxt(
+    fname: Any, dtype: Dtype = ..., comments: str = '#', delimiter: Any = None, converters: Any = None,
+    skiprows: Any = 0, usecols: Any = None, unpack: _bool = False, ndmin: Any = 0, encoding: Any = None,
+    max_rows: Any = None, *, quotechar: Any = None, like: Any = None,
+) -> Array: ...
 log: _Recorded1
 """The natural logarithm of each element. Recorded on the tape of its arguments."""
 log10: _Recorded1
@@ -506,7 +609,9 @@ logical_or: _Of2
 """Whether at least one element of each pair is true. Recorded on the tape of its arguments."""
 logical_xor: _Of2
 """Whether exactly one element of each pair is true. Recorded on the tape of its arguments."""
-def logspace(start: Any, stop: Any, num: Any = 50, endpoint: _bool = True, base: Any = 10.0, dtype: Dtype = None, axis: Any = 0) -> Array: ...
+def logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: _bool = True, base: Any = 10.0, dtype: Dtype = None, axis: Any = 0,
+) -> Array: ...
 from numpy import long as long
 longdouble: Dtype
 longlong: Dtype
@@ -526,32 +631,45 @@ def matrix_transpose(x: Array, /) -> Array:
     """The transpose of each matrix of a stack."""
 matvec: _Recorded2
 @overload
-def max(x: Variable, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Variable: ...
+def max(
+    x: Variable, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None,
+) -> Variable: ...
 @overload
 def max(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
     """Largest element along ``axis``; equal largest elements share the gradient evenly."""
 maximum: _Recorded2
-"""The larger of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its arguments."""
+"""The larger of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its
+arguments.
+"""
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> Array: ...
 @overload
 def mean(x: Variable, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Any=None) -> Variable: ...
 @overload
 def mean(x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Any=None) -> Array:
     """Arithmetic mean over ``axis``, or over everything, of the elements that ``where`` selects."""
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, keepdims: _bool = False) -> Array: ...
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, keepdims: _bool = False,
+) -> Array: ...
 from numpy import memmap as memmap
 from numpy import mgrid as mgrid
 @overload
-def min(x: Variable, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Variable: ...
+def min(
+    x: Variable, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None,
+) -> Variable: ...
 @overload
 def min(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
     """Smallest element along ``axis``; equal smallest elements share the gradient evenly."""
 def min_scalar_type(a: Any, /) -> Array: ...
 minimum: _Recorded2
-"""The smaller of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its arguments."""
+"""The smaller of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its
+arguments.
+"""
 def mintypecode(typechars: Any, typeset: str = 'GDFgdf', default: str = 'd') -> Array: ...
 mod: _Recorded2
-def modf(x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None) -> Array: ...
+def modf(
+    x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
+    dtype: Dtype = None, subok: _bool = True, signature: Any = None,
+) -> Array: ...
 def modulus_slope(x1: Any, x2: Any, x3: Any, /) -> Array:
     """``x1 * x2 / x3`` of each triple of elements, zero where ``x3`` is zero. Recorded on the tape of its arguments."""
 @overload
@@ -563,24 +681,54 @@ multiply: _Recorded2
 """The product of each pair of elements: ``x1 * x2``. Recorded on the tape of its arguments."""
 nan: float
 @overload
-def nan_to_num(x: Variable, /, *, copy: _bool=True, nan: float=0.0, posinf: float | None=None, neginf: float | None=None) -> Variable: ...
+def nan_to_num(
+    x: Variable, /, *, copy: _bool=True, nan: float=0.0, posinf: float | None=None, neginf: float | None=None,
+) -> Variable: ...
 @overload
-def nan_to_num(x: Array, /, *, copy: _bool=True, nan: float=0.0, posinf: float | None=None, neginf: float | None=None) -> Array:
+def nan_to_num(
+    x: Array, /, *, copy: _bool=True, nan: float=0.0, posinf: float | None=None, neginf: float | None=None,
+) -> Array:
     """``x`` with NaN and infinities replaced by finite numbers, with a zero gradient; in place if not ``copy``."""
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = ...) -> Array: ...
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = ...) -> Array: ...
 def nancumprod(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None) -> Array: ...
 def nancumsum(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None) -> Array: ...
-def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
-def nanmean(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, keepdims: Any = ..., *, where: Any = ...) -> Array: ...
-def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, keepdims: Any = ...) -> Array: ...
-def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
-def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear', keepdims: Any = ..., *, weights: Any = None) -> Array: ...
-def nanprod(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
-def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear', keepdims: Any = ..., *, weights: Any = None) -> Array: ...
-def nanstd(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, ddof: Any = 0, keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...) -> Array: ...
-def nansum(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Array: ...
-def nanvar(a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, ddof: Any = 0, keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...) -> Array: ...
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...,
+) -> Array: ...
+def nanmean(
+    a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, keepdims: Any = ..., *, where: Any = ...,
+) -> Array: ...
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, keepdims: Any = ...,
+) -> Array: ...
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = ..., initial: Any = ..., where: Any = ...,
+) -> Array: ...
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear',
+    keepdims: Any = ..., *, weights: Any = None,
+) -> Array: ...
+def nanprod(
+    a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, keepdims: Any = ..., initial: Any = ...,
+    where: Any = ...,
+) -> Array: ...
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear',
+    keepdims: Any = ..., *, weights: Any = None,
+) -> Array: ...
+def nanstd(
+    a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, ddof: Any = 0, keepdims: Any = ..., *,
+    where: Any = ..., mean: Any = ..., correction: Any = ...,
+) -> Array: ...
+def nansum(
+    a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, keepdims: Any = ..., initial: Any = ...,
+    where: Any = ...,
+) -> Array: ...
+def nanvar(
+    a: Any, axis: Any = None, dtype: Dtype = None, out: Any = None, ddof: Any = 0, keepdims: Any = ..., *,
+    where: Any = ..., mean: Any = ..., correction: Any = ...,
+) -> Array: ...
 from numpy import ndarray as ndarray
 from numpy import ndenumerate as ndenumerate
 def ndim(a: Any) -> Array: ...
@@ -588,7 +736,10 @@ from numpy import ndindex as ndindex
 from numpy import nditer as nditer
 negative: _Recorded1
 """The negative of each element: ``-x``. Recorded on the tape of its arguments."""
-def nested_iters(op: Any, axes: Any, flags: Any = None, op_flags: Any = None, op_dtypes: Any = None, order: str = 'K', casting: str = 'safe', buffersize: Any = 0) -> Array: ...
+def nested_iters(
+    op: Any, axes: Any, flags: Any = None, op_flags: Any = None, op_dtypes: Any = None, order: str = 'K',
+    casting: str = 'safe', buffersize: Any = 0,
+) -> Array: ...
 newaxis: Any
 nextafter: _Of2
 """The floating-point number next to ``x1`` in the direction of ``x2``."""
@@ -611,7 +762,10 @@ def outer(x1: Array, x2: Variable, /) -> Variable: ...
 def outer(x1: Array, x2: Array, /) -> Array:
     """The outer product of two vectors; arrays of more dimensions are flattened, as in NumPy."""
 def packbits(a: Any, /, axis: Any = None, bitorder: str = 'big') -> Array: ...
-def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear', keepdims: _bool = False, *, weights: Any = None) -> Array: ...
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear',
+    keepdims: _bool = False, *, weights: Any = None,
+) -> Array: ...
 @overload
 def permute_dims(x: Variable, /, axes: tuple[int, ...] | None=None) -> Variable: ...
 @overload
@@ -625,9 +779,13 @@ from numpy import poly1d as poly1d
 def polyadd(a1: Any, a2: Any) -> Array: ...
 def polyder(p: Any, m: Any = 1) -> Array: ...
 def polydiv(u: Any, v: Any) -> Array: ...
-def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: _bool = False, w: Any = None, cov: _bool = False) -> Array: ...
+def polyfit(
+    x: Any, y: Any, deg: Any, rcond: Any = None, full: _bool = False, w: Any = None, cov: _bool = False,
+) -> Array: ...
 def polygamma(x1: Any, x2: Any, /) -> Array:
-    """The derivative of order ``x1`` of the digamma function at each element of ``x2``. Recorded on the tape of its arguments."""
+    """The derivative of order ``x1`` of the digamma function at each element of ``x2``. Recorded on the tape of its
+    arguments.
+    """
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Array: ...
 def polymul(a1: Any, a2: Any) -> Array: ...
 def polysub(a1: Any, a2: Any) -> Array: ...
@@ -648,7 +806,10 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ...) -> Array
 def put(a: Any, ind: Any, v: Any, mode: str = 'raise') -> Array: ...
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> Array: ...
 def putmask(a: Any, /, mask: Any, values: Any) -> Array: ...
-def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear', keepdims: _bool = False, *, weights: Any = None) -> Array: ...
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear',
+    keepdims: _bool = False, *, weights: Any = None,
+) -> Array: ...
 r_: Any
 @overload
 def rad2deg(x: Variable, /) -> Variable: ...
@@ -674,7 +835,9 @@ reciprocal: _Recorded1
 """The reciprocal of each element: ``1 / x``. Recorded on the tape of its arguments."""
 record: Dtype
 remainder: _Recorded2
-"""The remainder of the division of each pair of elements, with the sign of ``x2``: ``x1 % x2``. Recorded on the tape of its arguments."""
+"""The remainder of the division of each pair of elements, with the sign of ``x2``: ``x1 % x2``. Recorded on the
+tape of its arguments.
+"""
 def require(a: Any, dtype: Dtype = None, requirements: Any = None, *, like: Any = None) -> Array: ...
 @overload
 def reshape(x: Variable, /, shape: int | tuple[int, ...], *, copy: _bool | None=None, order: str='C') -> Variable: ...
@@ -690,7 +853,9 @@ def roll(x: Variable, /, shift: int | tuple[int, ...], *, axis: Axis=None) -> Va
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis=None) -> Array:
     """The elements shifted along ``axis``, circularly."""
 def root_or_zero(x: Any, /) -> Array:
-    """The square root of each element, of which the derivative at zero is zero. Recorded on the tape of its arguments."""
+    """The square root of each element, of which the derivative at zero is zero. Recorded on the tape of its
+    arguments.
+    """
 def roots(p: Any) -> Array: ...
 @overload
 def rot90(x: Variable, /, *, k: int=1, axes: tuple[int, int]=(0, 1)) -> Variable: ...
@@ -706,14 +871,21 @@ def round_to_float16(x: Any, /) -> Array:
 def row_stack(tup: Any, *, dtype: Dtype = None, casting: str = 'same_kind') -> Array: ...
 from numpy import s_ as s_
 def save(file: Any, arr: Any, allow_pickle: _bool = True) -> Array: ...
-def savetxt(fname: Any, X: Any, fmt: str = '%.18e', delimiter: str = ' ', newline: str = '\n', header: str = '', footer: str = '', comments: str = '# ', encoding: Any = None) -> Array: ...
+def savetxt(
+    fname: Any, X: Any, fmt: str = '%.18e', delimiter: str = ' ', newline: str = '\n', header: str = '',
+    footer: str = '', comments: str = '# ', encoding: Any = None,
+) -> Array: ...
 def savez(file: Any, *args: Any, allow_pickle: _bool = True, **kwds: Any) -> Array: ...
 def savez_compressed(file: Any, *args: Any, allow_pickle: _bool = True, **kwds: Any) -> Array: ...
 from numpy import sctypeDict as sctypeDict
 def searchsorted(x1: Any, x2: Any, /, *, side: str = 'left', sorter: Any = None) -> Array:
     """The indices at which inserting the elements of ``x2`` keeps the sorted vector ``x1`` sorted."""
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array: ...
-def set_printoptions(precision: Any = None, threshold: Any = None, edgeitems: Any = None, linewidth: Any = None, suppress: Any = None, nanstr: Any = None, infstr: Any = None, formatter: Any = None, sign: Any = None, floatmode: Any = None, *, legacy: Any = None, override_repr: Any = None) -> Array: ...
+def set_printoptions(
+    precision: Any = None, threshold: Any = None, edgeitems: Any = None, linewidth: Any = None, suppress: Any = None,
+    nanstr: Any = None, infstr: Any = None, formatter: Any = None, sign: Any = None, floatmode: Any = None, *,
+    legacy: Any = None, override_repr: Any = None,
+) -> Array: ...
 def setbufsize(size: Any) -> Array: ...
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: _bool = False) -> Array: ...
 def seterr(all: Any = None, divide: Any = None, over: Any = None, under: Any = None, invalid: Any = None) -> Array: ...
@@ -725,7 +897,9 @@ from numpy import short as short
 def show_config(mode: str = 'stdout') -> Array: ...
 def show_runtime() -> Array: ...
 sign: _Of1
-"""The sign of each element, -1, 0 or 1; ``x / abs(x)`` of complex numbers. Recorded on the tape of its arguments."""
+"""The sign of each element, -1, 0 or 1; ``x / abs(x)`` of complex numbers. Recorded on the tape of its
+arguments.
+"""
 signbit: _Of1
 """Whether the sign bit is set, as in -0.0."""
 signedinteger: Dtype
@@ -765,9 +939,15 @@ str_: Dtype
 subtract: _Recorded2
 """The difference of each pair of elements: ``x1 - x2``. Recorded on the tape of its arguments."""
 @overload
-def sum(x: Variable, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Variable: ...
+def sum(
+    x: Variable, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None,
+    where: Any=None,
+) -> Variable: ...
 @overload
-def sum(x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
+def sum(
+    x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None,
+    where: Any=None,
+) -> Array:
     """Sum over ``axis``, or over everything, of the elements that ``where`` selects, and of ``initial``."""
 @overload
 def take(x: Variable, indices: Array, /, *, axis: int | None=None) -> Variable: ...
@@ -785,7 +965,10 @@ def tensordot(x1: Array, x2: Variable, axes: int | tuple[Any, Any]=2) -> Variabl
 @overload
 def tensordot(x1: Array, x2: Array, axes: int | tuple[Any, Any]=2) -> Array:
     """Sum of products over the last ``axes`` dimensions of ``x1`` and the first of ``x2``, or over the axes listed."""
-def test(label: str = 'fast', verbose: Any = 1, extra_argv: Any = None, doctests: _bool = False, coverage: _bool = False, durations: Any = -1, tests: Any = None) -> Array: ...
+def test(
+    label: str = 'fast', verbose: Any = 1, extra_argv: Any = None, doctests: _bool = False, coverage: _bool = False,
+    durations: Any = -1, tests: Any = None,
+) -> Array: ...
 timedelta64: Dtype
 @overload
 def trace(x: Variable, offset: int=0, axis1: int=0, axis2: int=1, dtype: Dtype=None) -> Variable: ...
@@ -827,7 +1010,10 @@ from numpy import uintp as uintp
 from numpy import ulong as ulong
 ulonglong: Dtype
 def union1d(ar1: Any, ar2: Any) -> Array: ...
-def unique(ar: Any, return_index: _bool = False, return_inverse: _bool = False, return_counts: _bool = False, axis: Any = None, *, equal_nan: _bool = True, sorted: _bool = True) -> Array: ...
+def unique(
+    ar: Any, return_index: _bool = False, return_inverse: _bool = False, return_counts: _bool = False, axis: Any = None,
+    *, equal_nan: _bool = True, sorted: _bool = True,
+) -> Array: ...
 @overload
 def unique_values(x: Variable, /) -> Variable: ...
 @overload
@@ -864,7 +1050,9 @@ void: Dtype
 def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     """The element of ``x1`` where the condition is true, of ``x2`` elsewhere. Recorded on the tape of its arguments."""
 def yn(x1: Any, x2: Any, /) -> Array:
-    """The Bessel function of the second kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape of its arguments."""
+    """The Bessel function of the second kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape
+    of its arguments.
+    """
 def zeros(shape: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of a shape, filled with zeros."""
 def zeros_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Array:
@@ -873,4 +1061,57 @@ def zeros_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Arra
 __array_api_version__: str
 def __array_namespace_info__() -> Any: ...
 
-__all__ = ['False_', 'ScalarType', 'True_', 'abs', 'absolute', 'acos', 'acosh', 'add', 'all', 'allclose', 'amax', 'amin', 'angle', 'any', 'append', 'apply_along_axis', 'apply_over_axes', 'arange', 'arccos', 'arccosh', 'arcsin', 'arcsinh', 'arctan', 'arctan2', 'arctanh', 'argmax', 'argmin', 'argpartition', 'argsort', 'argwhere', 'around', 'array', 'array2string', 'array_equal', 'array_equiv', 'array_repr', 'array_split', 'array_str', 'asanyarray', 'asarray', 'asarray_chkfinite', 'ascontiguousarray', 'asfortranarray', 'asin', 'asinh', 'asmatrix', 'astype', 'atan', 'atan2', 'atanh', 'atleast_1d', 'atleast_2d', 'atleast_3d', 'average', 'bartlett', 'base_repr', 'binary_repr', 'bincount', 'bitwise_and', 'bitwise_count', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_not', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'blackman', 'block', 'bmat', 'bool', 'bool_', 'broadcast', 'broadcast_arrays', 'broadcast_shapes', 'broadcast_to', 'busday_count', 'busday_offset', 'busdaycalendar', 'byte', 'bytes_', 'c_', 'can_cast', 'cbrt', 'cdouble', 'ceil', 'character', 'choose', 'clip', 'clongdouble', 'column_stack', 'common_type', 'complex128', 'complex256', 'complex64', 'complexfloating', 'compress', 'concat', 'concatenate', 'conj', 'conjugate', 'convolve', 'copy', 'copysign', 'copyto', 'corrcoef', 'correlate', 'cos', 'cosh', 'count_nonzero', 'cov', 'cross', 'csingle', 'cumprod', 'cumsum', 'cumulative_prod', 'cumulative_sum', 'datetime64', 'datetime_as_string', 'datetime_data', 'deg2rad', 'degrees', 'delete', 'diag', 'diag_indices', 'diag_indices_from', 'diagflat', 'diagonal', 'diff', 'digitize', 'divide', 'divmod', 'dot', 'double', 'dsplit', 'dstack', 'dtype', 'e', 'ediff1d', 'einsum', 'einsum_path', 'empty', 'empty_like', 'equal', 'errstate', 'euler_gamma', 'exp', 'exp2', 'expand_dims', 'expm1', 'extract', 'eye', 'fabs', 'fft', 'fill_diagonal', 'finfo', 'fix', 'flatiter', 'flatnonzero', 'flexible', 'flip', 'fliplr', 'flipud', 'float128', 'float16', 'float32', 'float64', 'float_power', 'floating', 'floor', 'floor_divide', 'fmax', 'fmin', 'fmod', 'format_float_positional', 'format_float_scientific', 'frexp', 'from_dlpack', 'frombuffer', 'fromfile', 'fromfunction', 'fromiter', 'frompyfunc', 'fromregex', 'fromstring', 'full', 'full_like', 'gcd', 'generic', 'genfromtxt', 'geomspace', 'get_include', 'get_printoptions', 'getbufsize', 'geterr', 'geterrcall', 'gradient', 'greater', 'greater_equal', 'half', 'hamming', 'hanning', 'heaviside', 'histogram', 'histogram2d', 'histogram_bin_edges', 'histogramdd', 'hsplit', 'hstack', 'hypot', 'i0', 'identity', 'iinfo', 'imag', 'index_exp', 'indices', 'inexact', 'inf', 'info', 'inner', 'insert', 'int16', 'int32', 'int64', 'int8', 'int_', 'intc', 'integer', 'integrate', 'interp', 'interpolate', 'intersect1d', 'intp', 'invert', 'is_busday', 'isclose', 'iscomplex', 'iscomplexobj', 'isdtype', 'isfinite', 'isfortran', 'isin', 'isinf', 'isnan', 'isnat', 'isneginf', 'isposinf', 'isreal', 'isrealobj', 'isscalar', 'issubdtype', 'iterable', 'ix_', 'kaiser', 'kron', 'lcm', 'ldexp', 'left_shift', 'less', 'less_equal', 'lexsort', 'linalg', 'linspace', 'little_endian', 'load', 'loadtxt', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logaddexp2', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logspace', 'long', 'longdouble', 'longlong', 'mask_indices', 'matmul', 'matrix', 'matrix_transpose', 'matvec', 'max', 'maximum', 'may_share_memory', 'mean', 'median', 'memmap', 'meshgrid', 'mgrid', 'min', 'min_scalar_type', 'minimum', 'mintypecode', 'mod', 'modf', 'moveaxis', 'multiply', 'nan', 'nan_to_num', 'nanargmax', 'nanargmin', 'nancumprod', 'nancumsum', 'nanmax', 'nanmean', 'nanmedian', 'nanmin', 'nanpercentile', 'nanprod', 'nanquantile', 'nanstd', 'nansum', 'nanvar', 'ndarray', 'ndenumerate', 'ndim', 'ndimage', 'ndindex', 'nditer', 'negative', 'nested_iters', 'newaxis', 'nextafter', 'nonzero', 'not_equal', 'number', 'object_', 'ogrid', 'ones', 'ones_like', 'outer', 'packbits', 'pad', 'partition', 'percentile', 'permute_dims', 'pi', 'piecewise', 'place', 'poly', 'poly1d', 'polyadd', 'polyder', 'polydiv', 'polyfit', 'polyint', 'polymul', 'polynomial', 'polysub', 'polyval', 'positive', 'pow', 'power', 'printoptions', 'prod', 'promote_types', 'ptp', 'put', 'put_along_axis', 'putmask', 'quantile', 'r_', 'rad2deg', 'radians', 'ravel', 'ravel_multi_index', 'real', 'real_if_close', 'recarray', 'reciprocal', 'record', 'remainder', 'repeat', 'require', 'reshape', 'resize', 'result_type', 'right_shift', 'rint', 'roll', 'rollaxis', 'roots', 'rot90', 'round', 'row_stack', 's_', 'save', 'savetxt', 'savez', 'savez_compressed', 'sctypeDict', 'searchsorted', 'select', 'set_printoptions', 'setbufsize', 'setdiff1d', 'seterr', 'seterrcall', 'setxor1d', 'shape', 'shares_memory', 'short', 'show_config', 'show_runtime', 'sign', 'signal', 'signbit', 'signedinteger', 'sin', 'sinc', 'single', 'sinh', 'size', 'sort', 'sort_complex', 'spacing', 'spatial', 'special', 'split', 'sqrt', 'square', 'squeeze', 'stack', 'stats', 'std', 'str_', 'subtract', 'sum', 'swapaxes', 'take', 'take_along_axis', 'tan', 'tanh', 'tensordot', 'test', 'tile', 'timedelta64', 'trace', 'transpose', 'trapezoid', 'tri', 'tril', 'tril_indices', 'tril_indices_from', 'trim_zeros', 'triu', 'triu_indices', 'triu_indices_from', 'true_divide', 'trunc', 'typecodes', 'typename', 'ubyte', 'ufunc', 'uint', 'uint16', 'uint32', 'uint64', 'uint8', 'uintc', 'uintp', 'ulong', 'ulonglong', 'union1d', 'unique', 'unique_all', 'unique_counts', 'unique_inverse', 'unique_values', 'unpackbits', 'unravel_index', 'unsignedinteger', 'unstack', 'unwrap', 'ushort', 'vander', 'var', 'vdot', 'vecdot', 'vecmat', 'vectorize', 'void', 'vsplit', 'vstack', 'where', 'zeros', 'zeros_like']
+__all__ = [
+    'False_', 'ScalarType', 'True_', 'abs', 'absolute', 'acos', 'acosh', 'add', 'all', 'allclose', 'amax', 'amin',
+    'angle', 'any', 'append', 'apply_along_axis', 'apply_over_axes', 'arange', 'arccos', 'arccosh', 'arcsin', 'arcsinh',
+    'arctan', 'arctan2', 'arctanh', 'argmax', 'argmin', 'argpartition', 'argsort', 'argwhere', 'around', 'array',
+    'array2string', 'array_equal', 'array_equiv', 'array_repr', 'array_split', 'array_str', 'asanyarray', 'asarray',
+    'asarray_chkfinite', 'ascontiguousarray', 'asfortranarray', 'asin', 'asinh', 'asmatrix', 'astype', 'atan', 'atan2',
+    'atanh', 'atleast_1d', 'atleast_2d', 'atleast_3d', 'average', 'bartlett', 'base_repr', 'binary_repr', 'bincount',
+    'bitwise_and', 'bitwise_count', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_not', 'bitwise_or',
+    'bitwise_right_shift', 'bitwise_xor', 'blackman', 'block', 'bmat', 'bool', 'bool_', 'broadcast', 'broadcast_arrays',
+    'broadcast_shapes', 'broadcast_to', 'busday_count', 'busday_offset', 'busdaycalendar', 'byte', 'bytes_', 'c_',
+    'can_cast', 'cbrt', 'cdouble', 'ceil', 'character', 'choose', 'clip', 'clongdouble', 'column_stack', 'common_type',
+    'complex128', 'complex256', 'complex64', 'complexfloating', 'compress', 'concat', 'concatenate', 'conj',
+    'conjugate', 'convolve', 'copy', 'copysign', 'copyto', 'corrcoef', 'correlate', 'cos', 'cosh', 'count_nonzero',
+    'cov', 'cross', 'csingle', 'cumprod', 'cumsum', 'cumulative_prod', 'cumulative_sum', 'datetime64',
+    'datetime_as_string', 'datetime_data', 'deg2rad', 'degrees', 'delete', 'diag', 'diag_indices', 'diag_indices_from',
+    'diagflat', 'diagonal', 'diff', 'digitize', 'divide', 'divmod', 'dot', 'double', 'dsplit', 'dstack', 'dtype', 'e',
+    'ediff1d', 'einsum', 'einsum_path', 'empty', 'empty_like', 'equal', 'errstate', 'euler_gamma', 'exp', 'exp2',
+    'expand_dims', 'expm1', 'extract', 'eye', 'fabs', 'fft', 'fill_diagonal', 'finfo', 'fix', 'flatiter', 'flatnonzero',
+    'flexible', 'flip', 'fliplr', 'flipud', 'float128', 'float16', 'float32', 'float64', 'float_power', 'floating',
+    'floor', 'floor_divide', 'fmax', 'fmin', 'fmod', 'format_float_positional', 'format_float_scientific', 'frexp',
+    'from_dlpack', 'frombuffer', 'fromfile', 'fromfunction', 'fromiter', 'frompyfunc', 'fromregex', 'fromstring',
+    'full', 'full_like', 'gcd', 'generic', 'genfromtxt', 'geomspace', 'get_include', 'get_printoptions', 'getbufsize',
+    'geterr', 'geterrcall', 'gradient', 'greater', 'greater_equal', 'half', 'hamming', 'hanning', 'heaviside',
+    'histogram', 'histogram2d', 'histogram_bin_edges', 'histogramdd', 'hsplit', 'hstack', 'hypot', 'i0', 'identity',
+    'iinfo', 'imag', 'index_exp', 'indices', 'inexact', 'inf', 'info', 'inner', 'insert', 'int16', 'int32', 'int64',
+    'int8', 'int_', 'intc', 'integer', 'integrate', 'interp', 'interpolate', 'intersect1d', 'intp', 'invert',
+    'is_busday', 'isclose', 'iscomplex', 'iscomplexobj', 'isdtype', 'isfinite', 'isfortran', 'isin', 'isinf', 'isnan',
+    'isnat', 'isneginf', 'isposinf', 'isreal', 'isrealobj', 'isscalar', 'issubdtype', 'iterable', 'ix_', 'kaiser',
+    'kron', 'lcm', 'ldexp', 'left_shift', 'less', 'less_equal', 'lexsort', 'linalg', 'linspace', 'little_endian',
+    'load', 'loadtxt', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logaddexp2', 'logical_and', 'logical_not',
+    'logical_or', 'logical_xor', 'logspace', 'long', 'longdouble', 'longlong', 'mask_indices', 'matmul', 'matrix',
+    'matrix_transpose', 'matvec', 'max', 'maximum', 'may_share_memory', 'mean', 'median', 'memmap', 'meshgrid', 'mgrid',
+    'min', 'min_scalar_type', 'minimum', 'mintypecode', 'mod', 'modf', 'moveaxis', 'multiply', 'nan', 'nan_to_num',
+    'nanargmax', 'nanargmin', 'nancumprod', 'nancumsum', 'nanmax', 'nanmean', 'nanmedian', 'nanmin', 'nanpercentile',
+    'nanprod', 'nanquantile', 'nanstd', 'nansum', 'nanvar', 'ndarray', 'ndenumerate', 'ndim', 'ndimage', 'ndindex',
+    'nditer', 'negative', 'nested_iters', 'newaxis', 'nextafter', 'nonzero', 'not_equal', 'number', 'object_', 'ogrid',
+    'ones', 'ones_like', 'outer', 'packbits', 'pad', 'partition', 'percentile', 'permute_dims', 'pi', 'piecewise',
+    'place', 'poly', 'poly1d', 'polyadd', 'polyder', 'polydiv', 'polyfit', 'polyint', 'polymul', 'polynomial',
+    'polysub', 'polyval', 'positive', 'pow', 'power', 'printoptions', 'prod', 'promote_types', 'ptp', 'put',
+    'put_along_axis', 'putmask', 'quantile', 'r_', 'rad2deg', 'radians', 'ravel', 'ravel_multi_index', 'real',
+    'real_if_close', 'recarray', 'reciprocal', 'record', 'remainder', 'repeat', 'require', 'reshape', 'resize',
+    'result_type', 'right_shift', 'rint', 'roll', 'rollaxis', 'roots', 'rot90', 'round', 'row_stack', 's_', 'save',
+    'savetxt', 'savez', 'savez_compressed', 'sctypeDict', 'searchsorted', 'select', 'set_printoptions', 'setbufsize',
+    'setdiff1d', 'seterr', 'seterrcall', 'setxor1d', 'shape', 'shares_memory', 'short', 'show_config', 'show_runtime',
+    'sign', 'signal', 'signbit', 'signedinteger', 'sin', 'sinc', 'single', 'sinh', 'size', 'sort', 'sort_complex',
+    'spacing', 'spatial', 'special', 'split', 'sqrt', 'square', 'squeeze', 'stack', 'stats', 'std', 'str_', 'subtract',
+    'sum', 'swapaxes', 'take', 'take_along_axis', 'tan', 'tanh', 'tensordot', 'test', 'tile', 'timedelta64', 'trace',
+    'transpose', 'trapezoid', 'tri', 'tril', 'tril_indices', 'tril_indices_from', 'trim_zeros', 'triu', 'triu_indices',
+    'triu_indices_from', 'true_divide', 'trunc', 'typecodes', 'typename', 'ubyte', 'ufunc', 'uint', 'uint16', 'uint32',
+    'uint64', 'uint8', 'uintc', 'uintp', 'ulong', 'ulonglong', 'union1d', 'unique', 'unique_all', 'unique_counts',
+    'unique_inverse', 'unique_values', 'unpackbits', 'unravel_index', 'unsignedinteger', 'unstack', 'unwrap', 'ushort',
+    'vander', 'var', 'vdot', 'vecdot', 'vecmat', 'vectorize', 'void', 'vsplit', 'vstack', 'where', 'zeros',
+    'zeros_like',
+]

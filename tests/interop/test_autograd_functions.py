@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+import oxigrad.autograd
 from libraries import host
 from oxigrad import xp
 from oxigrad.ops.backends import on_host
@@ -81,3 +83,19 @@ def test_refusals() -> None:
         from_autograd(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ox.DerivativeError, match="uses a variable that is not among its arguments"):
         ox.grad(lambda x: xp.sum(from_autograd(lambda y: y * x)(X)))(X)
+
+
+@pytest.mark.parametrize("at", [np.array([1, 2]), np.array([1, 2], np.int8), np.int64(3), np.array([], np.int64), 3])
+def test_integers_are_differentiated_as_numbers_under_the_names_of_autograd(at: Any) -> None:
+    floats = np.asarray(at, np.float64)[()]
+    for f in (lambda x: np.sum(x**2), lambda x: np.sum(np.sin(1.0 * x)), lambda x: np.sum(x * x * 0.5)):
+        expected = ox.grad(f)(floats)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            value, gradient = oxigrad.autograd.value_and_grad(f)(at)
+            np.testing.assert_array_equal(oxigrad.autograd.grad(f)(at), expected)
+        assert value == f(floats) and np.all(gradient == expected)
+    theirs = autograd.grad(lambda x: anp.sum(anp.sin(x)))
+    np.testing.assert_array_equal(
+        oxigrad.autograd.grad(lambda x: np.sum(np.sin(x)))(X.astype(int)), theirs(X.astype(int))
+    )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import pathlib
 import subprocess
 import sys
 import tomllib
+from typing import Any
 
+import numpy as np
 import pytest
 
 import compiled_stub
+import oxigrad
 import stubs
 import type_completeness
 
@@ -25,6 +29,7 @@ def test_the_stub_is_printed_from_the_table(name: str) -> None:
     if name == "xp" and f"of NumPy {stubs.NUMPY}." not in text:
         pytest.skip("shows the signatures of another release of NumPy")
     assert text == stubs.stub(name), "python tools/stubs.py"
+    assert max(map(len, text.splitlines())) <= 120
 
 
 def test_the_stub_of_the_compiled_module_has_the_summaries_of_its_docstrings() -> None:
@@ -58,6 +63,31 @@ def test_what_imports_pytorch_has_no_errors_of_types(tmp_path: pathlib.Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert str(stubs.path("torch")) in files and f"Total files checked: {len(files)}" in done.stdout, done.stdout
+
+
+def test_each_method_of_variables_in_the_stub_gives_a_variable() -> None:
+    arguments = {"clip": (0.0, 1.0), "compress": ([True, False], 0), "dot": (np.eye(2),), "repeat": (2,), "take": (0,)}
+    arguments |= {"reshape": (4,), "swapaxes": (0, 1)}
+    names = compiled_stub.methods_of_arrays()
+
+    def results(x: Any) -> Any:
+        for name in names:
+            found = getattr(x, name)
+            found = found if name in ("real", "imag") else found(*arguments.get(name, ()))
+            assert isinstance(found, oxigrad.Variable), name
+        return x.sum()
+
+    assert {"sum", "mean", "reshape", "real"} <= {*names}
+    np.testing.assert_array_equal(oxigrad.grad(results)(np.eye(2)), np.ones((2, 2)))
+
+
+def test_lines_of_stubs_are_broken_between_elements() -> None:
+    parameters = ", ".join(f"b{i}: str = 'x, y'" for i in range(12))
+    line = f"def f(a: dict[str, int], {parameters}, *, c: Literal['a', 'b'] = 'a') -> tuple[int, str]: ..."
+    narrowed = compiled_stub.narrowed(line)
+    assert ast.dump(ast.parse(narrowed)) == ast.dump(ast.parse(line))
+    assert len(line) > 240 and max(map(len, narrowed.splitlines())) <= 120 and narrowed.count("\n") == 4
+    assert compiled_stub.narrowed("x: int") == "x: int"
 
 
 # Lines of a program, each with the type that a checker reveals, or a word of its error.
@@ -95,6 +125,23 @@ PROGRAM = {
             "xp.reshape(variable, (2, 2))",
         )
     },
+    **{
+        f"reveal_type({call})": '"Variable"'
+        for call in (
+            "variable + 1",
+            "1.0 - variable",
+            "variable @ variable",
+            "-variable**2",
+            "abs(variable)",
+            "variable[0]",
+            "next(iter(variable))",
+            "variable.T",
+            "variable.sum(axis=0)",
+            "variable.real",
+        )
+    },
+    "reveal_type(variable < 0)": '"Any"',
+    "reveal_type(variable // 2)": '"Any"',
     "reveal_type(xp.isnan(variable))": '"Any"',
     "reveal_type(xp.sum([1.0]))": '"Any"',
     "xp.sum(variable, axis='x')": "reportCallIssue",

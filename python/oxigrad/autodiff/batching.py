@@ -202,10 +202,10 @@ def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
 
 
 # Maps method names of operators to ops; operators that may be reflected come first.
-_BINARY = """add:add sub:subtract mul:multiply truediv:divide pow:pow mod:remainder floordiv:floor_divide matmul:matmul and:bitwise_and
-    or:bitwise_or xor:bitwise_xor lshift:bitwise_left_shift rshift:bitwise_right_shift"""
-_OTHERS = """ neg:negative pos:positive abs:abs invert:bitwise_invert eq:equal ne:not_equal lt:less le:less_equal gt:greater
-    ge:greater_equal"""
+_BINARY = """add:add sub:subtract mul:multiply truediv:divide pow:pow mod:remainder floordiv:floor_divide matmul:matmul
+    and:bitwise_and or:bitwise_or xor:bitwise_xor lshift:bitwise_left_shift rshift:bitwise_right_shift"""
+_OTHERS = """ neg:negative pos:positive abs:abs invert:bitwise_invert eq:equal ne:not_equal lt:less le:less_equal
+    gt:greater ge:greater_equal"""
 for _pair in (_BINARY + _OTHERS).split():
     _method, _, _name = _pair.partition(":")
     setattr(Batched, f"__{_method}__", _operator(_name))
@@ -327,8 +327,8 @@ _PLAIN_RULES: dict[str, Callable[..., Any]] = {
     **{name: _like(name) for name in "empty_like ones_like zeros_like".split()},
     **{
         name: _plain_elementwise(getattr(xp, name))
-        for name in "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor iscomplex isneginf "
-        "isposinf isreal nextafter signbit".split()
+        for name in "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor "
+        "iscomplex isneginf isposinf isreal nextafter signbit".split()
     },
     "argsort": _argsort,
     "asarray": _asarray,

@@ -422,8 +422,8 @@ def _by_position(
     reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
     if unknown := {name for read in reads for name in read} - {*names}:
         raise TypeError(
-            f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected {', '.join(special)} or "
-            "arguments by name"
+            f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected "
+            f"{', '.join(special)} or arguments by name"
         )
 
     def of(rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:

@@ -160,8 +160,8 @@ class FunctionCall(TreeCall):
         outputs = tuple(map(value_of_constant, call(values)))
         if any(isinstance(output, Variable) for output in outputs):
             raise DerivativeError(
-                f"{self.name}: found a variable that is not among its arguments, and whose derivative would be lost: pass it "
-                "as an argument, or ox.stop_gradient of it"
+                f"{self.name}: found a variable that is not among its arguments, and whose derivative would be lost: "
+                "pass it as an argument, or ox.stop_gradient of it"
             )
         return outputs
 

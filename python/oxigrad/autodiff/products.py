@@ -73,7 +73,7 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, A
 
 
 class LinearMap(Generic[Y]):
-    """The derivative of a function at a point, which `linearize` returns: a linear function of the tangents, and its transpose."""
+    """The derivative of a function at a point, from `linearize`: a linear function of tangents, with its transpose."""
 
     def __init__(self, call: Recording) -> None:
         self._call = call

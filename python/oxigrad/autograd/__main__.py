@@ -1,4 +1,4 @@
-"""Runs a program with ``import autograd`` answered by oxigrad: ``python -m oxigrad.autograd program.py [ARGUMENT ...]``."""
+"""Runs a program in which oxigrad replaces autograd: ``python -m oxigrad.autograd program.py [ARGUMENT ...]``."""
 
 import runpy
 import sys

@@ -1,4 +1,4 @@
-"""Containers and tests of classes by autograd's names: arguments and results of functions are Python's own containers here."""
+"""Containers and tests of classes by autograd's names. Here, containers are Python's own."""
 
 import builtins
 from typing import Any

@@ -1,4 +1,4 @@
-"""Vector spaces of values, and pullbacks and pushforwards of functions of one argument, by the names of `autograd.core`."""
+"""Vector spaces of values, pullbacks and pushforwards of functions of one argument, named as in `autograd.core`."""
 
 import functools
 import warnings
@@ -226,6 +226,8 @@ def _floats(x: Any) -> Any:
             return maker(leaf)
         return float(leaf) if type(leaf) is int else leaf
 
+    if isinstance(x, (np.ndarray, np.integer)) and x.dtype.kind in "iu":
+        return x.astype(np.float64)
     return tree.map(converted, x)
 
 

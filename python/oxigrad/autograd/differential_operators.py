@@ -25,8 +25,8 @@ def _scalar(ans: Any, name: str) -> Any:
     space = core.vspace(ans)
     if space.size != 1:
         raise TypeError(
-            f"{name} applies to real scalar functions: found a value of shape {np.shape(ans)}, expected one real number; "
-            "see jacobian, elementwise_grad or holomorphic_grad"
+            f"{name} applies to real scalar functions: found a value of shape {np.shape(ans)}, expected one real "
+            "number; see jacobian, elementwise_grad or holomorphic_grad"
         )
     return space.ones()
 

@@ -53,8 +53,8 @@ def install() -> None:
         return
     if imported is not None:
         raise ImportError(
-            f"oxigrad.autograd.install: found autograd imported already, from {getattr(imported, '__file__', '?')}: expected the "
-            "call before the first import of autograd"
+            "oxigrad.autograd.install: found autograd imported already, from "
+            f"{getattr(imported, '__file__', '?')}: expected the call before the first import of autograd"
         )
     sys.meta_path.insert(0, _Finder())
     importlib.import_module(_THEIRS)

@@ -1,4 +1,4 @@
-"""Functions with derivative rules of autograd's form: ``vjp(ans, *args)(g)`` for each argument, and ``jvp(g, ans, *args)``."""
+"""Functions with rules of autograd's form: ``vjp(ans, *args)(g)`` for an argument, and ``jvp(g, ans, *args)``."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -78,7 +78,7 @@ def _of_structure(value: Any, g: Any) -> Any:
 
 
 def defvjp_argnums(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None:
-    """Defines all VJPs of a primitive at once: ``vjpmaker(argnums, ans, args, kwargs)(g)`` returns one for each of ``argnums``."""
+    """Defines all VJPs of a primitive: ``vjpmaker(argnums, ans, args, kwargs)(g)`` has one for each of ``argnums``."""
     primitive_vjps[fun] = vjpmaker
 
 
@@ -126,7 +126,7 @@ def defjvp_argnum(fun: Callable[..., Any], jvpmaker: Callable[..., Any]) -> None
 
 
 def defjvp(fun: Callable[..., Any], *jvpfuns: Any, argnums: Iterable[int] | None = None) -> None:
-    """Defines the JVP of a primitive by each argument: ``jvpfun(g, ans, *args, **kwargs)``, None for zeros, "same" if linear."""
+    """Defines the JVP by each argument: ``jvpfun(g, ans, *args, **kwargs)``, None for zeros, "same" if linear."""
     rules = dict(zip(count() if argnums is None else argnums, jvpfuns, strict=False))
 
     def of_one(argnum: int, g: Any, ans: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

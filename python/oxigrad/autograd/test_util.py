@@ -36,7 +36,8 @@ def check_vjp(f: Callable[[Any], Any], x: Any) -> None:
     assert vspace(pulled) == x_vs, f"{get_name(f)}: found {vspace(pulled)}, expected {x_vs}"  # noqa: S101
     exact, numerical = x_vs.inner_prod(x_v, pulled), y_vs.inner_prod(y_v, make_numerical_jvp(f, x)(x_v))
     assert scalar_close(numerical, exact), (  # noqa: S101
-        f"Derivative (VJP) check of {get_name(f)} failed at {x}: found {exact}, expected {numerical} by a central difference"
+        f"Derivative (VJP) check of {get_name(f)} failed at {x}: found {exact}, expected {numerical} by a central "
+        "difference"
     )
 
 

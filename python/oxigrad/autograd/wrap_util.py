@@ -47,7 +47,7 @@ def wraps(fun: Any, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs: Any
 
 
 def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
-    """Operator ``op(fun, argnum)`` on functions of several arguments, of an operator ``op(f, x)`` on a function and its argument.
+    """Operator ``op(fun, argnum)`` on functions of several arguments, from an operator ``op(f, x)``.
 
     With a tuple or list of numbers, ``x`` is the tuple of these arguments.
     """

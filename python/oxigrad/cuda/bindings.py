@@ -119,7 +119,8 @@ class Driver:
                 return
         raise DriverUnavailableError(
             f"{label}: the driver, which is of CUDA {number // 1000}.{number % 1000 // 10}, cannot load kernels of "
-            f"{compiler.compiler()} ({'; '.join(refused)}): expected an nvidia-cuda-nvrtc that is no newer than the driver"
+            f"{compiler.compiler()} ({'; '.join(refused)}): expected an nvidia-cuda-nvrtc that is no newer than the "
+            "driver"
         )
 
     @contextlib.contextmanager

@@ -104,8 +104,8 @@ def architectures(capability: tuple[int, int], device: str = "the device") -> li
     if not supported:
         first, last = loaded.capabilities[0], loaded.capabilities[-1]
         raise CompilerUnavailableError(
-            f"{loaded} does not support {device} of compute capability {_dotted(number)}: it supports {_dotted(first)} to "
-            f"{_dotted(last)}; install an older nvidia-cuda-nvrtc"
+            f"{loaded} does not support {device} of compute capability {_dotted(number)}: it supports "
+            f"{_dotted(first)} to {_dotted(last)}; install an older nvidia-cuda-nvrtc"
         )
     return [f"sm_{number}"] * (number in supported) + [f"compute_{supported[-1]}"]
 

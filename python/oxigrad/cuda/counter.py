@@ -144,7 +144,8 @@ class Counter:
         """
         if self._driver.is_capturing(stream):
             raise CaptureError(
-                f"cuda:{self._device}: the number of steps is in memory of the device: expected to be read after the capture"
+                f"cuda:{self._device}: the number of steps is in memory of the device: expected to be read after the "
+                "capture"
             )
         self._driver.synchronize()
         pinned, _, event = self._spare

@@ -274,8 +274,10 @@ class DeviceStep:
                 continue
             if capturing:
                 raise CaptureError(
-                    f"{each.leaves[rows[0]].path}: an array has moved since the step before the capture: expected gradients "
-                    "that keep their memory (zero_grad(set_to_none=False), or a warm-up step in the capture's memory pool)"
+                    f"{each.leaves[rows[0]].path}: an array has moved since the step before the capture: expected "
+                    "gradients that keep their memory (zero_grad(set_to_none=False), or a warm-up step in the "
+                    "capture's memory "
+                    "pool)"
                 )
             first, last = int(rows[0]), int(rows[-1]) + 1
             parts.append((fixed.leaves + each.row_size * first, table[first:last].tobytes()))

@@ -12,7 +12,7 @@
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oxigrad.distributed.communicator import Communicator, adopt, current
 from oxigrad.distributed.data import Shard, shard
@@ -77,6 +77,25 @@ __all__ = [
 ]
 __dir__: Callable[[], list[str]] = __all__.copy
 
+# What users of PyTorch, Horovod and mpi4py look for.
+_ELSEWHERE = {
+    "DistributedDataParallel": "use distributed.DataParallel(optimizer), around the optimizer",
+    "DistributedOptimizer": "use distributed.DataParallel(optimizer)",
+    "DistributedSampler": "use distributed.shard(data, comm)",
+    "FullyShardedDataParallel": "use distributed.DataParallel(optimizer, shard_state=True)",
+    "MPI": 'use distributed.communicator("mpi")',
+    "all_reduce": 'use comm.all_reduce([array], op="sum") of a communicator',
+    "get_rank": "use distributed.current().rank",
+    "get_world_size": "use distributed.current().size",
+    "init_process_group": 'use distributed.communicator("torch"), or distributed.run(worker, engine="torch")',
+}
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+
+    def __getattr__(name: str) -> Any:
+        advice = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}", name=name)
+
+
 # The engines: each is a module of `oxigrad.distributed.engines` with functions ``run`` and, for processes that
 # something else has started, ``communicator``.
 ENGINES = ("threads", "mpi", "ray", "torch")
@@ -102,8 +121,10 @@ def run(
             processes. Raises `ValueError` there for any other number.
         options: those of the engine; ``timeout`` is the number of seconds that a wait takes at most.
 
-    Raises the error of the first worker that raised one.
+    Raises the error of the first worker that raised one, and `TypeError` if ``worker`` is no function.
     """
+    if not callable(worker):
+        raise TypeError(f"run: found {worker!r}, expected a function of a communicator")
     return _engine(engine).run(worker, workers, **options)
 
 

@@ -57,7 +57,7 @@ class Communicator(Protocol):
     refused: Refusals
     """Counts the messages that were refused, by reason, and logs the first of each reason."""
     trainings: Trainings
-    """Counts the wrappers that were made on it and its former generations, by which workers agree which training a message is of."""
+    """Counts the wrappers on a communicator and its former generations, to match messages with trainings."""
 
     def all_reduce(
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
@@ -131,7 +131,7 @@ class Communicator(Protocol):
         ...
 
     def reform(self, *, timeout: float | None = None) -> "Communicator":
-        """The communicator of the next generation: the survivors in the order of their ranks, then those that wait to join.
+        """The communicator of the next generation: survivors in the order of their ranks, then workers that join.
 
         All survivors call it. It also becomes the `current` one of a thread in which this one is. Raises `NotSupported`
         where the engine cannot continue after a loss.
@@ -222,7 +222,7 @@ _current = _Current()
 
 
 def current() -> Communicator:
-    """The communicator of the worker that runs in this thread, made by `oxigrad.distributed.run` or `oxigrad.distributed.communicator`.
+    """The communicator of this thread's worker, from `oxigrad.distributed.run` or `oxigrad.distributed.communicator`.
 
     One of a single worker where there is none.
 
@@ -261,7 +261,7 @@ def results_of(worker: Callable[[Communicator], Any], communicator: Communicator
 
 
 def succeed(former: Communicator, following: Communicator) -> None:
-    """Hands the counts of a communicator to that of the next generation, which becomes the `current` one where the former was."""
+    """Hands the counts of a communicator to the next generation, which replaces it as the `current` one."""
     following.bytes_sent, following.refused = former.bytes_sent, former.refused
     following.trainings = former.trainings
     if _current.communicator is former:

@@ -146,8 +146,8 @@ class Shard:
         """Raises `ValueError` for a batch of fewer rows than there are workers: one would train on nothing."""
         if count < self._worker.size:
             raise ValueError(
-                f"a batch has {count} rows for {self._worker.size} workers: expected one for each at least; pass drop_last=True, or "
-                "another batch_size"
+                f"a batch has {count} rows for {self._worker.size} workers: expected one for each at least; pass "
+                "drop_last=True, or another batch_size"
             )
 
     def _part(self, begin: int, end: int) -> np.ndarray:
@@ -193,7 +193,8 @@ class Shard:
             or not 0 <= position <= self.rows
         ):
             raise StateError(
-                f"the state has epoch {epoch!r} and position {position!r}: expected integers, the position at most {self.rows}"
+                f"the state has epoch {epoch!r} and position {position!r}: expected integers, the position at most "
+                f"{self.rows}"
             )
         self.epoch, self.position = epoch, position
 

@@ -34,7 +34,7 @@ class WorkerLost(CommunicationError):
 
 
 class Excluded(CommunicationError):
-    """The other workers have excluded this one, which did not answer them within the time-out: they go on without it."""
+    """The other workers have excluded this one and continue without it: it did not answer within the time-out."""
 
     rank: int
     generation: int
@@ -42,8 +42,8 @@ class Excluded(CommunicationError):
     def __init__(self, rank: int, generation: int) -> None:
         self.rank, self.generation = rank, generation
         super().__init__(
-            f"the worker of rank {rank} of generation {generation} did not answer within the time-out: the others have excluded it, and "
-            "go on without it"
+            f"the worker of rank {rank} of generation {generation} did not answer within the time-out: the others "
+            "have excluded it, and go on without it"
         )
 
     def __reduce__(self) -> tuple[type, tuple[int, int]]:
@@ -51,7 +51,7 @@ class Excluded(CommunicationError):
 
 
 class TimedOut(CommunicationError):
-    """A wait took longer than its time-out: another worker hangs, has not started, or is slower than ``timeout`` allows.
+    """A wait exceeded its time-out: another worker hangs, has not started, or is slower than ``timeout`` allows.
 
     Raise ``timeout`` where the others only need longer.
     """

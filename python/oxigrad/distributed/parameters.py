@@ -32,7 +32,7 @@ class WorkerParameters(Parameters):
 
 
 def check_unchanged(paths: Collection[str], expected: Collection[str], method: str) -> None:
-    """Raises `StructureError` where the parameters at ``paths`` are others than those that the ``method`` began with."""
+    """Raises `StructureError` if the parameters at ``paths`` differ from the ones that the ``method`` began with."""
     if changed := sorted({*paths} ^ {*expected}):
         raise StructureError(
             f"{changed[0]}: the parameter was added, removed or frozen: {method} expects the same ones in each step"

@@ -103,11 +103,11 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
     # --- membership ---------------------------------------------------------------------------------------------------
 
     def start(self, model: T) -> T:
-        """Takes part in the training: returns the model with the parameters that all workers start from, in place as `update` does."""
+        """Takes part in the training: returns the model with the common first parameters, in place as `update` does."""
         raise NotImplementedError
 
     def reform(self, model: T) -> T:
-        """Continues with the survivors of a loss, and the workers that wait to join: all of them call it, those that join `start`."""
+        """Continues with survivors of a loss and workers that wait to join. All call it; new ones call `start`."""
         raise NotImplementedError
 
     def leave(self, model: Tree = None) -> Any:

@@ -1,4 +1,4 @@
-"""The border for other packages: what a new array library, rule, transform, wrapper or engine needs beside the public names.
+"""The border for other packages: names that new array libraries, rules, transforms, wrappers and engines need.
 
 An op or a function with a derivative of its own needs `oxigrad.custom_vjp`, `oxigrad.define_vjp` and
 `oxigrad.define_jvp`; a rule needs `oxigrad.optim.define` with `oxigrad.optim.Slot`, and a gradient transform

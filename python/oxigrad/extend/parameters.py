@@ -38,7 +38,8 @@ class Parameters:
     def __init__(self, optimizer: SteppingOptimizer) -> None:
         self._optimizer = optimizer
         self._plan: Plan | None = None
-        #: The model that replaced the one of the present update, and of one that an error ended with the leaves that it was given.
+        #: The model that replaced the one of the present update, and of one that an error ended with the leaves that
+        #: it was given.
         self._replacement: Tree = None
         self._ended: tuple[list[Any], Tree] | None = None
 
@@ -128,7 +129,7 @@ class Parameters:
         return {path: leaves[index] for index, path in paths.items() if str(path) in plan.frozen}
 
     def untrained(self, model: Tree) -> dict[str, np.ndarray]:
-        """The arrays of floating-point dtype that no step updates, such as frozen parameters and a module's buffers, by key path.
+        """The arrays of floating-point dtype that no step updates, such as frozen parameters and buffers, by key path.
 
         Views as of `read`.
         """
@@ -233,7 +234,7 @@ class AnnouncedGradients:
         self.paths: list[str] = [p.text for p in plan.parameters]
 
     def add(self, which: int, g: Any) -> tuple[bool, tuple[str, Any] | None]:
-        """Whether a gradient is a dense one of a parameter, and the key path and the gradient of the parameter that it completes."""
+        """Whether a gradient is a dense one of a parameter, with the key path and the gradient that it completes."""
         leaf = self._chosen[which]
         p = self._complete.parameter(leaf)
         if p is None or isinstance(g, SparseRows):
@@ -286,7 +287,7 @@ def _host(array: Any) -> np.ndarray:
 
 
 def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:
-    """A gradient in host memory, or where it is, of the parameter's shape, and its dtype, or float32 for one of half precision."""
+    """A gradient in host memory, or where it is, of the parameter's shape and dtype; float32 for half precision."""
     is_sparse = isinstance(gradient, SparseRows)
     read = host_gradient if on_host else resolved
     array = gradient.coalesce().map(_host) if is_sparse else read(gradient)

@@ -53,7 +53,7 @@ class SlicedSteps:
         firsts: Mapping[str, int],
         gather: Callable[[bytes], bytes],
     ) -> Tree:
-        """The result of ``step``, a call of ``update`` or ``flush`` of the stepper that it is given with a tree of slices.
+        """The result of ``step``, a call of ``update`` or ``flush`` of the stepper that gets a tree of slices.
 
         ``wholes`` are the parameters by key path, ``firsts`` the indices of the first elements of the slices. A slice
         has no axes or no elements where another worker has the whole parameter. Sums over parameters are folded from

@@ -63,15 +63,18 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     {'w': array([1.5, 1.5])}
     """
 
-    #: The arguments of a configuration with their defaults, `_REQUIRED` for those that it always has: read off the constructor.
+    #: The arguments of a configuration with their defaults, `_REQUIRED` for those that it always has: read off the
+    #: constructor.
     _arguments: ClassVar[Mapping[str, Any]] = {}
-    #: Arguments that are not among them, and whether a configuration has all others, rather than those that may be given by position.
+    #: Arguments that are not among them, and whether a configuration has all others, rather than those that may be
+    #: given by position.
     _unstated: ClassVar[frozenset[str]] = frozenset({"self", "optimizer"})
     _states_defaults: ClassVar[bool] = False
     #: Names of attributes that a copy shares, and of those that it does not have, which `_set_apart` makes.
     _shared: ClassVar[frozenset[str]] = frozenset()
     _transient: ClassVar[frozenset[str]] = frozenset()
-    #: The function that makes the wrapper of a configuration: parts by position, then arguments; by default the constructor.
+    #: The function that makes the wrapper of a configuration: parts by position, then arguments; by default the
+    #: constructor.
     _of_config: Callable[..., Any]
     #: The class that reads and writes the parameters.
     _parameters_class: ClassVar[type[Parameters]] = Parameters
@@ -97,8 +100,12 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     def __init__(self, optimizer: Optimizer) -> None:
         takes_gradients = isinstance(optimizer, Optimizer) and type(optimizer).minimize is Optimizer.minimize
         if not (takes_gradients or isinstance(optimizer, WrappingOptimizer)):
+            kind = type(optimizer)
+            is_ours = isinstance(optimizer, Optimizer)
+            text = repr(optimizer) if is_ours else f"{kind.__module__}.{kind.__qualname__}"
+            hint = "" if is_ours else ", of oxigrad.optim; its optimizers update modules of PyTorch too"
             raise TypeError(
-                f"{type(self).__name__}: found {optimizer!r}, expected an optimizer that takes a step by a gradient"
+                f"{type(self).__name__}: found {text}, expected an optimizer that takes a step by a gradient{hint}"
             )
         if any("loss" in kind._rule.supplied for kind in optimizer._classes() if hasattr(kind, "_rule")):
             raise TypeError(
@@ -154,7 +161,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         return {}
 
     def _takes_plain_gradients(self) -> bool:
-        """Whether neither this class nor the optimizer inside computes gradients in another way than by one of the loss."""
+        """Whether neither this class nor the optimizer inside overrides how gradients of the loss are computed."""
         methods = type(self).compute_gradients, type(self)._gradients
         plain = Optimizer.compute_gradients, WrappingOptimizer._gradients
         return methods == plain and not self.optimizer._has_own_gradients()
@@ -167,7 +174,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         """Makes the attributes that a copy of the wrapper begins with."""
 
     def _own_config(self) -> Config:
-        """The arguments of the wrapper besides the optimizer and the communicator, as plain data, without those at their defaults."""
+        """The wrapper's arguments beside optimizer and communicator, as plain data, without arguments at defaults."""
         values = {
             name: getattr(self, name) for name, default in self._arguments.items() if getattr(self, name) != default
         }
@@ -292,7 +299,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         return report
 
     def _own_parts(self, state: Mapping[str, Any]) -> tuple[Any, dict[str, dict[str, Any]]]:
-        """The wrapper's own state in a whole one: plain data, None where it has none, and arrays by key path and name."""
+        """The wrapper's own state in a whole one: plain data, or None, and arrays by key path and name."""
         names = self._own_slots()
         arrays = {path: {n: a for n, a in slots.items() if n in names} for path, slots in state["slots"].items()}
         return state["remembered"].get(type(self).__name__), {path: slots for path, slots in arrays.items() if slots}

@@ -114,8 +114,8 @@ class ArrayCall(TreeCall):
         others = replaced(leaves, at, [None] * len(at))
         if any(isinstance(leaf, Variable) for leaf in others):
             raise DerivativeError(
-                f"{getattr(self._f, '__qualname__', repr(self._f))} uses a variable that is not among its arguments, and would lose "
-                "its derivative: pass it as an argument, or ox.stop_gradient of it"
+                f"{getattr(self._f, '__qualname__', repr(self._f))} uses a variable that is not among its arguments, "
+                "and would lose its derivative: pass it as an argument, or ox.stop_gradient of it"
             )
         self._result = others, at, structure
         return [leaves[i] for i in at]

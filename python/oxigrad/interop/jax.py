@@ -77,7 +77,8 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
         for number, array in enumerate(tracers):
             if jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended):
                 raise DtypeError(
-                    f"{call.where(number)}: found dtype {array.dtype}, expected numbers, such as jax.random.key_data(key)"
+                    f"{call.where(number)}: found dtype {array.dtype}, expected numbers, such as "
+                    "jax.random.key_data(key)"
                 )
         arrays = [jax.numpy.asarray(array) for array in tracers]
         return call.result(_host_call.bind(*arrays, call=_HostCall(ArrayFunction(on_copies(call.compute)))))

@@ -15,9 +15,9 @@ from oxigrad._names import library, without
 
 keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install keras")
 
-_NAMES = """ADOPT ASGD Adafactor AdaBelief Adadelta Adagrad Adam AdamC AdamW Adamax AdEMAMix Adan DAdaptAdamW DAdaptSGD DoG
-    DoWG FTRL Fromage LAMB LARS LaProp Lion MADGRAD NAdam NovoGrad Prodigy RAdam RMSprop Rprop SGD SM3 SOAP Shampoo Signum
-    SimplifiedAdEMAMix StableAdamW Yogi"""
+_NAMES = """ADOPT ASGD Adafactor AdaBelief Adadelta Adagrad Adam AdamC AdamW Adamax AdEMAMix Adan DAdaptAdamW DAdaptSGD
+    DoG DoWG FTRL Fromage LAMB LARS LaProp Lion MADGRAD NAdam NovoGrad Prodigy RAdam RMSprop Rprop SGD SM3 SOAP Shampoo
+    Signum SimplifiedAdEMAMix StableAdamW Yogi"""
 __all__: list[str] = []
 __all__.extend(sorted(["Muon", *_NAMES.split()]))  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
@@ -28,8 +28,8 @@ _OF_KERAS = """name clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_
 
 _DOC = """`oxigrad.optim.{name}` as an optimizer of Keras.
 
-    ``no_weight_decay`` has regular expressions of the paths of variables that have no weight decay. Other arguments are the
-    hyperparameters of `oxigrad.optim.{name}`, and the arguments of `keras.optimizers.Optimizer`.
+    ``no_weight_decay`` has regular expressions of the paths of variables that have no weight decay. Other arguments
+    are the hyperparameters of `oxigrad.optim.{name}`, and the arguments of `keras.optimizers.Optimizer`.
 
     >>> import keras
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -60,7 +60,7 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class _Optimizer(keras.optimizers.Optimizer):
-    """Optimizer of Keras that steps all variables together by an optimizer of `oxigrad.optim` of the name of the class."""
+    """Optimizer of Keras that steps all variables together, by the optimizer of `oxigrad.optim` of its name."""
 
     _hyperparameters: list[str]
 

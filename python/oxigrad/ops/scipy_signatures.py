@@ -65,7 +65,8 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
             for name in arguments.keys() - accepted - skipped:
                 if not _is_same(arguments[name], defaults[name]):
                     raise NotImplementedError(
-                        f"{function.__name__}: {name} is {arguments[name]!r}: expected {defaults[name]!r}: other values are not implemented"
+                        f"{function.__name__}: {name} is {arguments[name]!r}: expected {defaults[name]!r}: other "
+                        "values are not implemented"
                     )
             try:
                 result = function(*positional, **passed)

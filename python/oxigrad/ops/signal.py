@@ -148,7 +148,8 @@ def _convolved(name: str, sizes: Sequence[int], others: Sequence[int], axes: Any
     pairs = [*zip(sizes, others, strict=True)]
     if any(n != m and 1 not in (n, m) for at, (n, m) in enumerate(pairs) if at not in chosen):
         raise ShapeError(
-            f"{name}: found shapes {tuple(sizes)}, {tuple(others)}, expected equal sizes, or 1, of the axes other than {chosen}"
+            f"{name}: found shapes {tuple(sizes)}, {tuple(others)}, expected equal sizes, or 1, of the axes other "
+            f"than {chosen}"
         )
     return tuple(at for at in sorted(chosen) if 1 not in pairs[at])
 

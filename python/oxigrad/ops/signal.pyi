@@ -17,7 +17,10 @@ def detrend(data: Any, axis: Any = -1, type: str = 'linear', bp: Any = 0, overwr
     """The signal without its least-squares line or its mean: a projection."""
 def fftconvolve(in1: Any, in2: Any, mode: str = 'full', axes: Any = None) -> Array:
     """As `convolve`, by Fourier transforms, along all axes or some, while the others are broadcast."""
-def filtfilt(b: Any, a: Any, x: Any, axis: Any = -1, padtype: str = 'odd', padlen: Any = None, method: str = 'pad', irlen: Any = None) -> Array:
+def filtfilt(
+    b: Any, a: Any, x: Any, axis: Any = -1, padtype: str = 'odd', padlen: Any = None, method: str = 'pad',
+    irlen: Any = None,
+) -> Array:
     """The filter of coefficients ``b`` and ``a`` applied forwards and backwards."""
 def hilbert(x: Any, N: Any = None, axis: Any = -1) -> Array:
     """The complex analytic signal of ``x``, whose imaginary part is the Hilbert transform of ``x``."""
@@ -27,11 +30,17 @@ def oaconvolve(in1: Any, in2: Any, mode: str = 'full', axes: Any = None) -> Arra
     """As `convolve`, by the overlap-add method, along all axes or some; the others are broadcast."""
 def resample(x: Any, num: Any, t: Any = None, axis: Any = 0, window: Any = None, domain: str = 'time') -> Array:
     """A real, periodic signal at ``num`` points, by its Fourier series."""
-def savgol_filter(x: Any, window_length: Any, polyorder: Any, deriv: Any = 0, delta: Any = 1.0, axis: Any = -1, mode: str = 'interp', cval: Any = 0.0) -> Array:
+def savgol_filter(
+    x: Any, window_length: Any, polyorder: Any, deriv: Any = 0, delta: Any = 1.0, axis: Any = -1, mode: str = 'interp',
+    cval: Any = 0.0,
+) -> Array:
     """The Savitzky-Golay filter: a polynomial of least squares in a window around each element."""
 def sosfilt(sos: Any, x: Any, axis: Any = -1, zi: Any = None) -> Array:
     """The filter of second-order sections ``sos`` (n, 6) along an axis, beginning at rest."""
 def upfirdn(h: Any, x: Any, up: Any = 1, down: Any = 1, axis: Any = -1, mode: str = 'constant', cval: Any = 0) -> Array:
     """The signal with zeros inserted (``up``), filtered by constant weights ``h``, then decimated (``down``)."""
 
-__all__ = ['convolve', 'convolve2d', 'correlate', 'correlate2d', 'detrend', 'fftconvolve', 'filtfilt', 'hilbert', 'lfilter', 'oaconvolve', 'resample', 'savgol_filter', 'sosfilt', 'upfirdn']
+__all__ = [
+    'convolve', 'convolve2d', 'correlate', 'correlate2d', 'detrend', 'fftconvolve', 'filtfilt', 'hilbert', 'lfilter',
+    'oaconvolve', 'resample', 'savgol_filter', 'sosfilt', 'upfirdn',
+]

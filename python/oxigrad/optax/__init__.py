@@ -1,6 +1,7 @@
 """Optimizers under optax's names, as gradient transformations of optax. Nothing imports this package.
 
-* `aliases`, `composed`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a transformation.
+* `aliases`, `composed`: the functions under optax's names; `transformation`: any optimizer of `oxigrad.optim` as a
+  transformation.
 * `displacement`: the change of a parameter, computed without the rounding of the new parameter.
 
 They compose with ``optax.chain``, ``optax.MultiSteps``, ``optax.inject_hyperparams``, ``optax.masked`` and the like,
@@ -47,5 +48,14 @@ __all__ += list(ALIASES)  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 
+# Transforms and compositions, which are optax's.
+_COMPOSES = """MultiSteps apply_if_finite chain clip clip_by_global_norm flatten inject_hyperparams masked
+    multi_transform partition"""
+_ELSEWHERE = {
+    **{each: f"use optax.{each}, which takes transformations of oxigrad.optax" for each in _COMPOSES.split()},
+    "apply_updates": "use optax.apply_updates, or tx.apply(grads, state, params)",
+}
+
+
 def __getattr__(name: str) -> Any:
-    raise unknown_name(__name__, name, __all__)
+    raise unknown_name(__name__, name, __all__, _ELSEWHERE)

@@ -97,6 +97,10 @@ def with_known_names(
             arguments = [*signature.parameters]
             hint = _suggestion(unknown, arguments, meaning_of)
             raise TypeError(f"{name}: unknown: {unknown}{hint}; its arguments are {', '.join(arguments)}")
+        try:
+            signature.bind(*args, **named)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; its arguments are {', '.join(signature.parameters)}") from None
         return function(*args, **named)
 
     named_function: Any = checked
@@ -105,7 +109,7 @@ def with_known_names(
 
 
 def _suggestion(unknown: str, arguments: Sequence[str], meaning_of: Callable[[str], Ours]) -> str:
-    """A suggestion for an argument that optax has not: its word for one of ours or of PyTorch's, or one that is written alike."""
+    """A suggestion for an argument that optax lacks: its word for one of ours or PyTorch's, or a similar one."""
     ours = {"lr": "learning_rate"}.get(unknown, unknown)
     meanings = {word: meaning_of(word) for word in arguments}
     words = [word for word, of in meanings.items() if of == ours or (ours in of and isinstance(of, tuple))]
@@ -143,7 +147,10 @@ def _documentation(name: str, alias: Alias, signature: inspect.Signature) -> str
     parts = parts_of(alias.parts)
     titles = " and ".join(f"`oxigrad.optim.{part}`" for part in alias.parts)
     first = inspect.cleandoc(parts[-1]._rule.call.__doc__ or "").partition("\n")[0]
-    return f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of {titles}.\n\n{described(signature, parts, alias.words)}"
+    return (
+        f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of "
+        f"{titles}.\n\n{described(signature, parts, alias.words)}"
+    )
 
 
 def described(signature: inspect.Signature, parts: Sequence[Part], words: Mapping[str, Ours] = {}) -> str:

@@ -1,4 +1,4 @@
-"""Steps on JAX's arrays in host memory, outside of compiled functions: resolved once for a model, and taken by the core."""
+"""Steps on JAX arrays in host memory, outside of compiled functions: resolved once a model, run by the core."""
 
 import operator
 from collections.abc import Callable, Mapping

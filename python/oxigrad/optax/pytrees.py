@@ -57,6 +57,8 @@ class Named:
 
     def like(self, pytree: Any, what: str) -> list[Any]:
         """The leaves of a pytree of the same structure."""
+        if isinstance(pytree, State):
+            raise TypeError(f"the {what} are a State: expected the order update(updates, state, params)")
         try:
             return self.structure.flatten_up_to(pytree)
         except ValueError as error:
@@ -95,9 +97,11 @@ class Named:
 
 
 def given_parameters(params: Any) -> Named:
-    """The parameters of a step; raises `ValueError` for None."""
+    """The parameters of a step; raises `ValueError` for None, and `TypeError` for a state."""
     if params is None:
         raise ValueError("params is None: expected the parameters, as in update(updates, state, params)")
+    if isinstance(params, State):
+        raise TypeError("params is a State: expected the order update(updates, state, params)")
     return Named(params)
 
 
@@ -123,7 +127,7 @@ def _of_dtype(g: Any, leaf: Any) -> Any:
 
 
 def _check_slots(path: str, p: Any, slots: Mapping[str, Any], rule: Rule) -> None:
-    """Raises `StateError` for slots of a parameter that are missing, or have another dtype or shape than its rule has them in."""
+    """Raises `StateError` for a parameter's slots that are missing, or whose dtype or shape is not the rule's."""
     for slot in rule.slots:
         name, array = slot.name, slots.get(slot.name)
         if array is None:

@@ -100,7 +100,7 @@ def _check(opt: Optimizer) -> None:
 
 
 def _changes_some(opt: Optimizer) -> bool:
-    """Whether a step may leave parameters, or rows of them, as they are, so that it computes new parameters rather than changes."""
+    """Whether a step may leave parameters, or rows, as they are, so that it computes parameters, not changes."""
     return opt.sparse != "dense" or _may_skip(opt)
 
 
@@ -147,7 +147,7 @@ class Steps:
     def take(
         self, updates: Any, state: State, params: Any = None, *, displaced: bool, value: Any = None, **extra: Any
     ) -> tuple[Any, State]:
-        """The changes of the parameters in a step where they are to be ``displaced``, else the new ones, and the next state.
+        """The changes of parameters in a step if they are ``displaced``, else the new ones, and the next state.
 
         ``value`` is the loss; further arguments are ignored.
         """

@@ -5,8 +5,8 @@
 * `rule_optimizer`: optimizers of one rule, made by `define`.
 * `chain`, `partition`, `composition`: optimizers of several parts.
 * `closures`: L-BFGS and SAM, which evaluate the loss in a step, and the learning-rate range test.
-* `settings`: hyperparameters as attributes and by key path, the options that all optimizers share, the loss scale, configurations as
-  plain data, and names of arguments in other libraries.
+* `settings`: hyperparameters as attributes and by key path, the options that all optimizers share, the loss scale,
+  configurations as plain data, and names of arguments in other libraries.
 
 The steps themselves are in `oxigrad.stepping`.
 

@@ -189,6 +189,8 @@ def _flat(part: Any) -> list[Part]:
             hint = ": write chain(*parts)"
         elif isinstance(part, type) and issubclass(part, Part):
             hint = f": write {part.__name__}(...)"
+        elif isinstance(part, Optimizer) and hasattr(part, "optimizer"):  # a wrapper, as of oxigrad.distributed
+            hint = f": write {type(part).__name__}(chain(...))"
         raise TypeError(
             f"chain: found {part!r}, expected optimizers of one rule, transforms and at most one partition{hint}"
         )
@@ -255,7 +257,7 @@ def transformed(
 
 
 def _beside_descent(read: Rule) -> Rule:
-    """An update rule of a transform and of the plainest rule, which has the hyperparameters that the transform shares."""
+    """An update rule of a transform and the plainest rule, which has the hyperparameters that the transform shares."""
     shared = dict.fromkeys(read.shared - {composition.GRADIENT}, 0.5)
     descent = Rule("descent", lambda xp, p, g, **shared: p - g, "update", (), shared, frozenset())
     return composition.compose([descent, read] if read.kind == "after" else [read, descent])

@@ -1,4 +1,4 @@
-"""Steps of `minimize` inside of the backward: each parameter is updated as soon as its gradient is final, and the gradient dropped."""
+"""Steps of `minimize` inside of the backward: each final gradient updates its parameter, and is dropped."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -52,7 +52,7 @@ def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
 
 
 class LateLock:
-    """The lock of an optimizer for a step, which is taken in the middle of a block, if at all: ``hold``, once it is ``entered``.
+    """The lock of an optimizer for a step, taken in the middle of a block, if at all: ``hold``, once it is ``entered``.
 
     The block ends by ``finally``, where no function of Python is called before the end of the hold: an interrupt may
     come at its begin.
@@ -63,7 +63,7 @@ class LateLock:
         self.entered: list[None] = []
 
     def take(self) -> None:
-        """Takes the lock, if it is not taken, and notes it, in one call of a built-in function, which no interrupt divides."""
+        """Takes the lock unless it is taken, and notes it, in one built-in call, which no interrupt divides."""
         if not self.entered:
             self.entered.extend(map(type(self.hold).__enter__, (self.hold,)))
 
@@ -142,7 +142,7 @@ def _refuse_variables(model: Any) -> None:
 
 
 def _read_again(plan: Plan, leaves: list[Any], constants: Sequence[Any]) -> set[str]:
-    """The parameters whose memory derivatives read past the model, as constants of the loss: they are updated after the backward."""
+    """Parameters whose memory derivatives read past the model, as constants: they are updated after the backward."""
     arrays = [array for array in constants if _core.exports_memory(array)]
     parameters = [p for p in plan.parameters if _core.exports_memory(leaves[p.index])]
     if not arrays or not parameters:

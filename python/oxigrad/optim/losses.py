@@ -18,8 +18,9 @@ def dependent(loss: Any) -> Any:
         isinstance(leaf, Variable) for leaf in tree.leaves(loss)
     ):  # of a container that is like an array
         raise DerivativeError(
-            f"the loss depends on no parameter: it is {type(loss).__name__}, computed without the model that it is given, or "
-            "from values of its arrays, as by float, stop_gradient or a library that records no derivatives"
+            f"the loss depends on no parameter: it is {type(loss).__name__}, computed without the model that it is "
+            "given, or from values of its arrays, as by float, stop_gradient or a library that records no "
+            "derivatives"
         )
     return loss
 
@@ -70,8 +71,9 @@ def warn_of_floats(model: Any, grads: Any) -> None:
     ]
     if floats:
         warnings.warn(
-            f"{', '.join(floats)}: the loss depends on Python floats, which are no parameters and stay as they are: make them "
-            "arrays, such as np.array(1.0), to train them, or dataclass fields by ox.field(trainable=False)",
+            f"{', '.join(floats)}: the loss depends on Python floats, which are no parameters and stay as they are: "
+            "make them arrays, such as np.array(1.0), to train them, or dataclass fields by "
+            "ox.field(trainable=False)",
             stacklevel=_level_of_caller(),
         )
 

@@ -84,7 +84,7 @@ class Optimizer(StatefulOptimizer):
             self._stepper.build(model)
 
     def rebuild(self, model: Tree, *, remove: bool = False) -> Changes:
-        """Makes slots for a model with other parameters than before, which `update` would refuse, and reports the changes.
+        """Makes slots for a model with other parameters, which `update` would refuse, and reports the changes.
 
         Slots begin for parameters that were added, and for those that have another shape than before; the others keep
         theirs. Slots of parameters that ``model`` lacks are kept for a later model that has them again, or dropped with
@@ -160,7 +160,7 @@ class Optimizer(StatefulOptimizer):
         return self._gradients(loss, model, record=False)
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
-        """`compute_gradients`, of a recorded loss where that is asked: a subclass with other gradients overrides this method."""
+        """`compute_gradients`, of a recorded loss if asked. A subclass with other gradients overrides this method."""
         if record and self.loss_scale is None:
             value, grads = self._recorded_losses.value_and_grad(loss, model)
             self._tell_of_floats(model, grads)
@@ -185,7 +185,7 @@ class Optimizer(StatefulOptimizer):
         return (value / factors[-1] if factors else value), grads
 
     def _gradients_of_step(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
-        """The value and the gradient for `minimize`: a subclass that overrides `compute_gradients` has nothing recorded."""
+        """The value and gradient for `minimize`. If a subclass overrides `compute_gradients`, nothing is recorded."""
         if record and type(self).compute_gradients is Optimizer.compute_gradients:
             return self._gradients(loss, model, record=True)
         return self.compute_gradients(loss, model)
@@ -278,7 +278,7 @@ class Optimizer(StatefulOptimizer):
 
     @property
     def ahead(self) -> list[str]:
-        """The key paths of the parameters that `minimize` with ``in_backward`` has updated in a step which an error has ended.
+        """The key paths of the parameters that `minimize` with ``in_backward`` updated in a step that an error ended.
 
         The others are as before the step, whose gradients are lost. `flush` finishes the step: it counts it, for all
         parameters.
@@ -363,7 +363,7 @@ class Optimizer(StatefulOptimizer):
             )
 
     def table(self, model: Tree) -> Table:
-        """A table of the parameters of ``model``, each with its optimizer and hyperparameters: text of at most 100 columns.
+        """A table of the parameters of ``model`` with optimizers and hyperparameters: text of at most 100 columns.
 
         Longer key paths are cut in the middle; ``rows`` of the table has them whole. Notebooks show it as HTML.
 
@@ -389,7 +389,7 @@ class Optimizer(StatefulOptimizer):
 
 
 class LocalOptimizer(Optimizer):
-    """Base class of the optimizers that take their steps themselves, with options of their own: all but those of `oxigrad.distributed`."""
+    """Base class of optimizers that take steps themselves, with options: all but `oxigrad.distributed`'s."""
 
     def __init__(
         self,

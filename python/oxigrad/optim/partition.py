@@ -62,7 +62,8 @@ class Partition(LocalOptimizer):
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(
-                f"{path_name(path)}: no pattern of the partition matches: expected one, with an optimizer, or with None to freeze"
+                f"{path_name(path)}: no pattern of the partition matches: expected one, with an optimizer, or with "
+                "None to freeze"
             )
         optimizer = list(self.optimizers.values())[at]
         return optimizer and optimizer._group_for(owner, path, array)

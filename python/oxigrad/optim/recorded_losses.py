@@ -47,8 +47,8 @@ class RecordedLosses:
             self._wasted += 1
             if self._wasted == _MOST + 1:
                 warnings.warn(
-                    "minimize(record=True): the loss is another function in each step, so that nothing is replayed: define it once, "
-                    "and let it read the batch from variables",
+                    "minimize(record=True): the loss is another function in each step, so that nothing is replayed: "
+                    "define it once, and let it read the batch from variables",
                     stacklevel=4,
                 )
         # Recorded with the check that it depends on the model.

@@ -45,8 +45,8 @@ class RuleOptimizer(Part, LocalOptimizer):
         super().__init_subclass__(**keywords)
         if overridden := [name for name in ("update", "apply") if name in vars(cls)]:
             raise TypeError(
-                f"{cls.__name__} overrides {' and '.join(overridden)}, which minimize, chains and partitions do not call: "
-                "expected its step as a rule, for oxigrad.optim.define"
+                f"{cls.__name__} overrides {' and '.join(overridden)}, which minimize, chains and partitions do not "
+                "call: expected its step as a rule, for oxigrad.optim.define"
             )
         register_subclass(cls)
 
@@ -270,7 +270,7 @@ _FAILURES = (ArithmeticError, AttributeError, LookupError, NameError, TypeError,
 
 
 def _try_on_arrays(cls: type[RuleOptimizer], obstacle: RuleError) -> None:
-    """Raises the ``obstacle`` to tracing a rule which is not called on arrays with success either, neither on matrices nor on vectors."""
+    """Raises the ``obstacle`` to tracing a rule that fails on arrays too, both on matrices and on vectors."""
     reason: Exception | None = None
     for shape in ((2, 2), (2,)):
         try:

@@ -71,8 +71,8 @@ class StepCount(int):
     def __call__(self, *args: Any, **named: Any) -> NoReturn:
         """Raises `TypeError`, and says what takes a step."""
         raise TypeError(
-            f"step is the number of steps taken, {int(self)}: expected opt.update(model, grads), or opt.minimize(loss, model), "
-            "to take one"
+            f"step is the number of steps taken, {int(self)}: expected opt.update(model, grads), or "
+            "opt.minimize(loss, model), to take one"
         )
 
 
@@ -88,7 +88,7 @@ class StatefulOptimizer(Options):
         raise NotImplementedError
 
     def get_config(self) -> Config:
-        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a function that is not a `Schedule`.
+        """The optimizer as plain data (JSON), for `from_config`. Raises `TypeError` if a function is no `Schedule`.
 
         >>> from oxigrad.optim import Adam
         >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
@@ -202,7 +202,7 @@ class StatefulOptimizer(Options):
             }
 
     def global_norm(self, kind: str) -> float:
-        """The norm of the ``kind`` "gradient", "update" or "parameter" over all parameters; raises `ValueError` if it is not recorded."""
+        """The norm of all parameters' "gradient", "update" or "parameter"; raises `ValueError` if not recorded."""
         if kind not in self.record_norms:
             recorded = ", ".join(map(repr, self.record_norms)) or "none"
             raise ValueError(f"the norm {kind!r} is not recorded: expected one of record_norms, {recorded}")
@@ -266,7 +266,7 @@ class StatefulOptimizer(Options):
     # --- state --------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
-        """The state as plain data and arrays: slots by key path, counts, states of schedules and loss scale, and the configuration.
+        """The state as plain data and arrays: slots by key path, counts, schedules, loss scale and configuration.
 
         The arrays are copies of the slots, of the same library and dtype; with ``copy=False`` they are the slots
         themselves, which later steps may write to. ``config`` is None where `get_config` raises. Raises `StateError`
@@ -432,7 +432,7 @@ def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report
 def _fitted(
     fitting: PendingState, slots: Mapping[str, Any], stepper: Stepper, without: Collection[str]
 ) -> dict[str, Any]:
-    """The slots of a state for the parameters of an optimizer: those ``without`` slots in it, or in the optimizer, begin later."""
+    """A state's slots for the parameters of an optimizer. Slots of those ``without`` any in either begin later."""
     existing = {path: named for path, named in stepper.slots.items() if path in slots or path not in without}
     begun = {path: named for path, named in slots.items() if path not in existing and path in stepper.presence.waiting}
     matching = {path: named for path, named in slots.items() if path not in begun}

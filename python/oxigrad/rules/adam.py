@@ -1,4 +1,4 @@
-"""Adam, AdamW, AdamC, StableAdamW, AdamLRD, Adamax, NAdam, RAdam and ADOPT: rules of bias-corrected moments of the gradient."""
+"""Adam, AdamW, AdamC, StableAdamW, AdamLRD, Adamax, NAdam, RAdam and ADOPT: rules of bias-corrected moments."""
 
 from typing import Annotated, Literal
 

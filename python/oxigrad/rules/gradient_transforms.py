@@ -198,7 +198,7 @@ def _first_norm(xp, p):
 
 
 def hyperball(xp, p, new, radius=Slot.computed(_first_norm), *, learning_rate):
-    """Hyperball optimization (Wen et al. 2025): parameters keep their first norm, and updates have a norm relative to it.
+    """Hyperball optimization (Wen et al. 2025): parameters keep their norm, and updates a norm relative to it.
 
     The update of the optimizer before it gives the direction: ``p - learning_rate * radius * update / norm(update)``,
     scaled to the norm ``radius``. Parameters with fewer than two axes, or whose first norm is zero, have the update of
@@ -356,7 +356,7 @@ def normalize_rows(
     decay: Annotated[Decay, "Decay of the moving mean of squares of each row."] = 0.95,
     epsilon: NonNegative = 1e-8,
 ):
-    """Divides each row of a step by the root of its mean square, and keeps the norm of the step (NorMuon, arXiv:2510.05491).
+    """Divides each row of a step by its root mean square, and keeps the step's norm (NorMuon, arXiv:2510.05491).
 
     It comes after an optimizer: ``chain(Muon(adjust="match_rms_adamw"), NormalizeRows())`` is NorMuon (Li et al. 2025).
     The mean square of a row is a moving mean over steps, of steps that are scaled to the norm of an orthogonal matrix.
@@ -379,7 +379,7 @@ def scale_by_shape(
     *,
     factor: Annotated[
         Literal["inverse_inputs", "spectral"],
-        'Factor of the step: "inverse_inputs", base / inputs, for Adam; or "spectral", sqrt(outputs / inputs), for Muon.',
+        'Factor: "inverse_inputs", base / inputs, for Adam; or "spectral", sqrt(outputs / inputs), for Muon.',
     ] = "inverse_inputs",
     base: Annotated[Positive, "Number of inputs of the model whose learning rate is used."] = 1.0,
     outputs: Annotated[

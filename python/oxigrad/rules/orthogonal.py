@@ -25,8 +25,8 @@ def _of_a_matrix(xp, p, matrices):
     if len(p.shape) != 2 and (len(p.shape) < 2 or matrices is None):
         raise ShapeError(
             f"Muon: found shape {tuple(p.shape)}, expected a matrix: assign the parameter to another optimizer, as "
-            f"in partition({{lambda path, array: array.ndim == 2: Muon(), '*': AdamW()}}), or choose the matrices of more axes by "
-            f"matrices='last' or 'filters'"
+            f"in partition({{lambda path, array: array.ndim == 2: Muon(), '*': AdamW()}}), or choose the matrices of "
+            "more axes by matrices='last' or 'filters'"
         )
     return xp.zeros_like(p)
 

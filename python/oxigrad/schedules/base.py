@@ -105,7 +105,8 @@ class Schedule:
         names = [field.name for field in dataclasses.fields(self) if field.init]
         if "schedule" in names:
             raise TypeError(
-                f"{type(self).__name__}: found a field named schedule, which is the key of the class in configurations: rename it"
+                f"{type(self).__name__}: found a field named schedule, which is the key of the class in "
+                "configurations: rename it"
             )
         fields = {name: self._written(name, getattr(self, name)) for name in names}
         return {"schedule": type(self).__name__, **fields}
@@ -259,11 +260,13 @@ class follow(Schedule):
         groups = len(self.scheduler.get_last_lr())
         if self.group is None and groups != 1:
             raise ValueError(
-                f"follow: group is None, and the scheduler has {groups} groups: expected an index, as in follow(scheduler, group=0)"
+                f"follow: group is None, and the scheduler has {groups} groups: expected an index, as in "
+                "follow(scheduler, group=0)"
             )
         if self.group is not None and not 0 <= self.group < groups:
             raise ValueError(
-                f"follow: group is {self.group}: expected an index below {groups}, the number of groups of the scheduler"
+                f"follow: group is {self.group}: expected an index below {groups}, the number of groups of the "
+                "scheduler"
             )
 
     def at(self, step: Array) -> Array:

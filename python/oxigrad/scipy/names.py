@@ -15,7 +15,7 @@ _PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spa
 
 @contextlib.contextmanager
 def names() -> Iterator[None]:
-    """A context in which SciPy's functions take variables: each is its twin in `oxigrad.xp` where an argument is or holds one.
+    """A context in which SciPy's functions take variables: each is its twin in `oxigrad.xp` for variables.
 
     The names are those of SciPy's modules, for all threads. A name that a program has imported before, as
     ``from scipy.linalg import det``, stays SciPy's function.

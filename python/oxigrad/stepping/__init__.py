@@ -16,8 +16,8 @@ The flow of a step over a tree, `Stepper.update` in `stepper`:
 3. Results that are not computed in place come next: rules called on arrays (`rule_executors`), copies of read-only
    parameters, and coalesced rows (`sparse_rows`). `writes` collects them, and writes nothing yet.
 4. The core (``rust/python/src/stepper/step.rs``) assigns replaced arrays to the containers of the model.
-5. The core makes the last checks of memory, dtype, shape and overlap, with the key path in each error. Arrays that do not
-   fit the plan are a `Misfit`, an answer and no error: the plan is adapted, or its error is raised.
+5. The core makes the last checks of memory, dtype, shape and overlap, with the key path in each error. Arrays that do
+   not fit the plan are a `Misfit`, an answer and no error: the plan is adapted, or its error is raised.
 6. Writes that cannot fail follow: one dispatch of kernels over all parameters in host memory, then copies and slots,
    then the count.
 

@@ -17,19 +17,21 @@ The others are those of `oxigrad.optim`, under its names, with PyTorch's names f
 
 Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
 
-* ``state_dtype``: the dtype in which moments are kept, "float32", "bfloat16", "float16", "8bit" or "4bit". By default that of the
-  parameter, as in PyTorch, in PyTorch's optimizers; in the others float32 for parameters of half precision.
-* ``master``: whether parameters of half precision have a copy in float32; ``rounding``: how they are rounded, to "nearest",
-  "stochastic" or "kahan".
+* ``state_dtype``: the dtype in which moments are kept, "float32", "bfloat16", "float16", "8bit" or "4bit". By default
+  that of the parameter, as in PyTorch, in PyTorch's optimizers; in the others float32 for parameters of half precision.
+* ``master``: whether parameters of half precision have a copy in float32; ``rounding``: how they are rounded, to
+  "nearest", "stochastic" or "kahan".
 * ``seed``: of random numbers.
-* ``amp_fused``: whether a step with `torch.amp.GradScaler` divides gradients by the scale, rather than the scaler before it.
-* ``max_norm``: the limit of the norm of all gradients, to which a step scales them down, exactly (`oxigrad.optim.ClipByGlobalNorm`);
-  None for no limit. A parameter group may have its own, by which its gradients are scaled.
-* ``in_backward``: whether each parameter is updated in the backward, as soon as its gradient is final, and the gradient dropped.
-  ``step()`` finishes the step; see `no_step`, `norm_pass` and `ahead`.
-* ``state_device``: "host" or a `HostMemory`, for parameters on a GPU whose state is in the memory of the host, and which are updated there; or
-  the path of a safetensors file, for slots that lie in a file beside it rather than in memory; `flush` writes the state to the file, and
-  `read_state` reads it.
+* ``amp_fused``: whether a step with `torch.amp.GradScaler` divides gradients by the scale, rather than the scaler
+  before it.
+* ``max_norm``: the limit of the norm of all gradients, to which a step scales them down, exactly
+  (`oxigrad.optim.ClipByGlobalNorm`); None for no limit. A parameter group may have its own, by which its gradients are
+  scaled.
+* ``in_backward``: whether each parameter is updated in the backward, as soon as its gradient is final, and the
+  gradient dropped. ``step()`` finishes the step; see `no_step`, `norm_pass` and `ahead`.
+* ``state_device``: "host" or a `HostMemory`, for parameters on a GPU whose state is in the memory of the host, and
+  which are updated there; or the path of a safetensors file, for slots that lie in a file beside it rather than in
+  memory; `flush` writes the state to the file, and `read_state` reads it.
 
 A step updates all tensors in host memory in one dispatch, and those on a CUDA device in one launch for all that share a
 rule and dtypes. On tensors elsewhere, and where a rule needs whole matrices, the rule itself is called. Each process
@@ -58,7 +60,7 @@ _BASES: dict[str, type] = {"Adagrad": LazyAdagrad, "ScheduleFreeSGD": ScheduleFr
 
 
 def _class(name: str, row: Row) -> Any:
-    """The class of a row of the table of optimizers: PyTorch's with another step if PyTorch has it, else one of this package."""
+    """The class of a row of the table: PyTorch's with another step if PyTorch has it, else one of this package."""
     rule = row.optimizer._rule
     shape = "3" if rule.elementwise else "2, 3"
     if "torch" in row.presets:
@@ -83,4 +85,6 @@ __dir__: Callable[[], list[str]] = __all__.copy
 
 
 def __getattr__(name: str) -> Any:
-    raise unknown_name(__name__, name, __all__)
+    plain, bits, _ = name.removeprefix("Paged").partition("8bit" if name.endswith("8bit") else "4bit")
+    advice = {name: f'use {plain}(..., state_dtype="{bits}")'} if bits and plain in __all__ else {}
+    raise unknown_name(__name__, name, __all__, advice)

@@ -81,8 +81,8 @@ def _check_flags(values: Mapping[str, Any]) -> None:
 
 _EXAMPLE = """
 
-    The rule and its defaults are those of `oxigrad.optim.{optimizer}`. By keyword it has ``maximize``, ``differentiable`` and the other
-    flags of PyTorch's optimizers, and the options of `oxigrad.torch`.
+    The rule and its defaults are those of `oxigrad.optim.{optimizer}`. By keyword it has ``maximize``,
+    ``differentiable`` and the other flags of PyTorch's optimizers, and the options of `oxigrad.torch`.
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.ones({shape}))

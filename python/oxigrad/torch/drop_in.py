@@ -99,8 +99,8 @@ _SPARSE = ("SGD", "Adagrad")
 
 _EXAMPLE = """
 
-    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``, so that state dicts load in both
-    directions. It also takes the options of `oxigrad.torch`, by keyword.
+    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``, so that state dicts
+    load in both directions. It also takes the options of `oxigrad.torch`, by keyword.
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.ones({shape}))
@@ -112,8 +112,8 @@ _EXAMPLE = """
     """
 _SPARSE_EXAMPLE = """
 
-    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``. It updates the rows of sparse
-    gradients.
+    A subclass of `torch.optim.{name}` with the same arguments, ``param_groups`` and ``state``. It updates the rows of
+    sparse gradients.
 
     >>> import torch
     >>> table = torch.nn.Embedding(5, 2, sparse=True)

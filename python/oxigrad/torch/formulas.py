@@ -1,4 +1,4 @@
-"""Rules for PyTorch only: L2 weight decay and clipping for any rule, and ASGD, NAdam and Rprop with the state of PyTorch's classes."""
+"""Rules for PyTorch only: L2 decay and clipping for any rule, and ASGD, NAdam, Rprop with PyTorch's state."""
 
 from typing import Annotated
 
@@ -95,7 +95,7 @@ def rprop(
     min_size: Annotated[float, "Smallest step size of an element."] = 1e-6,
     max_size: Annotated[float, "Largest step size of an element."] = 50.0,
 ):
-    """`oxigrad.rules.rprop` with the state of torch.optim.Rprop: the last gradient, zero where its sign changed, not the last update."""
+    """`oxigrad.rules.rprop` with torch.optim.Rprop's state: the last gradient, zero where its sign changed."""
     agreement = g * prev
     factor = xp.where(agreement > 0, eta_plus, xp.where(agreement < 0, eta_minus, 1.0))
     step_size = xp.clip(step_size * factor, min_size, max_size)

@@ -11,14 +11,30 @@ def l2(xp: Any, p: Array, g: Array, *, weight_decay: Array=0.0) -> Array:
 def clip(xp: Any, p: Array, g: Array, *, total: Array, max_norm: Limit=1.0) -> Array:
     """The gradient, scaled down where the norm of all gradients is larger than ``max_norm``."""
 
-def asgd(xp: Any, p: Array, g: Array, ax: Array, eta: Array=..., mu: Array=..., *, step: Array, learning_rate: Array=0.01, weight_decay: Array=0.0, t0: Annotated[float, 'First step from which the parameters are averaged.']=1000000.0, lambd: Annotated[float, 'Decay of the parameters and of the learning rate.']=0.0001, alpha: Annotated[float, 'Exponent of the decay of the learning rate.']=0.75) -> tuple[Array, ...]:
+def asgd(
+    xp: Any, p: Array, g: Array, ax: Array, eta: Array=..., mu: Array=..., *, step: Array, learning_rate: Array=0.01,
+    weight_decay: Array=0.0, t0: Annotated[float, 'First step from which the parameters are averaged.']=1000000.0,
+    lambd: Annotated[float, 'Decay of the parameters and of the learning rate.']=0.0001,
+    alpha: Annotated[float, 'Exponent of the decay of the learning rate.']=0.75,
+) -> tuple[Array, ...]:
     """`oxigrad.rules.asgd` with ``lag``, with the state of torch.optim.ASGD: the rate and weight of the next step."""
 
-def nadam(xp: Any, p: Array, g: Array, m: Array, v: Array, product: Array=..., *, step: Array, learning_rate: Array=0.002, beta1: Array=0.9, beta2: Array=0.999, epsilon: Array=1e-08, momentum_decay: Annotated[float, 'Rate at which the momentum warms up.']=0.004) -> Array:
+def nadam(
+    xp: Any, p: Array, g: Array, m: Array, v: Array, product: Array=..., *, step: Array, learning_rate: Array=0.002,
+    beta1: Array=0.9, beta2: Array=0.999, epsilon: Array=1e-08,
+    momentum_decay: Annotated[float, 'Rate at which the momentum warms up.']=0.004,
+) -> Array:
     """`oxigrad.rules.nadam` with the state of torch.optim.NAdam: the product is computed in float32."""
 
-def rprop(xp: Any, p: Array, g: Array, prev: Array, step_size: Array=..., *, learning_rate: Annotated[float, 'First step size of every element.']=0.01, eta_minus: Annotated[float, 'Factor of a step size where the gradient changes sign.']=0.5, eta_plus: Annotated[float, 'Factor of a step size where the gradient keeps its sign.']=1.2, min_size: Annotated[float, 'Smallest step size of an element.']=1e-06, max_size: Annotated[float, 'Largest step size of an element.']=50.0) -> tuple[Array, ...]:
-    """`oxigrad.rules.rprop` with the state of torch.optim.Rprop: the last gradient, zero where its sign changed, not the last update."""
+def rprop(
+    xp: Any, p: Array, g: Array, prev: Array, step_size: Array=..., *,
+    learning_rate: Annotated[float, 'First step size of every element.']=0.01,
+    eta_minus: Annotated[float, 'Factor of a step size where the gradient changes sign.']=0.5,
+    eta_plus: Annotated[float, 'Factor of a step size where the gradient keeps its sign.']=1.2,
+    min_size: Annotated[float, 'Smallest step size of an element.']=1e-06,
+    max_size: Annotated[float, 'Largest step size of an element.']=50.0,
+) -> tuple[Array, ...]:
+    """`oxigrad.rules.rprop` with torch.optim.Rprop's state: the last gradient, zero where its sign changed."""
 
 L2: Rule
 MAXIMIZE: Rule

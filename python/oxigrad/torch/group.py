@@ -1,4 +1,4 @@
-"""A parameter group of PyTorch as a group of a step: the rule of its parameters of one storage dtype, and their hyperparameters."""
+"""A parameter group of PyTorch as a group of a step: the rule for one storage dtype, and its hyperparameters."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -32,7 +32,7 @@ def without_grad(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def without_modes(function: Callable[..., Any], *args: Any) -> Any:
-    """The result of a function while autograd and the inference mode are off, so that later steps may update what it makes."""
+    """The result of a function with autograd and inference mode off, so that later steps may update its tensors."""
     if not torch.is_inference_mode_enabled():
         return without_grad(function, *args)
     with torch.inference_mode(False):

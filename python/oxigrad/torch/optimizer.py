@@ -87,7 +87,8 @@ class TensorOptimizer(KeepingDtypes):
                 raise ValueError("delay is 1: expected 0 with in_backward=True, whose updates are in the backward")
             if self._backward is None and self._host.memory.gradient_dtype is not None:
                 raise ValueError(
-                    "gradient_dtype is 'float32': expected in_backward=True, by which gradients are added in host memory"
+                    "gradient_dtype is 'float32': expected in_backward=True, by which gradients are added in host "
+                    "memory"
                 )
         elif device is not None:
             self.state_file = StateFile(device)
@@ -112,7 +113,7 @@ class TensorOptimizer(KeepingDtypes):
             self._backward.attach(self, self.param_groups[-1]["params"])
 
     def _check_kinds(self, number: int, group: Mapping[str, Any]) -> None:
-        """Raises `TypeError` or `ValueError`, with the number of the group, for values that are no numbers, flags or names of the rule."""
+        """Raises `TypeError` or `ValueError`, with the group's number, for values that the rule does not take."""
         self.entry.check(group, lambda key: f"param_groups[{number}][{key!r}]")
 
     def _check(self, group: Mapping[str, Any]) -> None:
@@ -140,7 +141,7 @@ class TensorOptimizer(KeepingDtypes):
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
-        """Whether `torch.amp.GradScaler` leaves the unscaling of gradients to the step, which refuses it after steps in the backward."""
+        """Whether `torch.amp.GradScaler` leaves unscaling to the step, which refuses it after steps in the backward."""
         return self._backward is not None or any(group.get("amp_fused") for group in self.param_groups)
 
     @_step_supports_amp_scaling.setter
@@ -173,7 +174,7 @@ class TensorOptimizer(KeepingDtypes):
         return loss
 
     def _makes_state(self) -> bool:
-        """Whether this is the step by which loaders make the state of an optimizer, that reads the loss: without a rate and gradients."""
+        """Whether loaders take this step for the state of an optimizer that reads the loss: no rate, no gradients."""
         return (
             "loss" in self.entry.rule.supplied
             and not self.state
@@ -230,7 +231,7 @@ class TensorOptimizer(KeepingDtypes):
     # --- steps in the backward ----------------------------------------------------------------------------------------
 
     def no_step(self) -> AbstractContextManager[None]:
-        """A block whose backwards, of micro-batches, accumulate gradients: with ``in_backward=True``, they update no parameter.
+        """A block whose backwards accumulate gradients of micro-batches: ``in_backward=True`` updates no parameter.
 
         The first backward after the block adds its gradients, and updates the parameters. Without ``in_backward`` it
         changes nothing. With ``state_device="host"`` gradients are added in host memory, and given back.
@@ -307,7 +308,8 @@ class TensorOptimizer(KeepingDtypes):
         if self._pieces is not None and self._backward is None:
             if ahead := self._pieces.ahead:
                 raise StateError(
-                    f"{named(ahead)} was updated in a step that an error ended: expected synchronize() before the state is read"
+                    f"{named(ahead)} was updated in a step that an error ended: expected synchronize() before the "
+                    "state is read"
                 )
             self._pieces.synchronize(self)
 
@@ -336,7 +338,7 @@ class TensorOptimizer(KeepingDtypes):
         return super().state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads the result of ``state_dict`` of this class, or PyTorch's class of this name: copies, of the same dtypes.
+        """Loads copies from a ``state_dict`` of this class, or of PyTorch's class of this name, with its dtypes.
 
         Raises `StateError`, with nothing changed, for a state that is not one of this optimizer: counts that are no
         whole numbers, and slots that are missing or have another type or shape than the parameter.
@@ -413,5 +415,6 @@ def refuse_by_theirs(opt: TensorOptimizer) -> None:
     is_set["state_device"] = opt.state_file is not None or opt._host is not None
     for name in [name for name, is_on in is_set.items() if is_on]:
         raise RuntimeError(
-            f"{name} is not supported by the steps of PyTorch's classes (differentiable, capturable, sparse gradients): expected None"
+            f"{name} is not supported by the steps of PyTorch's classes (differentiable, capturable, sparse "
+            "gradients): expected None"
         )

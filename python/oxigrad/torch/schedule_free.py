@@ -1,4 +1,4 @@
-"""Schedule-free optimizers for PyTorch: the model has the point where gradients are taken, or the average for evaluation."""
+"""Schedule-free optimizers for PyTorch: the model holds the gradients' point, or the average for evaluation."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _POINT = "train_point"
 
 
 class ScheduleFree(AdditionalOptimizer):
-    """Base class of schedule-free optimizers: call ``eval()`` before the model is evaluated or saved, ``train()`` before it is trained on.
+    """Base class of schedule-free optimizers: call ``eval()`` before evaluating or saving, ``train()`` before training.
 
     As in the authors' program, ``train_mode`` of a group tells which its parameters are. A step in evaluation mode
     raises `RuntimeError`.

@@ -58,7 +58,10 @@ class SparseDropIn(DropIn):
         refused = {"state_dtype": CODECS, "master": (True,), "rounding": ("kahan",)}
         for name, choices in refused.items():
             if values[name] is not None and values[name] in choices:
-                text = f"SparseAdam: {name}={values[name]!r} is not supported, since it updates rows of the parameter and its moments alone"
+                text = (
+                    f"SparseAdam: {name}={values[name]!r} is not supported, since it updates rows of the parameter "
+                    "and its moments alone"
+                )
                 raise ValueError(text)
 
     def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:

@@ -26,7 +26,7 @@ SLOTS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entry(Keys):
-    """The rule of an optimizer, and the places of its values in ``param_groups`` and ``state``: the keys of the table of optimizers.
+    """An optimizer's rule, and its values' places in ``param_groups`` and ``state``: keys of the table of optimizers.
 
     Args:
         rule: the rule.
@@ -51,7 +51,7 @@ class Entry(Keys):
 
     @functools.cached_property
     def places(self) -> dict[str, tuple[str, int | None]]:
-        """The key in a parameter group of each hyperparameter that is not fixed, and the number of the item, of a tuple."""
+        """The key in a parameter group, and the number of a tuple's item, of each hyperparameter that is not fixed."""
         defaults = self.rule.defaults
         usual = _HYPERPARAMETERS | (_BETAS if {"beta1", "beta2"} <= defaults.keys() else {}) | {**self.hyperparameters}
         keys = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
@@ -94,7 +94,7 @@ class Entry(Keys):
             raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
 
     def value(self, hyperparameter: str, group: Mapping[str, Any], storage: str | None = None) -> Any:
-        """The value of a hyperparameter in a parameter group: a float, an int where the rule takes whole numbers, or a flag.
+        """A hyperparameter's value in a parameter group: a float, an int for whole numbers, or a flag.
 
         ``storage`` is the name of the dtype of the parameters, where that is half precision and None means a number of
         it.

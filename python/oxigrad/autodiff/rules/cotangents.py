@@ -47,7 +47,8 @@ def require_real(value: Any, what: str) -> None:
     if not isinstance(value, float) and is_complex(value):
         raise DtypeError(
             f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
-            "value, or pass holomorphic=True to ox.grad for a holomorphic function, use ox.jacobian, or ox.vjp with a cotangent"
+            "value, or pass holomorphic=True to ox.grad for a holomorphic function, use ox.jacobian, or ox.vjp with "
+            "a cotangent"
         )
 
 
@@ -56,7 +57,8 @@ def require_complex(values: Sequence[Any], name: str) -> None:
     for value in values:
         if not is_complex(value):
             raise DtypeError(
-                f"{name} with holomorphic=True: found a value of dtype {dtype_name(dtype_of(plain(value)))}, expected complex arguments and a complex value"
+                f"{name} with holomorphic=True: found a value of dtype {dtype_name(dtype_of(plain(value)))}, "
+                "expected complex arguments and a complex value"
             )
 
 

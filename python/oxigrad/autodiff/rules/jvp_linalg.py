@@ -48,8 +48,8 @@ def _checked(x: Array, t: Array) -> Array:
 
 
 _MIXED = (
-    "forward mode lacks the tangents of their vectors along a direction that mixes them, and so lacks second derivatives; "
-    "reverse mode has the gradient of a loss that does not depend on a rotation of them"
+    "forward mode lacks the tangents of their vectors along a direction that mixes them, and so lacks second "
+    "derivatives; reverse mode has the gradient of a loss that does not depend on a rotation of them"
 )
 
 

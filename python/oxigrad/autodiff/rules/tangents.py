@@ -98,5 +98,6 @@ def check_several(primals: Any, tangents: Any, name: str) -> None:
     for value, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(value, (tuple, list)):
             raise TypeError(
-                f"{name}: {what} is {type(value).__name__}: expected a tuple, one for each argument: {name}(f, (x,), (v,))"
+                f"{name}: {what} is {type(value).__name__}: expected a tuple, one for each argument: {name}(f, (x,), "
+                "(v,))"
             )

@@ -111,7 +111,7 @@ class SparseDerivative:
 
     @property
     def pattern(self) -> Any:
-        """The pattern of the last call, or the user's: a boolean `scipy.sparse.csr_array`; None before the first call."""
+        """The pattern of the last call, or the user's, as a boolean `scipy.sparse.csr_array`; None before a call."""
         compression = self._compression
         return None if compression is None else compression.pattern.copy()
 

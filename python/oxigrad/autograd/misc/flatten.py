@@ -7,7 +7,7 @@ from oxigrad import tree
 
 
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Vector of all numbers of a container, dicts in the order of their keys, and the function that makes the container of one.
+    """Vector of all numbers of a container, by sorted keys, and the function that makes the container of one.
 
     >>> flat, unflatten = flatten({"b": 1.0, "a": [2.0, 3.0]})
     >>> flat, unflatten(flat)
@@ -23,6 +23,6 @@ def _by_sorted_keys(value: Any) -> Any:
 
 
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Callable[[Any], Any], Any]:
-    """Function of vectors for a function of containers, the function that makes a container, and the example as a vector."""
+    """Function of vectors for a function of containers, the maker of containers, and the example as a vector."""
     vector, unflatten = flatten(example)
     return lambda x, *args: flatten(func(unflatten(x), *args))[0], unflatten, vector

@@ -1,4 +1,4 @@
-"""Optimizers as functions, by the names of `autograd.misc.optimizers`: ``grad(params, step)`` is a function of the parameters."""
+"""Optimizers as functions, named as in `autograd.misc.optimizers`. ``grad(params, step)`` is the gradient."""
 
 from collections.abc import Callable
 from typing import Any

@@ -14,13 +14,14 @@ from oxigrad.autograd.modules import public
 
 #: Functions whose list is a list of arrays, which NumPy passes on to the variables among them.
 _OF_SEQUENCES = frozenset(
-    "block broadcast_arrays choose column_stack concat concatenate dstack einsum hstack lexsort meshgrid row_stack select stack vstack".split()
+    "block broadcast_arrays choose column_stack concat concatenate dstack einsum hstack lexsort meshgrid "
+    "row_stack select stack vstack".split()
 )
 _CLASSES = (type, ModuleType, np.ufunc)
 
 
 def lifted(module: ModuleType) -> dict[str, Any]:
-    """Public names of a module of NumPy: ufuncs, classes and constants as they are, functions for lists of variables too."""
+    """Names of a module of NumPy: ufuncs, classes, constants, and functions that take lists of variables too."""
     names = public(module).items()
     return {name: _lifted(name, value) for name, value in names if not isinstance(value, ModuleType)}
 

@@ -1,4 +1,4 @@
-"""Functions of SciPy by the names of `autograd.scipy`: the ones of `oxigrad.xp` for variables, and SciPy's own for plain values."""
+"""Functions of SciPy named as in `autograd.scipy`: from `oxigrad.xp` for variables, SciPy's for plain values."""
 
 import functools
 from collections.abc import Callable

@@ -33,7 +33,7 @@ _SPARSE_MEAN = Domain(("replicas", "touches"))
 
 
 class Coordinated(Wrapper):
-    """Base class of wrappers whose steps a coordinator takes: a thread in the process of rank 0, with an optimizer of its own.
+    """Base class of wrappers whose steps a coordinator takes: a thread of rank 0's process, with its own optimizer.
 
     Every worker has a replica of the parameters, which its optimizer updates by the same gradients: `slots` and the
     state are whole on each worker, as of its last step, and the others continue after the loss of any of them
@@ -134,7 +134,7 @@ class Coordinated(Wrapper):
             self._whole(model, lambda: self._join(model))
 
     def reform(self, model: Tree) -> Tree:
-        """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `join`.
+        """Continues with the survivors and the workers that wait to join. All call it; new workers call `join`.
 
         A step raises `WorkerLost` where the coordinator was lost, and where another worker has called `reform` or, on
         Ray, waits to join. The survivor whose replica is of the latest step becomes the coordinator: no gradient is
@@ -239,7 +239,7 @@ class Coordinated(Wrapper):
         return self._model
 
     def _begin(self, parameters: Mapping[Any, np.ndarray]) -> None:
-        """Starts from the model and the state of the optimizer that this worker has, or goes on where it has neither changed."""
+        """Starts from this worker's model and optimizer state, or continues where neither has changed."""
         replica, coordinator = self._replica, self._coordinator
         self._disconnect()
         self._former = None

@@ -94,7 +94,8 @@ class Coordinator(Service):
         self.codec: GradientCodec = codec_of(arrays, config, training)
         self._offered: Optimizer | None = None
         self._spare: list[np.ndarray] = []
-        #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that they are in.
+        #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that
+        #: they are in.
         self._held: dict[Key, tuple[Gradients, np.ndarray]] = {}
         self._logged: deque[Logged] = deque()
         self._state: tuple[int, np.ndarray] | None = None
@@ -232,7 +233,7 @@ class Coordinator(Service):
         self._log(Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
 
     def offer(self, optimizer: Optimizer) -> None:
-        """Gives the coordinator an optimizer with other hyperparameters, which takes the place of its own before the next step."""
+        """Gives the coordinator an optimizer with other hyperparameters, which replaces its own before a step."""
         self._offered = optimizer
 
     def _adopt(self) -> None:
@@ -269,7 +270,7 @@ class Coordinator(Service):
         return self.decisions.step
 
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
-        """The content of a reply, which brings a worker to the present step: its kind, the bytes of its parts, and buffers."""
+        """The content of a reply that brings a worker to the present step: kind, bytes of each part, and buffers."""
         step = self.decisions.step
         last = self._last_steps.get(rank, -1)
         self._last_steps[rank] = step

@@ -68,7 +68,8 @@ class ElasticCoordinator(Coordinator):
         super().__init__(replica, decisions, config, description, training=training)
         self.lock: AbstractContextManager[Any] = threading.RLock()
         self._centre, self._rate = centre, rate
-        #: The centre before the last push of each worker, or when it joined, and the number of pushes applied with that one.
+        #: The centre before the last push of each worker, or when it joined, and the number of pushes applied with
+        #: that one.
         self._before: dict[int, tuple[int, list[np.ndarray]]] = {}
 
     def copies(self) -> list[np.ndarray]:
@@ -97,7 +98,7 @@ class ElasticCoordinator(Coordinator):
 
 
 class Greeting(Service):
-    """The begin of synchronous exchanges: hears the description of each worker, and then answers all: by its difference, or to begin.
+    """The begin of synchronous exchanges: hears each worker's description, and answers by its difference, or to begin.
 
     Workers ask as they ask an asynchronous centre, so that either kind of rank 0 refuses workers of the other kind.
     """

@@ -46,7 +46,7 @@ class Enrolment:
         return Training() if self._number is None else Training(self._number, self._sessions)
 
     def begin(self) -> bool:
-        """Whether the worker joins a training that it did not take part in before: the first one, or one after `end`."""
+        """Whether the worker joins a training that is new to it: the first one, or one after `end`."""
         if self._is_open:
             return False
         if self._number is None:
@@ -94,16 +94,16 @@ class Enrolment:
             stop()
 
     def serve(self, stop: Callable[[], None], leave: Callable[[], Any]) -> None:
-        """Notes what ends that which serves the present training in this process, and the method that leaves it in good order."""
+        """Notes what ends the service of the present training in this process, and the method that leaves it well."""
         self._trainings.stop = stop
         self._leave = self._trainings.leave = weakref.WeakMethod(leave)
 
     def takes_part(self, leave: Callable[[], Any]) -> None:
-        """Notes the function by which a worker that serves nothing tells the others at the end of its work, where its wrapper may be gone."""
+        """Notes how a worker that serves nothing tells the others that its work has ended, also without its wrapper."""
         self._leave = self._trainings.leave = lambda: leave
 
     def elected(self, communicator: Communicator, step: int, seconds: float) -> tuple[int, int]:
-        """The rank that keeps what all share, and the number of workers: rank 0 at the start, later that of the latest step.
+        """The rank that keeps shared values, and the number of workers: rank 0, later the rank of the latest step.
 
         In later generations the workers tell each other their steps and trainings. Those that came after the start take
         the training of the others; those that are in a later one wait for the next time that all tell each other.

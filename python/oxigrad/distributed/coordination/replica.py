@@ -73,7 +73,7 @@ class Replica:
         return Replica(copy.deepcopy(self.optimizer), self.by_path(), self._frozen, self.untrained)
 
     def is_of(self, parameters: Mapping[KeyPath, np.ndarray], optimizer: Optimizer) -> bool:
-        """Whether these parameters, and the state of this optimizer, are those that the replica left by its last step."""
+        """Whether the replica left these parameters and the state of this optimizer by its last step."""
         arrays = {str(path): array.tobytes() for path, array in parameters.items()}
         return optimizer.step == self.step and arrays == {path: a.tobytes() for path, a in self._views.items()}
 
@@ -100,7 +100,7 @@ class Replica:
         return {path: self._views[text] for text, path in self._paths.items()}
 
     def description(self, config: Any) -> np.ndarray:
-        """The description of the parameters and the ``config`` of the wrapper, which workers of one training have alike."""
+        """The description of the parameters and of the wrapper's ``config``, equal on all workers of a training."""
         return agreement.described(self.parameters(), config, self.untrained)
 
     def checksum(self) -> int:
@@ -121,12 +121,15 @@ class Replica:
             if (unlike := agreement.unlike_config(*self._settings, whose)) is not None:
                 raise Refused("config", f"{unlike}, as of the coordinator: set it on every worker")
             if self._times_apart == agreement.ROUNDS + 1:
-                text = "%s has other parameters than the coordinator after each of %d steps, which sends its state each time: expected the same rule on every worker"
+                text = (
+                    "%s has other parameters than the coordinator after each of %d steps, which sends its state each "
+                    "time: expected the same rule on every worker"
+                )
                 _log.warning(text, whose, agreement.ROUNDS)
         return False
 
     def packed_state(self) -> np.ndarray:
-        """The state of the optimizer as bytes, with its settings and the untrained arrays, and without the parameters."""
+        """The state of the optimizer as bytes, with settings and untrained arrays, but without parameters."""
         return transfer.pack(self.untrained, {**self.optimizer.state_dict(copy=False), "config": self._present()})
 
     def _present(self) -> Config:

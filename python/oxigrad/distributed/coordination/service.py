@@ -1,4 +1,4 @@
-"""The service of one worker for all that take part in a training: it receives their requests, and admits, refuses or answers them.
+"""The service of one worker for all in a training: it admits or refuses workers, and answers their requests.
 
 `Service` is free of transport: it is given requests, the time and the workers that were lost, and returns replies.
 `serve` runs one over a `Communicator`. The identity of the training is part of the digest of every message; a request

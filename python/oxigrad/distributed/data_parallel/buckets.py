@@ -111,7 +111,7 @@ class Bucket:
                 self._sums = part.copy()
 
     def mean(self, count: int, rank: int) -> dict[str, np.ndarray]:
-        """The means of ``count`` gradients by key path, as views of the buffer: those of the pieces of a rank, where there are pieces."""
+        """The means of ``count`` gradients by key path, as views of the buffer: of a rank's pieces if there are any."""
         rank = 0 if self._is_whole else rank
         sums, views = self._sums, self._views[rank]
         if sums is None:
@@ -170,7 +170,7 @@ class Buckets:
         pieces: Sequence[Sequence[Piece]] | None,
         flags: int,
     ) -> bool:
-        """Whether the buckets are those of parameters in this order, of this limit, of these pieces, and with as many flags."""
+        """Whether the buckets are for parameters in this order, with this limit, these pieces and so many flags."""
         is_same = (self.order, self._limit, self._flags) == (tuple(order), limit, flags) and pieces is self.pieces
         return is_same and self.has_specs({path: specs[path] for path in order})
 
@@ -206,7 +206,7 @@ class Buckets:
 
     @property
     def flags(self) -> np.ndarray:
-        """The numbers that the last bucket carries beside its gradients: to be set before it begins, and their sums afterwards."""
+        """The numbers beside the gradients in the last bucket: set before it begins, their sums afterwards."""
         return self._buckets[-1].flags
 
     def begin(self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float) -> None:

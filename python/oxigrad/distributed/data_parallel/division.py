@@ -1,4 +1,4 @@
-"""The division of the parameters of a model among workers: each has the elements of a part of them, taken as one flat buffer."""
+"""The division of a model's parameters among workers: each has a part of one flat buffer of all elements."""
 
 import bisect
 import dataclasses
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Extent:
-    """A parameter as it is divided: its shape, the bytes of an element, and the ``unit`` of elements that it is cut by, 0 for one that is not cut.
+    """A parameter as it is divided: its shape, the bytes of an element, and the ``unit`` of a cut, 0 for no cut.
 
     Where its rule ``is_called`` on arrays, one worker alone has its slots. All have the ``numbers``, slots of one
     number.
@@ -67,7 +67,7 @@ class Piece:
 
 
 def divided(extents: Mapping[str, Extent], workers: int) -> list[list[Piece]]:
-    """The pieces of each worker, in the order of the parameters: as many bytes for each, as far as parameters may be cut.
+    """The pieces of each worker, in the order of the parameters: equal bytes for each, if parameters may be cut.
 
     >>> pieces = divided({"a": Extent((6,), 4, 1), "b": Extent((2, 3), 4, 1)}, 3)
     >>> [[(piece.path, piece.start, piece.stop) for piece in own] for own in pieces]
@@ -81,7 +81,7 @@ def divided(extents: Mapping[str, Extent], workers: int) -> list[list[Piece]]:
 
 
 def _bound(extents: Mapping[str, Extent], paths: Sequence[str], ends: Sequence[int], target: float) -> tuple[int, int]:
-    """The number of a parameter, and the element of it, at which a worker's part begins that should begin at byte ``target``."""
+    """The number of the parameter, and its element, where a worker's part begins: ideally at byte ``target``."""
     number = bisect.bisect_right(ends, target)
     if number == len(paths):
         return number, 0

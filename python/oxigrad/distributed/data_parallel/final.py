@@ -63,7 +63,7 @@ class FinalGradients:
 
 
 class ReplayedGradients(FinalGradients):
-    """The gradients of a model that `minimize` computes: each is final when nothing that is left of the replay adds to it.
+    """The gradients of a model in `minimize`: each is final when nothing left of the replay adds to it.
 
     Those that are `SparseRows` are not among them.
     """
@@ -114,6 +114,6 @@ class ReplayedGradients(FinalGradients):
         """Raises `RuntimeError` where an error has ended a step while its gradients were under way."""
         if self.is_broken:
             raise RuntimeError(
-                "an error has ended the step before while its gradients were under way to the other workers, which wait for the rest: "
-                "expected leave, or reform, which all workers call"
+                "an error has ended the step before while its gradients were under way to the other workers, which "
+                "wait for the rest: expected leave, or reform, which all workers call"
             )

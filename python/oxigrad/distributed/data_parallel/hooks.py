@@ -65,7 +65,7 @@ class GradientHooks(FinalGradients):
         return None
 
     def _replaced(self, path: str) -> Any:
-        """See `FinalGradients._replaced`: numbers that cannot be changed in place, so that nobody takes them for the gradient."""
+        """See `FinalGradients._replaced`: numbers that refuse changes in place, lest they pass for the gradient."""
         leaf = self._leaves[path]
         leaf.grad = leaf.detach().new_full((), float("nan")).expand(leaf.shape)
         self._versions[path] = leaf.grad._version

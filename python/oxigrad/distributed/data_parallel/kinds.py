@@ -20,7 +20,7 @@ def kind_of(gradient: Any, *, is_released: bool = False) -> int:
 
 
 def flags_of(codes: Sequence[int], count: int) -> np.ndarray:
-    """The flags of the last bucket: the number of gradients in the sums, and for each parameter a one for an array and for rows."""
+    """The flags of the last bucket: the count of gradients, and for each parameter a one for an array and for rows."""
     kinds = np.array(codes)
     return np.concatenate([[count], kinds == DENSE, kinds == ROWS]).astype(np.float64)
 

@@ -51,7 +51,8 @@ def _counted(wrapper: Any, value: Any) -> int:
     count = COUNT.check("local_batches", number(value))
     if wrapper.pending:
         raise ValueError(
-            f"local_batches cannot change between steps: {wrapper.pending} of {wrapper.local_batches} batches are added up"
+            f"local_batches cannot change between steps: {wrapper.pending} of {wrapper.local_batches} batches are "
+            "added up"
         )
     return count
 

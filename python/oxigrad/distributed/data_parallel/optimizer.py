@@ -108,7 +108,7 @@ class DataParallel(LocalSums):
         self._specs: Mapping[str, GradientSpec] = {}
 
     def no_sync(self) -> AbstractContextManager[None]:
-        """A block in which backwards of a PyTorch module only accumulate gradients in its tensors, which do not leave yet.
+        """A block in which backwards of a PyTorch module only accumulate gradients, which do not leave yet.
 
         The first backward after the block adds its own to them.
         """
@@ -133,7 +133,7 @@ class DataParallel(LocalSums):
         self._divide(model)
 
     def _wants_agreement(self) -> bool:
-        """See `CollectiveWrapper._wants_agreement`: gradients do not leave, or wait for one that came in the first step."""
+        """See `CollectiveWrapper._wants_agreement`: gradients stay, or wait for one that came in the first step."""
         return self.overlap and (not self._overlaps or self._is_blocked)
 
     def _agree_anew(self) -> None:
@@ -161,9 +161,8 @@ class DataParallel(LocalSums):
     def reform(self, model: Tree) -> Tree:
         """See `CollectiveWrapper.reform`. Raises `NotSupported` with ``shard_state``."""
         if self._shards is not None:
-            raise NotSupported(
-                "shard_state=True: the slots of a lost worker are lost: expected a new DataParallel on communicator.reform(), with a saved state"
-            )
+            lost = "shard_state=True: the slots of a lost worker are lost: expected a new DataParallel on"
+            raise NotSupported(f"{lost} communicator.reform(), with a saved state")
         return super().reform(model)
 
     def _completed(self, model: Tree) -> list[int]:
@@ -177,7 +176,7 @@ class DataParallel(LocalSums):
         return super()._completed(model)
 
     def _divide(self, model: Tree) -> None:
-        """Divides the parameters, unless that is done, and takes this worker's part of a state that was loaded before."""
+        """Divides the parameters once, and takes this worker's part of a state that was loaded before."""
         if self._shards is None:
             return
         if not self._shards.extents:
@@ -259,7 +258,7 @@ class DataParallel(LocalSums):
         in_backward: bool = False,
         has_aux: bool = False,
     ) -> R:
-        """See `Wrapper.minimize`. With ``overlap``, gradients leave while derivatives are computed, unless they are recorded.
+        """See `Wrapper.minimize`. With ``overlap``, unrecorded gradients leave while derivatives are computed.
 
         After an error in the middle, while gradients are under way, a step raises `RuntimeError`: call `reform` or
         `leave`.
@@ -290,7 +289,7 @@ class DataParallel(LocalSums):
         return value
 
     def _leaves_early(self) -> bool:
-        """Whether gradients that `minimize` computes are announced one by one: those of one bucket leave together anyway."""
+        """Whether `minimize` announces gradients one by one. Gradients of a single bucket leave together anyway."""
         if not self.overlap or self.communicator.size == 1:
             return False
         if not self._takes_plain_gradients():
@@ -304,8 +303,8 @@ class DataParallel(LocalSums):
             return
         if buckets.has_begun(path):
             raise RuntimeError(
-                f"{path}: a second gradient before update: expected update after each backward, and `with opt.no_sync():` around "
-                "backwards but the last"
+                f"{path}: a second gradient before update: expected update after each backward, and `with "
+                "opt.no_sync():` around backwards but the last"
             )
         while (paths := buckets.next_paths()) and source.has_all(paths):
             gradients = {each: source.read(each, on_host=self._group is None) for each in paths}
@@ -336,8 +335,8 @@ class DataParallel(LocalSums):
         if (changed := self._hooks.changed()) is not None and self._buckets is not None and self._buckets.begun:
             self._drop()
             raise RuntimeError(
-                f"{changed}: the gradient was changed after the backward, and is under way to the other workers: expected a transform in a "
-                "chain, as ClipByGlobalNorm, or overlap=False"
+                f"{changed}: the gradient was changed after the backward, and is under way to the other workers: "
+                "expected a transform in a chain, as ClipByGlobalNorm, or overlap=False"
             )
         if self._done >= 0:  # else the start does it
             self._divide(model)
@@ -392,7 +391,7 @@ class DataParallel(LocalSums):
         return means
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any], codes: Sequence[int], count: int) -> None:
-        """Completes the buckets of the parameters in ``order`` with the sums over workers; the last one may carry the kinds and the count."""
+        """Completes the buckets in ``order`` with the sums over workers; the last may carry the kinds and the count."""
         pieces = None if self._shards is None else self._shards.pieces
         # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
         limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf

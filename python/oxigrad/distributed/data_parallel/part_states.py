@@ -1,4 +1,4 @@
-"""The state of an optimizer whose slots are divided among workers: gathered to the state of one process, and cut from it."""
+"""The state of an optimizer whose slots are divided among workers: gathered into one state, and cut from it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any

@@ -24,7 +24,10 @@ from oxigrad.distributed.parameters import WorkerParameters, check_unchanged
 from oxigrad.extend import Parameters, SlicedSteps, as_array, copied_like, to_host
 from oxigrad.optim import Optimizer
 
-_PART_ALONE = "shard_state=True: this worker has a part of the slots alone; expected an optimizer of one process with the saved state"
+_PART_ALONE = (
+    "shard_state=True: this worker has a part of the slots alone; expected an optimizer of one process with the "
+    "saved state"
+)
 
 
 class Shards:
@@ -80,7 +83,7 @@ class Shards:
         communicator: Communicator,
         seconds: float,
     ) -> Tree:
-        """The model after a step, which all workers take together, by the mean gradients of this worker's pieces, or rows of whole parameters.
+        """The model after a step of all workers, by the mean gradients of this worker's pieces, or rows of parameters.
 
         They are None for a parameter of which it has no elements.
         """
@@ -172,8 +175,8 @@ class Shards:
         return WorkerLost(
             error.ranks,
             "a step with shard_state=True",
-            f"the slots of {held} are lost, which no other worker has: expected a new DataParallel on communicator.reform(), with "
-            "the parameters and the state of a file that was saved",
+            f"the slots of {held} are lost, which no other worker has: expected a new DataParallel on "
+            "communicator.reform(), with the parameters and the state of a file that was saved",
         )
 
     # --- state --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Buckets of tensors on a device, whose sums over workers do not travel over the host where the engine can sum tensors."""
+"""Buckets of tensors on a device. Their sums do not travel over the host if the engine can sum tensors."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence

@@ -46,7 +46,8 @@ class Decisions:
         self.waiting: list[Push] = []
         #: The number of first ones in ``waiting`` whose order is final.
         self._settled = 0
-        #: The workers that wait for a token, and the times at which those that compute for the next step got theirs, in order.
+        #: The workers that wait for a token, and the times at which those that compute for the next step got theirs,
+        #: in order.
         self.idle: set[Any] = set()
         self.holders: dict[Hashable, float] = {}
         self._departed: set[Hashable] = set()
@@ -165,7 +166,7 @@ class Decisions:
         actions.append(verdict)
 
     def _step(self, actions: list[Action]) -> None:
-        """Takes a step by all gradients that wait for it, in the order of workers but for those that are settled, and tells these."""
+        """Takes a step by all waiting gradients, except settled ones, in the order of workers, and tells these."""
         taken = [*self.waiting[: self._settled], *self._in_order(self.waiting[self._settled :])]
         self.waiting.clear()
         self._settled = 0

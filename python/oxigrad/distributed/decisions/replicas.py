@@ -7,11 +7,12 @@ its users reported faults:
 
 * A gradient is accepted or dropped as a whole, where TensorFlow decided for each variable by itself.
 * The worker is told that its gradient was dropped, and how stale it was.
-* A token is given when it is used, with the step of that time. TensorFlow queued tokens, so that the first gradient of each
-  worker, and those computed after an old token, were wasted.
-* Nothing waits for ever: the tokens of workers that leave, die or exceed their lease pass to the others, so that a round
-  completes with fewer workers, whose faster ones then contribute several gradients.
-* A step is taken by exactly ``replicas_to_aggregate`` gradients, of different workers as long as enough of them compute.
+* A token is given when it is used, with the step of that time. TensorFlow queued tokens, so that the first gradient of
+  each worker, and those computed after an old token, were wasted.
+* Nothing waits for ever: the tokens of workers that leave, die or exceed their lease pass to the others, so that a
+  round completes with fewer workers, whose faster ones then contribute several gradients.
+* A step is taken by exactly ``replicas_to_aggregate`` gradients, of different workers as long as enough of them
+  compute.
 """
 
 import itertools

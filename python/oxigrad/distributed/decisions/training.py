@@ -1,4 +1,4 @@
-"""The identity of a training: workers that end one early wait for the others before the next, and are not served by the former.
+"""The identity of a training: workers that end one early wait for the others, and are not served by the old one.
 
 Every worker counts the wrappers that it makes on its communicator, and how often each of them has joined, so that all
 workers give the same training the same identity as long as they make the same wrappers in the same order.
@@ -17,7 +17,7 @@ _BITS = 32
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Training:
-    """The identity of a training: the number of the wrapper among those of its communicator, and of the time that it has joined.
+    """The identity of a training: the number of the wrapper on its communicator, and of the time that it has joined.
 
     Later trainings compare greater. (0, 0) is that of a worker which does not know it: one that came after the start.
 
@@ -66,7 +66,7 @@ class Trainings:
         return self.count
 
     def end(self) -> None:
-        """Leaves the training that this process serves to others, at the end of its work: the others go on until they leave."""
+        """Leaves the training that this process serves, at the end of its work. The others go on until they leave."""
         leave, self.leave = self.leave(), lambda: None
         if leave is not None:
             with contextlib.suppress(Excluded):  # the others go on without this worker

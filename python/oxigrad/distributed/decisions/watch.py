@@ -1,4 +1,4 @@
-"""The decision of a worker that waits for an answer: whether the worker that should answer is stopped, or only has none yet."""
+"""The decision of a worker that waits for an answer: whether the other worker has stopped, or has no answer yet."""
 
 from typing import Literal, TypeAlias
 

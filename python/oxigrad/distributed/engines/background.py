@@ -103,7 +103,7 @@ def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationErro
 
 
 def await_late(seconds: float) -> None:
-    """Waits, at the end of a program, for the calls that took longer than was wanted: one that returns while the interpreter ends may abort it."""
+    """Waits at a program's end for calls that took too long. A call that returns during the exit may abort it."""
     end = time.monotonic() + seconds
     while _late:
         _late.pop().join(max(end - time.monotonic(), 0.0))

@@ -7,7 +7,7 @@ _SHORTEST = 0.00005
 
 
 class Backoff:
-    """The pauses of one wait: the processor is yielded for ``spin`` seconds, then the pauses grow to ``longest`` seconds.
+    """The pauses of a wait: the processor is yielded for ``spin`` seconds, then pauses grow to ``longest`` seconds.
 
     A pause is a twentieth of the time waited, so that a wait ends at most that much late. A blocking call of MPI keeps
     a core busy; a loop with these pauses takes a few percent of one.
@@ -41,7 +41,7 @@ class Backoff:
 
 
 def _relinquish() -> None:
-    """Lets another thread run, without the sleep of some 0.1 ms that ``time.sleep(0)`` is on Linux before Python 3.13."""
+    """Lets another thread run. Before Python 3.13, ``time.sleep(0)`` sleeps for some 0.1 ms on Linux."""
     if hasattr(os, "sched_yield"):
         os.sched_yield()
     else:

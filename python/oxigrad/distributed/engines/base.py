@@ -1,4 +1,4 @@
-"""The message engine: headers, checks, time-outs and counts of all communicators, over the primitives of each engine."""
+"""The message engine: headers, checks, time-outs and counts of communicators, over each engine's primitives."""
 
 import logging
 import threading
@@ -68,7 +68,7 @@ class EngineCommunicator(InOrder):
         raise NotImplementedError
 
     def _reduce_scatter(self, buf: Buffer, counts: Sequence[int], op: Op, seconds: float) -> None:
-        """Reduces the part of this worker in place: by default, all of the buffer, which needs no agreement on the parts."""
+        """Reduces this worker's part in place: by default all of the buffer, which needs no agreement on parts."""
         self._all_reduce([buf], op, seconds, deterministic=True)
 
     def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:

@@ -19,7 +19,7 @@ PIECE = 1 << 30
 """Bytes that one operation transfers at most: counts of MPI are 32-bit integers."""
 
 SMALL = 1 << 19
-"""Bytes of all workers together up to which buffers are gathered whole and reduced by every worker, which takes one exchange instead of two."""
+"""Bytes of all workers up to which every worker reduces whole buffers: one exchange instead of two."""
 
 
 # What workers tell each other before an operation: its number, the bytes of its buffers, and a digest of the operation
@@ -40,7 +40,8 @@ class ByteCollectives(EngineCommunicator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        #: The number of operations on all workers that this one has called, and the error after which it calls no other.
+        #: The number of operations on all workers that this one has called, and the error after which it calls no
+        #: other.
         self._calls = 0
         self._failure: CommunicationError | None = None
         #: Operations that have not ended: after a loss, the library may still write to their buffers.
@@ -63,7 +64,7 @@ class ByteCollectives(EngineCommunicator):
         raise NotImplementedError
 
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
-        """Fills ``data``, of which this worker has its own part, with the parts of all, of ``counts[k]`` bytes of rank k."""
+        """Fills ``data``, which holds this worker's part, with the parts of all: ``counts[k]`` bytes of rank k."""
         raise NotImplementedError
 
     def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
@@ -75,7 +76,7 @@ class ByteCollectives(EngineCommunicator):
         raise NotImplementedError
 
     def _check(self, what: str) -> None:
-        """Raises an error where the job is aborted, this worker is excluded, or one takes no part in the present operation."""
+        """Raises an error if the job is aborted, this worker is excluded, or another one skips this operation."""
         raise NotImplementedError
 
     def _is_done(self, work: Any) -> bool:
@@ -116,7 +117,8 @@ class ByteCollectives(EngineCommunicator):
     def _late(self, what: str, seconds: float) -> TimedOut:
         """The error of an operation that has not ended in time."""
         return TimedOut(
-            f"{what} took more than {seconds:g} s: a worker is stopped, slow, or has not called it; this communicator cannot be used further"
+            f"{what} took more than {seconds:g} s: a worker is stopped, slow, or has not called it; this "
+            "communicator cannot be used further"
         )
 
     # --- operations ---------------------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ class ByteCollectives(EngineCommunicator):
     def _agree(
         self, kind: str, bufs: Sequence[Buffer], detail: str, seconds: float, *, any_length: bool = False
     ) -> list[int]:
-        """Checks that all workers call the same operation, on buffers of the same layout unless they have ``any_length``; returns their bytes by rank."""
+        """The bytes of all workers by rank, if all call one operation, on equal layouts unless ``any_length``."""
         if self._failure is not None:
             raise self._failure
         self._calls += 1
@@ -221,7 +223,7 @@ class ByteCollectives(EngineCommunicator):
         return [size for _, size, _ in envelopes]
 
     def _stage(self, nbytes: int) -> np.ndarray:
-        """Memory for one operation on all workers, that later ones use again, since touching new pages costs as much as the reduction."""
+        """Memory for one operation on all workers, used again: touching new pages costs as much as the reduction."""
         if self._staging.size < nbytes:
             self._staging = np.empty(nbytes, np.uint8)
         return self._staging[:nbytes]

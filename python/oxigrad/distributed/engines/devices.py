@@ -28,7 +28,7 @@ class WorkerDevice(NamedTuple):
 def devices(
     communicator: Communicator | None = None, *, shared: bool = False, timeout: float | None = None
 ) -> list[WorkerDevice]:
-    """The GPU of each worker, by rank: a different one for each, among those that its process sees (``CUDA_VISIBLE_DEVICES``).
+    """The GPU of each worker, by rank: a different one each, visible to its process (``CUDA_VISIBLE_DEVICES``).
 
     Args:
         communicator: communicator of this worker; by default the `current` one of the thread.
@@ -69,7 +69,7 @@ def assigned(workers: Sequence[Mapping[str, Any]], *, shared: bool = False) -> l
     owner: dict[str, int] = {}
 
     def takes(rank: int, tried: set[str]) -> bool:
-        """Whether a worker gets a GPU, which another one may give up for one that it sees as well (an augmenting path)."""
+        """Whether a worker gets a GPU, which another worker may give up for a second one (an augmenting path)."""
         for uuid in sorted(seen[rank], key=owner.__contains__):  # first one that nobody has
             if uuid not in tried:
                 tried.add(uuid)
@@ -96,8 +96,8 @@ def _refusal(rank: int, workers: Sequence[Mapping[str, Any]], owner: Mapping[str
     worker = workers[rank]
     gpus = ", ".join(f"{uuid} of rank {owner[uuid]}" for uuid, _ in worker["devices"])
     return (
-        f"the worker of rank {rank} on {worker['host']} has no GPU of its own: it sees {gpus}; expected as many GPUs as workers on "
-        "each host, or shared=True"
+        f"the worker of rank {rank} on {worker['host']} has no GPU of its own: it sees {gpus}; expected as many GPUs "
+        "as workers on each host, or shared=True"
         if gpus
         else f"the worker of rank {rank} on {worker['host']} has no GPU: {worker['why']}"
     )

@@ -1,4 +1,4 @@
-"""The state that the workers of a job share where one process keeps it: their membership, mailboxes and collective operations.
+"""The state that workers share if one process keeps it: membership, mailboxes and collective operations.
 
 Its methods are coroutines, which wait by a condition alone: that of an event loop, or one of threads
 (`engines.threads.hub`), by which they run in the caller's. It knows nothing of how they are called; answers are plain
@@ -18,7 +18,7 @@ from oxigrad.distributed.messages.reduction import reduce_in_order
 
 
 class Outcome(NamedTuple):
-    """The outcome of a call: "done", "over" where the others have ended, or the kind of failure ("lost", "excluded", "timed out", "aborted", "refused")."""
+    """The outcome: "done", "over" (the others ended), "lost", "excluded", "timed out", "aborted" or "refused"."""
 
     kind: str
     value: Any = None

@@ -4,7 +4,7 @@ import numpy as np
 
 
 class Spare:
-    """Arrays of bytes that are not in use: the last ``count`` ones of at least ``least`` bytes, together at most ``most``.
+    """Arrays of bytes that are not in use: the last ``count`` of at least ``least`` bytes, ``most`` bytes in all.
 
     >>> spare = Spare()
     >>> first = spare.take(1 << 20)

@@ -1,4 +1,4 @@
-"""Kronecker factors of the Fisher information of a layer: running averages, damped inverses, preconditioned gradients."""
+"""Kronecker factors of a layer's Fisher information: averages, damped inverses, preconditioned gradients."""
 
 import dataclasses
 import math

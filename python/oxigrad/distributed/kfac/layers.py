@@ -1,4 +1,4 @@
-"""Layers of a recorded program: matrix products with a parameter, and the second moments of their inputs and cotangents.
+"""Layers of a recorded program: matrix products with a parameter, and moments of their inputs and cotangents.
 
 A layer is a parameter W that occurs in ``x @ W`` or ``W @ x``, where no factor x depends on another parameter alone,
 and the bias b of ``x @ W + b``. W may be a reshaped or permuted parameter, as the filters of a convolution that is

@@ -174,7 +174,8 @@ class KFAC(CollectiveWrapper):
             return float(cast(Any, rate(self.step) if callable(rate) else rate))
         except (AttributeError, TypeError):
             raise TypeError(
-                f"KFAC: found no learning rate of {self.optimizer!r} for kl_clip: expected kl_learning_rate, or kl_clip=None"
+                f"KFAC: found no learning rate of {self.optimizer!r} for kl_clip: expected kl_learning_rate, or "
+                "kl_clip=None"
             ) from None
 
     # --- statistics ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ _Job = TypeVar("_Job", bound=Hashable)
 
 
 def balanced(costs: Mapping[_Job, float], workers: int) -> dict[_Job, int]:
-    """A worker for each job, the costliest job first to the worker with the least load (Graham 1969, longest processing time).
+    """A worker for each job: the costliest job first, to the worker with the least load (Graham 1969).
 
     The largest load is at most 4/3 of the least possible one. Ties go to the first job and the lowest worker.
 
@@ -30,7 +30,7 @@ def balanced(costs: Mapping[_Job, float], workers: int) -> dict[_Job, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """The groups of workers, the group of each layer, and the worker of each decomposition (Pauloski et al. 2021, KAISA).
+    """Groups of workers, the group of each layer, the worker of each decomposition (Pauloski et al. 2021, KAISA).
 
     ``factors[layer]`` are the ranks that decompose the factor of its inputs and that of its outputs. All workers of the
     layer's group keep both decompositions and precondition its gradient; one of them gives it to the others.
@@ -42,7 +42,7 @@ class Placement:
 
     @classmethod
     def of(cls, sizes: Mapping[str, tuple[int, int]], workers: int, fraction: float) -> "Placement":
-        """The placement of layers of these sizes of factors, in groups of ``max(1, round(fraction * workers))`` workers.
+        """The placement of layers with these factor sizes, in groups of ``max(1, round(fraction * workers))``.
 
         >>> Placement.of({"l1": (3, 2), "l2": (4, 4)}, 2, 0.5).factors
         {'l1': (1, 1), 'l2': (0, 0)}

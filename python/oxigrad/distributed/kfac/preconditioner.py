@@ -1,4 +1,4 @@
-"""K-FAC apart from the optimizer around it: factors, their decompositions on the workers, and preconditioned gradients."""
+"""K-FAC without the optimizer: factors, their decompositions on the workers, and preconditioned gradients."""
 
 import copy
 import dataclasses
@@ -150,8 +150,8 @@ class Preconditioner:
         if others := [rank for rank in present if rows[rank][:8] != (digest if count else agreed)]:
             recorded = ", ".join(layer.path for layer in layers) or "none"
             raise StructureError(
-                f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker {settings.communicator.rank}: "
-                f"expected the same on all; here {recorded}"
+                f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker "
+                f"{settings.communicator.rank}: expected the same on all; here {recorded}"
             )
         return agreed
 
@@ -179,7 +179,7 @@ class Preconditioner:
         return _Decomposed(factors, damped(*factors, settings.damping, split=settings.split_damping))
 
     def _decompose(self, paths: Sequence[str], settings: Settings, *, again: bool) -> None:
-        """Inverts the factors that are placed on this worker, and takes the others of its layers from the other workers.
+        """Inverts the factors placed on this worker, and takes the other factors of its layers from other workers.
 
         With ``again``, they are the factors of the last decomposition, where these are known.
         """
@@ -232,7 +232,7 @@ class Preconditioner:
         return np.ascontiguousarray(precondition(matrix, inputs, outputs, settings.damping, added))
 
     def _clip(self, matrices: Mapping[str, np.ndarray], solved: Mapping[str, np.ndarray], settings: Settings) -> float:
-        """The factor of all preconditioned gradients: ``min(1, sqrt(kl_clip / |sum V * gradient| / learning_rate^2))``."""
+        """The factor of preconditioned gradients: ``min(1, sqrt(kl_clip / |sum V * gradient| / learning_rate^2))``."""
         if settings.kl_clip is None:
             return 1.0
         products = (np.vdot(matrices[path].astype(np.float64), solved[path].astype(np.float64)) for path in matrices)
@@ -301,7 +301,7 @@ class Preconditioner:
 
 
 def _layer_entry(entry: Mapping[str, Any]) -> tuple[Layer, int, tuple[float, float] | None]:
-    """A layer in a state, the number of its batches, and what was added to the eigenvalues of its decomposed factors."""
+    """A layer in a state, its number of batches, and what was added to eigenvalues of its decomposed factors."""
     layer = Layer.restored({name: value for name, value in entry.items() if name not in ("batches", "added")})
     if "added" not in entry:
         return layer, int(entry["batches"]), None

@@ -1,4 +1,4 @@
-"""The agreement of the workers of a job: descriptions of their models, and the difference between two of them in words."""
+"""The agreement of workers: descriptions of their models, and the difference between two of them in words."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ def described(
     constant: Mapping[str, Any] = _NONE,
     replicas: Mapping[str, Any] = _NONE,
 ) -> np.ndarray:
-    """A description as bytes: the version of the package, configurations as plain data, and shapes and dtypes by key path.
+    """A description as bytes: the package's version, configurations as plain data, shapes and dtypes by key path.
 
     ``untrained`` are the arrays that no step updates. Of ``constant`` ones among them, and of ``replicas``, which all
     workers must have alike, the values are described too.
@@ -97,7 +97,7 @@ def _differences(theirs: Any, ours: Any, whose: str) -> Iterator[Refused]:
 
 
 def check_method(sizes: Sequence[int], expected: int) -> None:
-    """Raises `Refused` where a worker tells another amount of numbers than others of its method do, when they begin a generation."""
+    """Raises `Refused` if workers of a method state different amounts of numbers at the start of a generation."""
     unlike = next((rank for rank, size in enumerate(sizes) if size != expected), None)
     if unlike is not None:
         text = (

@@ -128,7 +128,7 @@ class LayoutEntry:
 
 
 def native(dtype: np.dtype) -> np.dtype:
-    """The dtype in native byte order, in which workers exchange arrays: the digest of a `Layout` tells no byte orders apart."""
+    """The dtype in native byte order, in which workers exchange arrays. Digests of a `Layout` ignore the order."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 

@@ -10,7 +10,7 @@ Op: TypeAlias = Literal["sum", "mean", "max"]
 
 
 _BLOCK = 1 << 17
-"""Bytes that are reduced at once: what is added up stays in the cache, so that each buffer takes one pass over memory."""
+"""Bytes that are reduced at once: sums stay in the cache, so that each buffer takes one pass over memory."""
 
 
 def reduce_in_order(contributions: Sequence[np.ndarray], op: Op, out: np.ndarray) -> None:

@@ -80,7 +80,7 @@ class CollectiveWrapper(Wrapper):
         return False
 
     def _agree_anew(self) -> None:
-        """Forgets what the workers have agreed on in the first step: all of them call it, and agree again in the next one."""
+        """Forgets what workers agreed on in the first step. All of them call it, and agree again in the next one."""
 
     # --- agreement ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class CollectiveWrapper(Wrapper):
         return model, late
 
     def _offered(self, model: Tree) -> tuple[list[int], int, np.ndarray | None, dict[str, np.ndarray]]:
-        """The operations that each worker has completed, the first worker with the most, and its state where a worker has fewer."""
+        """The operations that each worker completed, the first worker with the most, and its state if one has fewer."""
         while True:
             try:
                 completed = self._completed(model)
@@ -119,7 +119,7 @@ class CollectiveWrapper(Wrapper):
                 self._reform()
 
     def _missed(self, model: Tree) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]] | None:
-        """Continues with the survivors after a `WorkerLost`: what they have completed without this worker, and None where that is nothing.
+        """Continues with the survivors after a `WorkerLost`: returns what they completed without this worker, or None.
 
         These are their parameters, the values of their attributes, and the slots of their optimizer. This worker takes
         none of them by itself.

@@ -1,4 +1,4 @@
-"""Deep gradient compression: workers exchange the largest elements of their gradients, and keep the rest for later steps."""
+"""Deep gradient compression: workers exchange the largest elements of gradients, and keep the rest for later."""
 
 import copy
 import dataclasses
@@ -57,7 +57,7 @@ def _read_velocities(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, np
 
 
 class DeepGradientCompression(CollectiveWrapper):
-    """Deep gradient compression (Lin et al. 2018, arXiv:1712.01887): each worker sends the largest ``ratio`` of each gradient.
+    """Deep gradient compression (Lin et al. 2018, arXiv:1712.01887): sends the largest ``ratio`` of each gradient.
 
     Each worker adds its gradient to a residual, sends the elements of the residual with the largest magnitudes, and
     keeps the others. ``optimizer`` takes its step by the mean over the workers of what was sent. A parameter of fewer
@@ -304,7 +304,7 @@ class DeepGradientCompression(CollectiveWrapper):
         return _Exchanged({**means, **(self._dense_means(dense, absent=absent) if dense else {})}, memories)
 
     def _compressed(self, gradients: Mapping[str, np.ndarray]) -> tuple[dict[str, Memory], np.ndarray]:
-        """The memory of this worker after its gradients were added and the largest elements sent, and the message of these."""
+        """The memory of this worker after its gradients were added and the largest elements sent, and their message."""
         share, parts = top_k.density(self.ratio, self.warmup, self._done), [np.zeros(4, np.uint8)]
         memories = dict(self._memories)  # with those of parameters that are frozen for now
         for dtype, group in _by_dtype(gradients):
@@ -346,7 +346,7 @@ class DeepGradientCompression(CollectiveWrapper):
     def _corrected(
         self, model: Tree, means: Mapping[str, np.ndarray]
     ) -> tuple[Mapping[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The steps of SGD with momentum by the means, and the velocities of dense gradients and of the weight decay after it."""
+        """The steps of momentum SGD by the means, and the velocities of dense gradients and weight decay after it."""
         if not self.momentum:
             return means, self._velocities, self._decays
         values = self._parameters.read(model) if self.weight_decay else {}
@@ -373,7 +373,8 @@ class DeepGradientCompression(CollectiveWrapper):
             bad = [path for path, g in gradients.items() if not np.isfinite(g).all()]
             where = f"{', '.join(bad)}: " if self.communicator.rank in ranks else ""
             raise NonFiniteError(
-                f"{where}the gradient of the worker of rank {', '.join(map(str, ranks))} has infinities or NaN; nothing was changed"
+                f"{where}the gradient of the worker of rank {', '.join(map(str, ranks))} has infinities or NaN; "
+                "nothing was changed"
             )
         grads = {path: np.full_like(g, np.nan) for path, g in gradients.items()}
         return self.take_step(self.optimizer, model, self._parameters.tree(model, grads), keep_root=keep_root)
@@ -397,7 +398,7 @@ class DeepGradientCompression(CollectiveWrapper):
 
 @dataclasses.dataclass
 class _Exchanged:
-    """The result of an exchange: flat means by key path, the memories after it, and the ranks whose gradients are not finite."""
+    """The result of an exchange: flat means by key path, memories after it, and ranks with infinities or NaN."""
 
     means: Mapping[str, np.ndarray]
     memories: dict[str, Memory] = dataclasses.field(default_factory=dict)

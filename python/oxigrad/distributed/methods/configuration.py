@@ -11,7 +11,7 @@ _PARTS = {"groups", "loss_scale"}
 
 
 def settings_of(optimizer: Any) -> Any:
-    """The configuration of an optimizer as plain data, with its options at their defaults too, and the names of the functions of the user that it has.
+    """An optimizer's configuration as plain data, with all options, and the names of the user's functions in it.
 
     >>> from oxigrad import optim
     >>> settings_of(optim.SGD(lambda step: 0.1))["learning_rate"]

@@ -219,12 +219,12 @@ class ElasticAverage(CollectiveWrapper):
     # --- the asynchronous centre --------------------------------------------------------------------------------------
 
     def start(self, model: Tree) -> Tree:
-        """Starts this worker, and returns ``model`` with the parameters that it starts from: those of rank 0, or the centre."""
+        """Starts this worker: returns ``model`` with its first parameters, from rank 0 or from the centre."""
         with self._lock.stepping():
             return self._started(model)[0] if self._layout is None else model
 
     def reform(self, model: Tree) -> Tree:
-        """Continues with the survivors, and the workers that wait to join: all of them call it, those that join call `start`.
+        """Continues with the survivors and the workers that wait to join. All call it; new workers call `start`.
 
         Synchronously, see `CollectiveWrapper.reform`. Asynchronously, it is needed after the loss of the worker that
         keeps the centre: the survivor with the latest exchange keeps it from then on, so that no exchange that a
@@ -419,7 +419,7 @@ class ElasticAverage(CollectiveWrapper):
     # --- EAMSGD -------------------------------------------------------------------------------------------------------
 
     def lookahead(self, model: Tree) -> Tree:
-        """A copy of ``model`` at which EAMSGD takes gradients: ``x + momentum * v``, where ``v`` is the last step of the momentum.
+        """A copy of ``model`` where EAMSGD takes gradients: ``x + momentum * v``, with the momentum's last step ``v``.
 
         For gradients of your own with ``nesterov``: take them here, and give them to `update` with ``model``.
         """

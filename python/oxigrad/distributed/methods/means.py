@@ -12,7 +12,7 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.parameters import promoted
 
 COUNT = "."
-"""The name beside key paths of the number of gradients, and of the flags of those that are rows: no key path prints so, and a bare array has the empty one."""
+"""Key of the count of gradients and the flags of rows. No key path prints so; a bare array has the empty one."""
 
 
 def mean_over_workers(

@@ -26,7 +26,7 @@ from oxigrad.optim import SAM, SGD, Optimizer, Quantized, RuleOptimizer
 
 
 class ModelAverage(CollectiveWrapper):
-    """Model averaging: each worker trains by ``optimizer`` alone, and the parameters are averaged every ``interval`` updates.
+    """Model averaging: workers train alone by ``optimizer``, and average parameters every ``interval`` updates.
 
     The plain average is that of TensorFlow 1's ModelAverageOptimizer: parameters become their mean over the workers. An
     ``outer`` optimizer takes a step instead, from the parameters of the last average (the anchor), by their mean
@@ -268,7 +268,7 @@ class ModelAverage(CollectiveWrapper):
         self._done += 1
 
     def _drain(self) -> None:
-        """Waits for all exchanges that run: takes their means, or puts those that failed back in front, to be repeated."""
+        """Waits for all running exchanges: takes their means, or puts failed ones back in front, to be repeated."""
         repeated = []
         for fragment in list(self._exchanges):
             try:

@@ -85,7 +85,7 @@ class Memory:
         return Memory(self.residual + velocity, velocity)
 
     def without(self, indices: np.ndarray) -> "Memory":
-        """The memory after the elements at ``indices`` were sent: zero there, the velocity too (momentum factor masking)."""
+        """The memory after elements at ``indices`` were sent: zero there, velocity too (momentum factor masking)."""
         for array in (self.residual, self.velocity):
             if array is not None:
                 array[indices] = 0

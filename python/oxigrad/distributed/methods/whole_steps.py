@@ -15,7 +15,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def undivided(work: Callable[[], _Result]) -> _Result:
-    """The result of work that no interrupt divides: the main thread, which alone handles signals, has another one do it."""
+    """The result of work that no interrupt divides: another thread runs it, since only the main one handles signals."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     results: list[_Result] = []
@@ -31,7 +31,8 @@ class WholeSteps:
     _stepper: Any
     _report: Any
 
-    #: Whether a step writes parameters beside the optimizer's step, so that an interrupt of it cannot be undone by `_with_step`.
+    #: Whether a step writes parameters beside the optimizer's step, so that an interrupt of it cannot be undone by
+    #: `_with_step`.
     _has_own_writes: Any = False
 
     def _whole(self, model: Tree, step: Callable[[], _Result]) -> _Result:
@@ -56,7 +57,7 @@ class WholeSteps:
         accepted: bool,
         is_repeated: bool = False,
     ) -> _Result:
-        """The result of a step of the optimizer, with which attributes of the wrapper get new values, and the gradient is counted.
+        """The result of the optimizer's step: attributes of the wrapper get new values, and the gradient is counted.
 
         Where an error or an interrupt comes before the step, all is as before it; but with other workers, which take
         the step, an interrupt is raised after it. Where the optimizer refuses the step by ``nonfinite="raise"``,

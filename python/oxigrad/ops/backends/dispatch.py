@@ -200,7 +200,7 @@ def _found_in(library: Any, dtype: Any) -> Any:
 
 
 def is_foreign(value: Any) -> bool:
-    """Whether a value is neither an array of some library, without ``__oxigrad_converts__``, nor a number, list, tuple, text or None.
+    """Whether a value is no array without ``__oxigrad_converts__``, number, list, tuple, text or None.
 
     >>> is_foreign(memoryview(b"")), is_foreign(np.ones(3)), is_foreign([1.0])
     (True, False, False)
@@ -291,7 +291,8 @@ def refuse_masked_or_units(array: Any, what: str) -> None:
     >>> refuse_masked_or_units(np.ma.MaskedArray([1.0, 2.0], mask=[True, False]), "w: the parameter")
     Traceback (most recent call last):
     ...
-    oxigrad.DtypeError: w: the parameter is a MaskedArray, whose mask would be ignored: expected an array without a mask, such as x.filled(0)
+    oxigrad.DtypeError: w: the parameter is a MaskedArray, whose mask would be ignored: expected an array without a
+    mask, such as x.filled(0)
     """
     if type(array) is np.ndarray:
         return

@@ -21,8 +21,8 @@ from oxigrad.ops.backends.memory.transfers import Transfers
 # Functions of ``xp`` that are methods of tensors with the same arguments.
 _ELEMENTWISE = """abs acos acosh add asin asinh atan atan2 atanh ceil copysign cos cosh divide exp exp2 expm1
     float_power floor floor_divide greater greater_equal hypot isfinite isinf isnan less less_equal log log10 log1p log2
-    logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum minimum multiply negative not_equal
-    pow ravel reciprocal remainder sign signbit sin sinc sinh sqrt square subtract tan tanh trunc"""
+    logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum minimum multiply negative
+    not_equal pow ravel reciprocal remainder sign signbit sin sinc sinh sqrt square subtract tan tanh trunc"""
 _RENAMED = {
     "arccos": "acos",
     "arcsin": "asin",

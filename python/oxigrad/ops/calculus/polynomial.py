@@ -1,4 +1,4 @@
-"""Polynomials in bases of orthogonal polynomials, by the names of `numpy.polynomial`: functions of coefficients and of places.
+"""Polynomials in orthogonal bases, by the names of `numpy.polynomial`: functions of coefficients and places.
 
 Each of `polynomial`, `chebyshev`, `legendre`, `hermite`, `hermite_e` and `laguerre` has the functions that evaluate;
 all other names are NumPy's.

@@ -46,7 +46,8 @@ def refuse_shared(named: Sequence[Named]) -> None:
     >>> refuse_shared([("a", x[:3], True), ("the gradient of b", x[2:], False)])
     Traceback (most recent call last):
     ...
-    oxigrad.AliasError: a and the gradient of b share memory: expected arrays apart, or the same array from the first step on
+    oxigrad.AliasError: a and the gradient of b share memory: expected arrays apart, or the same array from the first
+    step on
     """
     mutable = [each for each in named if not is_immutable(each[1])]
     shared = _core.first_shared([(array, written) for _, array, written in mutable])

@@ -60,7 +60,8 @@ def tensordot(x1: Array, x2: Array, axes: int | tuple[Any, Any] = 2) -> Array:
     )
     if [x1.shape[axis] for axis in a] != [x2.shape[axis] for axis in b]:
         raise ShapeError(
-            f"tensordot: found different sizes along axes {a} of shape {tuple(x1.shape)} and {b} of {tuple(x2.shape)}, expected equal ones"
+            f"tensordot: found different sizes along axes {a} of shape {tuple(x1.shape)} and {b} of "
+            f"{tuple(x2.shape)}, expected equal ones"
         )
     free1, free2 = ([axis for axis in range(n) if axis not in used] for n, used in ((n1, a), (n2, b)))
     shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
@@ -128,8 +129,8 @@ def _require_sizes(name: str, x1: Array, x2: Array, axis: int) -> None:
     shape1, shape2 = tuple(x1.shape), tuple(x2.shape)
     if shape1[-1] != shape2[axis]:
         raise ShapeError(
-            f"{name}: found shapes {shape1} and {shape2}, expected sizes {shape1[-1]} and {shape2[axis]}, of the last axis and "
-            f"of axis {axis}, to be equal"
+            f"{name}: found shapes {shape1} and {shape2}, expected sizes {shape1[-1]} and {shape2[axis]}, of the "
+            f"last axis and of axis {axis}, to be equal"
         )
 
 
@@ -242,7 +243,8 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Array:
         for letter, size in zip(letters, x.shape, strict=True):
             if size != sizes.get(letter, size) and 1 not in (size, sizes[letter]):
                 raise ShapeError(
-                    f"einsum: found sizes {sizes[letter]} and {size} for {letter!r} of {subscripts!r}, expected one size"
+                    f"einsum: found sizes {sizes[letter]} and {size} for {letter!r} of {subscripts!r}, expected one "
+                    "size"
                 )
             sizes[letter] = max(size, sizes.get(letter, 1)) if size else 0
     terms = [_without_repeats(x, letters, sizes) for x, letters in zip(operands, labels, strict=True)]
@@ -305,7 +307,8 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     for term, ndim in zip(labels, ndims, strict=True):
         if len(term) != ndim:
             raise ShapeError(
-                f"einsum: found an operand of {ndim} dimensions for the term {term!r} of {subscripts!r}, expected {len(term)}"
+                f"einsum: found an operand of {ndim} dimensions for the term {term!r} of {subscripts!r}, expected "
+                f"{len(term)}"
             )
     output = output.replace("...", spare)
     if not set(output) <= set("".join(labels)) or len(set(output)) < len(output):

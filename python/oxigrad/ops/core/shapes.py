@@ -83,8 +83,8 @@ _SOLVED = (
 # The shapes that functions of matrices take, by their names: alternatives, in which a letter is a size.
 _SHAPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        """cho_factor cholesky coshm cosm det eig eigh eigvals eigvalsh expm fractional_matrix_power inv logm matrix_power sinhm sinm slogdet
-        sqrtm""".split(),
+        """cho_factor cholesky coshm cosm det eig eigh eigvals eigvalsh expm fractional_matrix_power inv logm
+        matrix_power sinhm sinm slogdet sqrtm""".split(),
         _SQUARE,
     ),
     **dict.fromkeys("cond matrix_norm matrix_rank pinv polar qr svd svdvals".split(), ("(..., m, n)",)),

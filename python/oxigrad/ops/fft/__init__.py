@@ -1,4 +1,4 @@
-"""Fourier transforms of the Array API standard, and Hermitian, cosine and sine transforms of `scipy.fft`: `oxigrad.xp.fft`.
+"""Fourier transforms of the standard, and Hermitian, cosine and sine transforms of `scipy.fft`: `oxigrad.xp.fft`.
 
 >>> import oxigrad as ox
 >>> import numpy as np

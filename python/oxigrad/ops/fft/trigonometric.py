@@ -164,8 +164,8 @@ dct: Callable[..., Array] = _function(
     "dct",
     """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or padding to ``n`` elements.
 
-    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". Padding adds zeros. With ``orthogonalize``,
-    the default for the norm "ortho", the matrix of the transform is orthogonal.
+    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". Padding adds zeros. With
+    ``orthogonalize``, the default for the norm "ortho", the matrix of the transform is orthogonal.
     """,
 )
 idct: Callable[..., Array] = _function("idct", "The inverse of `dct`.")

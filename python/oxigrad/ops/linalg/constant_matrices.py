@@ -27,7 +27,8 @@ def computed(name: str, args: tuple[Any, ...], *, is_operator: bool) -> Any:
         return record(name, [arg.toarray() if is_matrix(arg) else arg for arg in args])
     kind = next(type(arg).__name__ for arg in args if is_matrix(arg))
     raise DtypeError(
-        f"{name}: found a {kind}, expected arrays: xp.matmul takes it as a constant, and x.toarray() is an array of a sparse one"
+        f"{name}: found a {kind}, expected arrays: xp.matmul takes it as a constant, and x.toarray() is an array of "
+        "a sparse one"
     )
 
 

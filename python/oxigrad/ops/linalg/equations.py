@@ -52,7 +52,8 @@ def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> Array:
         raise ShapeError(f"solve_banded: found ab of {rows} rows, expected {lower + upper + 1}, one for each diagonal")
     if len(b.shape) not in (1, 2) or b.shape[0] != size:
         raise ShapeError(
-            f"solve_banded: found b of shape {tuple(b.shape)}, expected ({size},) or ({size}, k), for {size} columns of ab"
+            f"solve_banded: found b of shape {tuple(b.shape)}, expected ({size},) or ({size}, k), for {size} columns "
+            "of ab"
         )
     if len(b.shape) == 1:
         return ops.squeeze(_solve_banded(lower, upper, ab, ops.expand_dims(b, axis=-1)), axis=-1)

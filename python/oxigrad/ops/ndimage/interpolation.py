@@ -124,8 +124,8 @@ def map_coordinates(x: Array, coordinates: Array, /, order: int, mode: str, cval
     check_mode("map_coordinates", mode)
     if order not in (0, 1, 2, 3) or mode == "wrap":
         raise DerivativeError(
-            f"map_coordinates: order={order!r}, mode={mode!r} has no derivative here: expected an order from 0 to 3, and another "
-            "mode than 'wrap', such as 'grid-wrap'"
+            f"map_coordinates: order={order!r}, mode={mode!r} has no derivative here: expected an order from 0 to 3, "
+            "and another mode than 'wrap', such as 'grid-wrap'"
         )
     if coordinates.shape[0] != ndim:
         raise ShapeError(

@@ -68,8 +68,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_named(sets, "intersect1d setdiff1d setxor1d sort_complex trim_zeros union1d unique"),
     **_named(
         creation,
-        """arange array asarray ascontiguousarray ediff1d empty_like full geomspace linspace logspace ones_like require unwrap
-        zeros_like""",
+        """arange array asarray ascontiguousarray ediff1d empty_like full geomspace linspace logspace ones_like require
+        unwrap zeros_like""",
     ),
     **_named(moves, "apply_along_axis apply_over_axes piecewise"),
     **{name: functools.partial(moves.moved, getattr(np, name)) for name in moves.ELEMENTS if hasattr(np, name)},

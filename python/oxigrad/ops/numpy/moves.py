@@ -199,7 +199,8 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
         conditions.append(~np.logical_or.reduce(conditions))
     if len(funclist) != len(conditions):
         raise ValueError(
-            f"piecewise: found {len(funclist)} functions, expected {len(conditions)} or {len(conditions) + 1}, as there are conditions"
+            f"piecewise: found {len(funclist)} functions, expected {len(conditions)} or {len(conditions) + 1}, as "
+            "there are conditions"
         )
     result = ops.zeros_like(x)
     for condition, function in zip(conditions, funclist, strict=True):

@@ -73,8 +73,8 @@ def _tolist(x: Any) -> Any:
     if is_constant(x):
         return np.asarray(x).tolist()
     raise TypeError(
-        "tolist: a variable does not turn into a list of numbers, since that would lose its derivative: list(x) is a list of "
-        "variables, and ox.stop_gradient(x).tolist() one of numbers"
+        "tolist: a variable does not turn into a list of numbers, since that would lose its derivative: list(x) is a "
+        "list of variables, and ox.stop_gradient(x).tolist() one of numbers"
     )
 
 
@@ -119,8 +119,8 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
     if hasattr(value, name):
         kind = type(value)
         hint = (
-            f": that of {kind.__module__.partition('.')[0]}'s {kind.__name__} is not recorded; use a function of xp, or "
-            "ox.stop_gradient(x) for the array itself"
+            f": that of {kind.__module__.partition('.')[0]}'s {kind.__name__} is not recorded; use a function of xp, "
+            "or ox.stop_gradient(x) for the array itself"
         )
     raise AttributeError(f"a variable has no attribute {name!r}{hint}", name=name, obj=x)
 

@@ -13,8 +13,9 @@ _LOSS = "a variable does not turn into a plain array by itself, since that would
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
 # Replacements of NumPy's functions that its protocols do not reach.
 _LINES = (
-    "np.array([v, w], like=v), or xp.asarray([v, w]), makes one array of several variables; y = np.zeros(n, like=v) takes assignments; "
-    "np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); ox.stop_gradient(v) gives the plain array"
+    "np.array([v, w], like=v), or xp.asarray([v, w]), makes one array of several variables; y = np.zeros(n, like=v) "
+    "takes assignments; np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); "
+    "ox.stop_gradient(v) gives the plain array"
 )
 # The parts of SciPy that `oxigrad.xp` has too.
 _PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate", "interpolate")
@@ -55,8 +56,8 @@ def left_to_variable(x: Any) -> np.ndarray | None:
         name, frame = frame.f_code.co_name, frame.f_back
     if is_of_linalg:
         raise TypeError(
-            f"{_LOSS}xp.matmul(L, x) is L @ x and L.matvec(x) for a variable x and a linear operator L; a solver takes none: "
-            "a rule by oxigrad.custom_vjp or oxigrad.implicit differentiates it"
+            f"{_LOSS}xp.matmul(L, x) is L @ x and L.matvec(x) for a variable x and a linear operator L; a solver "
+            "takes none: a rule by oxigrad.custom_vjp or oxigrad.implicit differentiates it"
         )
     if not name.startswith("__"):
         raise TypeError(
@@ -82,7 +83,10 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
     xp: Any = sys.modules["oxigrad.xp"]
     if part in _PARTS and hasattr(operator.attrgetter(part)(xp), name.partition(".")[0]):
         return f"xp.{part}.{name} is {function} for variables"
-    standard = "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take variables"
+    standard = (
+        "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take "
+        "variables"
+    )
     return f"{function} takes none{standard}"
 
 
@@ -98,7 +102,10 @@ def _called_of_arrays(frame: FrameType | None) -> str | None:
         return None
     xp: Any = sys.modules["oxigrad.xp"]
     if isinstance(outermost.f_locals.get("self"), np.vectorize):
-        return "np.vectorize(f)(x) takes none: f(x) does, if f is written in functions of xp, or xp.stack([f(v) for v in x])"
+        return (
+            "np.vectorize(f)(x) takes none: f(x) does, if f is written in functions of xp, or xp.stack([f(v) for v "
+            "in x])"
+        )
     name = outermost.f_code.co_name
     if not name.startswith("_") and hasattr(np, name) and hasattr(xp, name):
         return f"np.{name} takes none in nested lists: xp.{name} does, or xp.asarray makes one array of a list"
@@ -129,8 +136,8 @@ def refused_by_torch(cls: type, function: Any, types: Any, args: Any = (), kwarg
     name = getattr(function, "__name__", "function")
     raise DerivativeError(
         f"torch.{name} takes tensors, and found a variable: {_twin(name)}"
-        "oxigrad.interop.torch.from_torch(f) is a function f of tensors for variables; a module of PyTorch is trained by its own "
-        "backward and the optimizers of oxigrad.torch"
+        "oxigrad.interop.torch.from_torch(f) is a function f of tensors for variables; a module of PyTorch is "
+        "trained by its own backward and the optimizers of oxigrad.torch"
     )
 
 

@@ -50,7 +50,8 @@ def passthrough(name: str) -> Callable[..., Any]:
         def of_library(*args: Any, **named: Any) -> Any:
             if not hasattr(library, name):
                 raise NotImplementedError(
-                    f"xp.{name}: {library.__name__} has no function {name}: expected arrays of NumPy, or of a library that has it"
+                    f"xp.{name}: {library.__name__} has no function {name}: expected arrays of NumPy, or of a "
+                    "library that has it"
                 )
             try:
                 return getattr(library, name)(*args, **named)

@@ -228,7 +228,8 @@ def _spread(name: str, x: Any, key: str) -> Any:
     count, size = x.shape
     if key == "VI" and count <= size:
         raise ShapeError(
-            f"{name}: found {count} observations of {size} elements, expected at least {size + 1}: their covariance is singular; or VI"
+            f"{name}: found {count} observations of {size} elements, expected at least {size + 1}: their covariance "
+            "is singular; or VI"
         )
     centered = x - ops.mean(x, axis=0, keepdims=True)
     free = x.shape[0] - 1

@@ -4,8 +4,15 @@ from typing import Any
 
 from oxigrad._typing import Array
 
-from oxigrad.ops.special.composed import boxcox as boxcox, boxcox1p as boxcox1p, chdtr as chdtr, chdtrc as chdtrc, cosm1 as cosm1, entr as entr, exp10 as exp10, exp2 as exp2, exprel as exprel, gammasgn as gammasgn, gdtr as gdtr, gdtrc as gdtrc, huber as huber, i0 as i0, i1 as i1, inv_boxcox as inv_boxcox, inv_boxcox1p as inv_boxcox1p, j0 as j0, j1 as j1, jn as jn, kl_div as kl_div, log_expit as log_expit, logit as logit, pdtr as pdtr, pdtrc as pdtrc, pseudo_huber as pseudo_huber, radian as radian, rel_entr as rel_entr, rgamma as rgamma, xlog1py as xlog1py, y0 as y0, y1 as y1, yn as yn
-from oxigrad.ops.special.elliptic_integrals import agm as agm
+from oxigrad.ops.special.composed import (
+    boxcox as boxcox, boxcox1p as boxcox1p, chdtr as chdtr, chdtrc as chdtrc, cosm1 as cosm1, entr as entr,
+    exp10 as exp10, exp2 as exp2, exprel as exprel, gammasgn as gammasgn, gdtr as gdtr, gdtrc as gdtrc, huber as huber,
+    i0 as i0, i1 as i1, inv_boxcox as inv_boxcox, inv_boxcox1p as inv_boxcox1p, j0 as j0, j1 as j1, jn as jn,
+    kl_div as kl_div, log_expit as log_expit, logit as logit, pdtr as pdtr, pdtrc as pdtrc,
+    pseudo_huber as pseudo_huber, radian as radian, rel_entr as rel_entr, rgamma as rgamma, xlog1py as xlog1py,
+    y0 as y0, y1 as y1, yn as yn,
+)
+from oxigrad.ops.special.elliptic_integrals import (agm as agm)
 
 def airy(x: Any, /) -> Array:
     """Airy functions: Ai, its derivative, Bi, its derivative."""
@@ -26,7 +33,9 @@ def berp(x: Any, /) -> Array:
 def beta(x1: Any, x2: Any, /) -> Array:
     """The beta function of each pair of elements. Recorded on the tape of its arguments."""
 def betainc(x1: Any, x2: Any, x3: Any, /) -> Array:
-    """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of its arguments."""
+    """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of
+    its arguments.
+    """
 def betaincc(a: Any, b: Any, x: Any, /) -> Array:
     """Complement of `betainc`."""
 def betainccinv(a: Any, b: Any, p: Any, /) -> Array:
@@ -114,15 +123,21 @@ def fresnel(x: Any, /) -> Array:
 def gamma(x: Any, /) -> Array:
     """The gamma function of each element. Recorded on the tape of its arguments."""
 def gammainc(x1: Any, x2: Any, /) -> Array:
-    """The regularized lower incomplete gamma function with the parameter ``x1``, from 0 to ``x2``. Recorded on the tape of its arguments."""
+    """The regularized lower incomplete gamma function with the parameter ``x1``, from 0 to ``x2``. Recorded on the
+    tape of its arguments.
+    """
 def gammaincc(x1: Any, x2: Any, /) -> Array:
-    """The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity. Recorded on the tape of its arguments."""
+    """The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity. Recorded
+    on the tape of its arguments.
+    """
 def gammainccinv(a: Any, p: Any, /) -> Array:
     """Inverse of `gammaincc` in its second argument."""
 def gammaincinv(a: Any, p: Any, /) -> Array:
     """Inverse of `gammainc` in its second argument."""
 def gammaln(x: Any, /) -> Array:
-    """The logarithm of the absolute value of the gamma function of each element. Recorded on the tape of its arguments."""
+    """The logarithm of the absolute value of the gamma function of each element. Recorded on the tape of its
+    arguments.
+    """
 def hyp0f1(v: Any, z: Any, /) -> Array:
     """Confluent hypergeometric limit function."""
 def hyp1f1(a: Any, b: Any, x: Any, /) -> Array:
@@ -136,7 +151,9 @@ def i0e(x: Any, /) -> Array:
 def i1e(x: Any, /) -> Array:
     """``exp(-abs(x)) * i1(x)``."""
 def iv(x1: Any, x2: Any, /) -> Array:
-    """The modified Bessel function of the first kind of order ``x1`` at each element of ``x2``. Recorded on the tape of its arguments."""
+    """The modified Bessel function of the first kind of order ``x1`` at each element of ``x2``. Recorded on the tape
+    of its arguments.
+    """
 def ive(v: Any, x: Any, /) -> Array:
     """``exp(-abs(x)) * iv(v, x)``."""
 def jv(v: Any, x: Any, /) -> Array:
@@ -244,4 +261,19 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Array:
 def zetac(x: Any, /) -> Array:
     """Riemann's zeta function less one."""
 
-__all__ = ['agm', 'airy', 'bdtr', 'bdtrc', 'bdtri', 'bei', 'beip', 'ber', 'berp', 'beta', 'betainc', 'betaincc', 'betainccinv', 'betaincinv', 'betaln', 'binom', 'boxcox', 'boxcox1p', 'cbrt', 'chdtr', 'chdtrc', 'chdtri', 'comb', 'cosdg', 'cosm1', 'cotdg', 'dawsn', 'digamma', 'ellipe', 'ellipeinc', 'ellipk', 'ellipkinc', 'ellipkm1', 'entr', 'erf', 'erfc', 'erfcinv', 'erfcx', 'erfi', 'erfinv', 'eval_chebyt', 'eval_chebyu', 'eval_gegenbauer', 'eval_genlaguerre', 'eval_hermite', 'eval_hermitenorm', 'eval_jacobi', 'eval_laguerre', 'eval_legendre', 'exp1', 'exp10', 'exp2', 'expi', 'expit', 'expm1', 'expn', 'exprel', 'factorial', 'fdtr', 'fdtrc', 'fdtri', 'fresnel', 'gamma', 'gammainc', 'gammaincc', 'gammainccinv', 'gammaincinv', 'gammaln', 'gammasgn', 'gdtr', 'gdtrc', 'huber', 'hyp0f1', 'hyp1f1', 'hyp2f1', 'hyperu', 'i0', 'i0e', 'i1', 'i1e', 'inv_boxcox', 'inv_boxcox1p', 'iv', 'ive', 'j0', 'j1', 'jn', 'jv', 'jve', 'k0', 'k0e', 'k1', 'k1e', 'kei', 'keip', 'ker', 'kerp', 'kl_div', 'kn', 'kv', 'kve', 'lambertw', 'log1p', 'log_expit', 'log_ndtr', 'log_softmax', 'loggamma', 'logit', 'logsumexp', 'modstruve', 'multigammaln', 'nbdtr', 'nbdtrc', 'ndtr', 'ndtri', 'ndtri_exp', 'owens_t', 'pdtr', 'pdtrc', 'pdtri', 'perm', 'poch', 'polygamma', 'powm1', 'pseudo_huber', 'psi', 'radian', 'rel_entr', 'rgamma', 'shichi', 'sici', 'sindg', 'softmax', 'softplus', 'spence', 'stdtr', 'stdtrit', 'struve', 'tandg', 'voigt_profile', 'wofz', 'wrightomega', 'xlog1py', 'xlogy', 'y0', 'y1', 'yn', 'yv', 'yve', 'zeta', 'zetac']
+__all__ = [
+    'agm', 'airy', 'bdtr', 'bdtrc', 'bdtri', 'bei', 'beip', 'ber', 'berp', 'beta', 'betainc', 'betaincc', 'betainccinv',
+    'betaincinv', 'betaln', 'binom', 'boxcox', 'boxcox1p', 'cbrt', 'chdtr', 'chdtrc', 'chdtri', 'comb', 'cosdg',
+    'cosm1', 'cotdg', 'dawsn', 'digamma', 'ellipe', 'ellipeinc', 'ellipk', 'ellipkinc', 'ellipkm1', 'entr', 'erf',
+    'erfc', 'erfcinv', 'erfcx', 'erfi', 'erfinv', 'eval_chebyt', 'eval_chebyu', 'eval_gegenbauer', 'eval_genlaguerre',
+    'eval_hermite', 'eval_hermitenorm', 'eval_jacobi', 'eval_laguerre', 'eval_legendre', 'exp1', 'exp10', 'exp2',
+    'expi', 'expit', 'expm1', 'expn', 'exprel', 'factorial', 'fdtr', 'fdtrc', 'fdtri', 'fresnel', 'gamma', 'gammainc',
+    'gammaincc', 'gammainccinv', 'gammaincinv', 'gammaln', 'gammasgn', 'gdtr', 'gdtrc', 'huber', 'hyp0f1', 'hyp1f1',
+    'hyp2f1', 'hyperu', 'i0', 'i0e', 'i1', 'i1e', 'inv_boxcox', 'inv_boxcox1p', 'iv', 'ive', 'j0', 'j1', 'jn', 'jv',
+    'jve', 'k0', 'k0e', 'k1', 'k1e', 'kei', 'keip', 'ker', 'kerp', 'kl_div', 'kn', 'kv', 'kve', 'lambertw', 'log1p',
+    'log_expit', 'log_ndtr', 'log_softmax', 'loggamma', 'logit', 'logsumexp', 'modstruve', 'multigammaln', 'nbdtr',
+    'nbdtrc', 'ndtr', 'ndtri', 'ndtri_exp', 'owens_t', 'pdtr', 'pdtrc', 'pdtri', 'perm', 'poch', 'polygamma', 'powm1',
+    'pseudo_huber', 'psi', 'radian', 'rel_entr', 'rgamma', 'shichi', 'sici', 'sindg', 'softmax', 'softplus', 'spence',
+    'stdtr', 'stdtrit', 'struve', 'tandg', 'voigt_profile', 'wofz', 'wrightomega', 'xlog1py', 'xlogy', 'y0', 'y1', 'yn',
+    'yv', 'yve', 'zeta', 'zetac',
+]

@@ -62,7 +62,7 @@ def _kv_slope(v: Any, x: Array) -> Array:
 
 
 def _struve_slope(name: str, sign: float) -> Callable[..., Array]:
-    """The derivative of a Struve function (DLMF 11.4.25, 11.4.29), by a form without quotient near zero (11.4.27, 11.4.31)."""
+    """The derivative of a Struve function (DLMF 11.4.25, 11.4.29), near zero without quotient (11.4.27, 11.4.31)."""
 
     def slope(y: Array, v: Any, x: Array) -> Array:
         struve, is_near = getattr(f, name), ops.abs(x) < 1.0

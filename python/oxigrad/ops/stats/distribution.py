@@ -11,7 +11,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
@@ -84,8 +84,20 @@ def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], na
     return arguments
 
 
+class _Distribution:
+    """Base class of both kinds of distributions: the error for names that they lack, such as ``rvs``."""
+
+    name: str
+
+    if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+
+        def __getattr__(self, name: str) -> Any:
+            hint = "" if name.startswith("_") else f": scipy.stats.{self.name} has further functions of numbers"
+            raise AttributeError(f"xp.stats.{self.name} has no attribute {name!r}{hint}", name=name, obj=self)
+
+
 @dataclasses.dataclass(frozen=True)
-class Continuous:
+class Continuous(_Distribution):
     """A continuous distribution, defined by functions of the standardized ``z`` and of the shape parameters.
 
     The functions are called inside of the support, whose edges are ``low`` and ``high``, and are smooth at ``inner``.
@@ -214,7 +226,8 @@ class Continuous:
         """
         if inverse is None:
             raise NotImplementedError(
-                f"{self.name}.{name} is not implemented: its inverse has no closed form: expected pdf, cdf, sf or their logarithms"
+                f"{self.name}.{name} is not implemented: its inverse has no closed form: expected pdf, cdf, sf or "
+                "their logarithms"
             )
         parameters, scale, q = self._checked(shapes), _positive(scale), _probability(q)
         low, high = (at(edge, parameters) for edge in (self.low, self.high))
@@ -231,7 +244,7 @@ class Continuous:
 
 
 @dataclasses.dataclass(frozen=True)
-class Discrete:
+class Discrete(_Distribution):
     """A distribution of the integers from ``low`` to ``high(*shapes)``, defined by functions of the count.
 
     The functions also take the shape parameters. ``low`` is a number, minus infinity, or a function of the parameters.

@@ -1,1 +1,1 @@
-"""Optimizers and tests that evaluate the loss in a step: L-BFGS and its line search, SAM, and the learning-rate range test."""
+"""Optimizers and tests that evaluate the loss in a step: L-BFGS, its line search, SAM, the learning-rate range test."""

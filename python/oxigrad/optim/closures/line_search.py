@@ -1,4 +1,4 @@
-"""Line search for the strong Wolfe conditions (Nocedal and Wright 2006, algorithms 3.5 and 3.6), with minFunc's constants.
+"""Line search for the strong Wolfe conditions (Nocedal and Wright 2006, 3.5, 3.6), with minFunc's constants.
 
 A step satisfies the curvature condition where ``abs(slope) <= 0.9 * abs(initial slope)``, and the sufficient decrease
 condition where ``value <= initial value + 1e-4 * length * initial slope``.
@@ -15,7 +15,7 @@ _CURVATURE = 0.9
 
 
 class Point(NamedTuple):
-    """A step along the direction: its length, and the value, the slope along the direction and the gradient after it."""
+    """A step along the direction: its length, and the value, slope along the direction and gradient after it."""
 
     length: float
     value: float

@@ -1,4 +1,4 @@
-"""The learning-rate range test (Smith 2017, arXiv:1506.01186): losses while the learning rate increases from step to step."""
+"""The learning-rate range test (Smith 2017, arXiv:1506.01186): losses while the learning rate increases."""
 
 import copy
 import dataclasses

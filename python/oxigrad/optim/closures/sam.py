@@ -132,8 +132,8 @@ class SAM(LocalOptimizer):
     def _check_takes_gradients(self) -> NoReturn:
         """See `Optimizer._check_takes_gradients`."""
         raise RuleError(
-            "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, take "
-            "them at perturbed(model, grads), and give them to apply"
+            "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, "
+            "take them at perturbed(model, grads), and give them to apply"
         )
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ def hint(name: str, names: Iterable[str]) -> str:
     names = list(names)
     if replacement := counterpart(name, names):
         return replacement
-    near = difflib.get_close_matches(name, names, 1)
+    near = difflib.get_close_matches(name, names, 1, cutoff=0.65)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

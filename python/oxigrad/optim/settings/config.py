@@ -44,7 +44,8 @@ def from_config(config: Config) -> Any:
     >>> from oxigrad import schedules
     >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
-    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0, rate_before_momentum=False)
+    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), momentum=0.0, nesterov=False, weight_decay=0.0,
+    dampening=0.0, rate_before_momentum=False)
     """
     if not isinstance(config, Mapping):
         raise TypeError(f"the configuration is {type(config).__name__}: expected a dict, the result of get_config")
@@ -72,8 +73,8 @@ def construct(make: Callable[..., Any], *args: Any, **values: Any) -> Any:
             inspect.signature(make.__init__).bind(make, *args, **values)
         except TypeError as error:
             raise TypeError(
-                f"{make.__name__}: {error}: expected a constructor that takes hyperparameters and options by keyword, as "
-                "from_config, pickle and copies of parts give them"
+                f"{make.__name__}: {error}: expected a constructor that takes hyperparameters and options by "
+                "keyword, as from_config, pickle and copies of parts give them"
             ) from None
         raise
 

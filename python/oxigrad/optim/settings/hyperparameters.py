@@ -76,7 +76,7 @@ class Hyperparameter(Generic[_Read, _Set]):
         return value if callable(value) or self.domain is None else self.domain.check(self.name, value)
 
     def check_argument(self, value: Any) -> Any:
-        """As `check`, for an argument of `apply`: a variable is checked by its value, and kept, so that the step has a derivative.
+        """As `check`, for an argument of `apply`: a variable is checked by its value and kept, for derivatives.
 
         Raises `TypeError` for a function of the step, and for a variable in place of a whole number, which has no
         derivative.
@@ -141,7 +141,7 @@ def from_plain(value: Any) -> Any:
 
 
 class DeclaredAttributes:
-    """Base class of objects whose attributes depend on what they are made of, as hyperparameters of a chain do on its parts.
+    """Base class of objects whose attributes depend on their parts, as hyperparameters of a chain do.
 
     `_declare` makes them properties of the object's class, by which `_get_attribute` and `_set_attribute` are called.
     That class is made for all objects with the same ones, and has the name of ``_plain_class``.
@@ -234,7 +234,7 @@ class Part(Sealed):
 
     @classmethod
     def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
-        """The hyperparameters, and those of the library's preset that are neither among them nor among the positional ``args``.
+        """The hyperparameters, and ones of the library's preset that neither they nor the positional ``args`` have.
 
         Raises `ValueError` where the library has no such optimizer or transform.
         """

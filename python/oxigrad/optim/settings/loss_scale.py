@@ -15,7 +15,7 @@ _AT_LEAST_ONE = Domain(interval=Interval("[1, inf)"))
 
 @dataclasses.dataclass
 class LossScale(Sealed):
-    """Dynamic loss scale: halved after a step with gradients that are not finite, doubled after ``interval`` finite ones.
+    """Dynamic loss scale: halved after a step with non-finite gradients, doubled after ``interval`` finite ones.
 
     Args:
         initial: scale of the first steps.

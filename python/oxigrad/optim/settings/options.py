@@ -61,7 +61,8 @@ def _accumulate(opt: Any, value: Any) -> int:
     count = _whole("accumulate", value)
     if opt.sparse != "dense" and count > 1:
         raise ValueError(
-            f"sparse={opt.sparse!r} and accumulate are mutually exclusive: sum SparseRows before the step, or use 'dense'"
+            f"sparse={opt.sparse!r} and accumulate are mutually exclusive: sum SparseRows before the step, or use "
+            "'dense'"
         )
     if held := opt._stepper.micro if "_stepper" in vars(opt) else 0:
         raise ValueError(

@@ -40,7 +40,7 @@ class Matrices:
 
 
 def matches(pattern: Pattern, path: str, array: Array) -> bool:
-    """Whether a parameter, given by its printed path, matches a glob, regular expression or predicate of path and array.
+    """Whether a parameter, by its printed path, matches a glob, regular expression or predicate of path and array.
 
     >>> matches("layers.*.bias", "layers.0.bias", None), matches(re.compile(r"head[.].*"), "tail.w", None)
     (True, False)
@@ -93,7 +93,7 @@ def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[st
 
 
 def chosen(groups: Mapping[Pattern, Mapping[str, Any]], model: Any) -> Callable[[str, Array], Mapping[str, Any]]:
-    """The function that gives the values of the first pattern in ``groups`` that a parameter of the model matches, by path and array.
+    """The values of the first pattern in ``groups`` that a parameter matches, as a function of path and array.
 
     Raises `TypeError` where a value is not a dict, or a pattern not a pattern, and `StructureError` as `check_matched`.
     """

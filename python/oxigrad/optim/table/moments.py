@@ -1,4 +1,4 @@
-"""Rows of Adam and its variants, of estimates of the learning rate, of schedule-free rules, and of rules of whole matrices."""
+"""Rows of Adam's variants, learning-rate estimates, schedule-free rules and rules of whole matrices."""
 
 from oxigrad import rules
 from oxigrad.optim.table.row import Alias, Keys, entry
@@ -203,7 +203,8 @@ Sophia = entry(
     "Sophia",
     presets={"optax": {"weight_decay": 0.0001}},
     optax={
-        "sophia": "learning_rate b1 b2 eps weight_decay weight_decay_mask gamma clip_threshold update_interval * mu_dtype batch_size estimate"
+        "sophia": "learning_rate b1 b2 eps weight_decay weight_decay_mask gamma clip_threshold update_interval * "
+        "mu_dtype batch_size estimate"
     },
     variants={"sophia": {"every": 2}, "sophia-given": {"estimate": "given"}},
     native={"Sophia": {}},
@@ -369,7 +370,8 @@ Adafactor = entry(
     ),
     optax={
         "adafactor": Alias(
-            "learning_rate min_dim_size_to_factor decay_rate * multiply_by_parameter_scale clipping_threshold momentum dtype_momentum eps factored",
+            "learning_rate min_dim_size_to_factor decay_rate * multiply_by_parameter_scale clipping_threshold "
+            "momentum dtype_momentum eps factored",
             words={"eps": "epsilon1"},
             defaults={"learning_rate": None, "momentum": None, "dtype_momentum": "float32"},
         )

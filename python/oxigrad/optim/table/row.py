@@ -1,4 +1,4 @@
-"""Rows of the table of optimizers: all that the package, its documents and its tests say of one optimizer, but for its rule."""
+"""Rows of the table of optimizers: all that package, documents and tests say of an optimizer, except its rule."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

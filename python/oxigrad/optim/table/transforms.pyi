@@ -62,7 +62,8 @@ class Regularize(Transform):
     def __init__(self, l1: Number = 0.0, l2: Number = 0.0, *, compat: _Library = None) -> None: ...
 
 class GradientNoise(Transform):
-    """Adds normal noise of variance ``eta / step**gamma`` to the gradient (Neelakantan et al. 2015, arXiv:1511.06807).
+    """Adds normal noise of variance ``eta / step**gamma`` to the gradient (Neelakantan et al. 2015,
+    arXiv:1511.06807).
 
     Hyperparameters:
         eta: Variance of the noise in the first step. A number in [0, inf), or a schedule; default 0.01.
@@ -74,7 +75,8 @@ class GradientNoise(Transform):
     def __init__(self, eta: Number = 0.01, gamma: Number = 0.55, *, compat: _Library = None) -> None: ...
 
 class Centralize(Transform):
-    """Gradient centralization (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and more.
+    """Gradient centralization (Yong et al. 2020, arXiv:2004.01461): the gradient minus its mean, for two axes and
+    more.
 
     Hyperparameters:
         kept: Axis over which gradients keep their means apart: "first" or "last". 'first' or 'last';
@@ -97,10 +99,13 @@ class AdaptiveGradientClip(Transform):
     max_ratio: _Number
     min_norm: _Number
     units: Literal['last', 'first']
-    def __init__(self, max_ratio: Number = 0.01, min_norm: Number = 0.001, units: Literal['last', 'first'] = 'last', *, compat: _Library = None) -> None: ...
+    def __init__(
+        self, max_ratio: Number = 0.01, min_norm: Number = 0.001, units: Literal['last', 'first'] = 'last', *,
+        compat: _Library = None,
+    ) -> None: ...
 
 class NormalizeRows(Transform):
-    """Divides each row of a step by the root of its mean square, and keeps the norm of the step (NorMuon, arXiv:2510.05491).
+    """Divides each row of a step by its root mean square, and keeps the step's norm (NorMuon, arXiv:2510.05491).
 
     Hyperparameters:
         decay: Decay of the moving mean of squares of each row. A number in [0, 1), or a schedule;
@@ -113,11 +118,12 @@ class NormalizeRows(Transform):
     def __init__(self, decay: Number = 0.95, epsilon: Number = 1e-08, *, compat: _Library = None) -> None: ...
 
 class ScaleByShape(Transform):
-    """Scales the steps of matrices and filters by their shapes, so that learning rates transfer between widths (muP).
+    """Scales the steps of matrices and filters by their shapes, so that learning rates transfer between widths
+    (muP).
 
     Hyperparameters:
-        factor: Factor of the step: "inverse_inputs", base / inputs, for Adam; or "spectral",
-            sqrt(outputs / inputs), for Muon. 'inverse_inputs' or 'spectral'; default 'inverse_inputs'.
+        factor: Factor: "inverse_inputs", base / inputs, for Adam; or "spectral", sqrt(outputs /
+            inputs), for Muon. 'inverse_inputs' or 'spectral'; default 'inverse_inputs'.
         base: Number of inputs of the model whose learning rate is used. A number in (0, inf), or a
             schedule; default 1.0.
         outputs: Axis of the outputs of a layer: "first" as in torch, "last" as in JAX and Keras.
@@ -126,7 +132,10 @@ class ScaleByShape(Transform):
     factor: Literal['inverse_inputs', 'spectral']
     base: _Number
     outputs: Literal['first', 'last']
-    def __init__(self, factor: Literal['inverse_inputs', 'spectral'] = 'inverse_inputs', base: Number = 1.0, outputs: Literal['first', 'last'] = 'first', *, compat: _Library = None) -> None: ...
+    def __init__(
+        self, factor: Literal['inverse_inputs', 'spectral'] = 'inverse_inputs', base: Number = 1.0,
+        outputs: Literal['first', 'last'] = 'first', *, compat: _Library = None,
+    ) -> None: ...
 
 class MARS(Transform):
     """MARS, the variance-reduced gradient (Yuan et al. 2024, arXiv:2411.10438).
@@ -142,7 +151,9 @@ class MARS(Transform):
     gamma: _Number
     momentum: _Number
     max_norm: _Number
-    def __init__(self, gamma: Number = 0.025, momentum: Number = 0.95, max_norm: Number = 1.0, *, compat: _Library = None) -> None: ...
+    def __init__(
+        self, gamma: Number = 0.025, momentum: Number = 0.95, max_norm: Number = 1.0, *, compat: _Library = None,
+    ) -> None: ...
 
 class Cautious(Transform):
     """Zeroes the elements of a step whose sign differs from the gradient's (Liang et al. 2024, arXiv:2411.16085)."""
@@ -185,7 +196,7 @@ class WeightDecay(Transform):
     def __init__(self, weight_decay: Number = 0.01, cautious: bool = False, *, compat: _Library = None) -> None: ...
 
 class Hyperball(Transform):
-    """Hyperball optimization (Wen et al. 2025): parameters keep their first norm, and updates have a norm relative to it."""
+    """Hyperball optimization (Wen et al. 2025): parameters keep their norm, and updates a norm relative to it."""
     def __init__(self, *, compat: _Library = None) -> None: ...
 
 class EMA(Transform):
@@ -199,7 +210,10 @@ class EMA(Transform):
     """
     decay: _Number
     average_from: Literal['start', 'first_step', 'zeros']
-    def __init__(self, decay: Number = 0.999, average_from: Literal['start', 'first_step', 'zeros'] = 'start', *, compat: _Library = None) -> None: ...
+    def __init__(
+        self, decay: Number = 0.999, average_from: Literal['start', 'first_step', 'zeros'] = 'start', *,
+        compat: _Library = None,
+    ) -> None: ...
 
 class SWA(Transform):
     """SWA, the mean of the parameters over every ``every``-th step (Izmailov et al. 2018).
@@ -235,4 +249,6 @@ class Copy(Transform):
             'float32'; default 'bfloat16'.
     """
     copy_dtype: Literal['bfloat16', 'float16', 'float32']
-    def __init__(self, copy_dtype: Literal['bfloat16', 'float16', 'float32'] = 'bfloat16', *, compat: _Library = None) -> None: ...
+    def __init__(
+        self, copy_dtype: Literal['bfloat16', 'float16', 'float32'] = 'bfloat16', *, compat: _Library = None,
+    ) -> None: ...

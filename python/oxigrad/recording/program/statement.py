@@ -250,7 +250,7 @@ def _product(entry: Entry, entries: list[Entry]) -> Member | None:
 
 
 def _of_matrices(entry: Entry, entries: list[Entry]) -> Member | None:
-    """The same of a function of a square matrix, and of a right side, whose shape is that of both; None for any other."""
+    """The same for a function of a square matrix and a right side, with the shape of both; None for any other."""
     are_entries = all(type(arg) is EntryId for arg in entry.args)
     if entry.named or entry.type is None or not are_entries or not 1 <= len(entry.args) <= 2:
         return None

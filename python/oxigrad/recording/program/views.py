@@ -110,7 +110,7 @@ def ids_in(value: Any) -> list[EntryId]:
 
 
 def _view_parts(entry: Entry, extents: Shape, shape: Shape, is_index: Callable[[EntryId], bool]) -> Parts | None:
-    """The parts of a call, of an array of these extents, whose result is of a shape; None where it is no view of them."""
+    """The parts of a call on an array of these extents with a result of a shape; None if it is no view."""
     name, parts = entry.target.name, None
     if name in ("index", "getitem"):
         key = entry.named.get("key") if name == "index" else entry.args[1]

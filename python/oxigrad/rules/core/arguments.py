@@ -32,14 +32,16 @@ NOTES = {
     "beta2": Note("Decay of the moving mean of squared gradients, which averages over about 1 / (1 - beta2) steps."),
     "epsilon": Note("Small number added to the denominator, which keeps updates finite where gradients are near zero."),
     "epsilon_mode": Note(
-        'Place of ``epsilon``: "outside" of the root, "inside" the root, or "hat", before the bias correction of the root.'
+        'Place of ``epsilon``: "outside" of the root, "inside" the root, or "hat", before the bias correction of '
+        "the root."
     ),
     "epsilon_root": Note("Small number added to the second moment inside the root; None adds nothing."),
     "weight_decay": Note("Strength with which a step pulls parameters towards zero; 0 turns the decay off."),
     "momentum": Note("Decay of the accumulated gradient; 0 turns momentum off.", cost="one slot when not 0"),
     "nesterov": Note("Whether the update looks one momentum step ahead, as in Nesterov's method."),
     "amsgrad": Note(
-        'Whether to divide by the largest second moment so far: "raw" or True before the bias correction, "corrected" after it.',
+        'Whether to divide by the largest second moment so far: "raw" or True before the bias correction, '
+        '"corrected" after it.',
         cost="one more slot",
     ),
     "rho": Note("Decay of the moving mean of squared gradients, which averages over about 1 / (1 - rho) steps."),
@@ -77,13 +79,14 @@ NOTES = {
         "Whether each step sets the gradients to zero; they must be writable and in host memory.", section="gradients"
     ),
     "sparse": Note(
-        'Effect of a `SparseRows` gradient on other rows: "dense" counts them as zero, "lazy" skips them, "catch_up" updates '
-        "them later.",
+        'Effect of a `SparseRows` gradient on other rows: "dense" counts them as zero, "lazy" skips them, "catch_up" '
+        "updates them later.",
         see=("oxigrad.SparseRows",),
         section="gradients",
     ),
     "slot_dtype": Note(
-        'Dtype in which moments and accumulators are stored; "8bit" and "4bit" are block-wise codes for large parameters.',
+        'Dtype in which moments and accumulators are stored; "8bit" and "4bit" are block-wise codes for large '
+        "parameters.",
         cost="8, 4, 2, 1 or 1/2 bytes an element and slot",
         see=("Quantized",),
         section="precision",
@@ -94,8 +97,8 @@ NOTES = {
         section="precision",
     ),
     "rounding": Note(
-        'Rounding of half-precision parameters: "nearest", "stochastic" (unbiased), or "kahan" (the error is kept and added '
-        "to the next step).",
+        'Rounding of half-precision parameters: "nearest", "stochastic" (unbiased), or "kahan" (the error is '
+        "kept and added to the next step).",
         cost='one slot of the dtype of the parameter for "kahan"',
         section="precision",
     ),

@@ -8,5 +8,7 @@ def moving_mean(mean: Array, value: Array, decay: Array) -> Array:
 def moments(m: Array, v: Array, g: Array, beta1: Array, beta2: Array) -> tuple[Array, ...]:
     """The moving means of the gradient and of its square after one more gradient."""
 
-def root(xp: Any, v: Array, correction: Array, epsilon: Array, mode: Array='outside', epsilon_root: Array=None) -> Array:
+def root(
+    xp: Any, v: Array, correction: Array, epsilon: Array, mode: Array='outside', epsilon_root: Array=None,
+) -> Array:
     """The square root of ``v / correction``, with ``epsilon`` added."""

@@ -170,8 +170,8 @@ def declared(name: str, default: Any) -> Slot:
     if callable(default):
         return Slot(name, Formula.of(default))
     raise TypeError(
-        f"the argument {name}={default!r} comes before *, as slots do: expected it after *, for a hyperparameter; for a slot a "
-        f"declaration, such as {name}=Slot.scalar(0.0), a number for each parameter, or Slot.zeros()"
+        f"the argument {name}={default!r} comes before *, as slots do: expected it after *, for a hyperparameter; "
+        f"for a slot a declaration, such as {name}=Slot.scalar(0.0), a number for each parameter, or Slot.zeros()"
     )
 
 

@@ -39,7 +39,7 @@ class GradientPlan(Assignment):
     takes_lazy: bool = False
 
     def gradients_of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
-        """As `read_gradients`; without ``grads``, the gradients that the model holds. None for gradients of other parameters."""
+        """As `read_gradients`. Without ``grads``, the model's gradients; None for gradients of other parameters."""
         if grads is None:
             gradients = None if self.present is None else self.structure.gradients(leaves, self.present)
             return gradients if gradients is None else self.checked_gradients(gradients)
@@ -111,7 +111,7 @@ class GradientPlan(Assignment):
         return gradients
 
     def admit(self, gradients: Sequence[Any]) -> bool:
-        """Lets gradients be rows, or lazy views, from now on, as some of these are; False where that changes nothing."""
+        """Allows gradients to be rows, or lazy views, from now on, as some of these are; False if nothing changes."""
         if not self.takes_rows and any(isinstance(g, SparseRows) for g in gradients):
             self.takes_rows = True
         elif not self.takes_lazy and not self._owner.zero_gradients and any(map(_is_lazy, gradients)):

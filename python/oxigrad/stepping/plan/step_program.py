@@ -140,7 +140,7 @@ class StepProgram:
     def host_parameter(
         self, p: Parameter, array: Any, values: Sequence[tuple[Slot, Any]], *, first: int
     ) -> "_core.HostParameter":
-        """The elements of a parameter from the ``first`` on in an array, with the values of its slots, as the core takes them."""
+        """A parameter's elements from ``first`` on in an array, with the values of its slots, as the core needs."""
         group = self.plan.groups[p.group]
         return host_parameter(
             p.text,

@@ -40,7 +40,13 @@ def check_state(opt: Any, state: Any) -> None:
     """Raises `StateError` for a state that an optimizer cannot continue from, but for what PyTorch checks itself."""
     check_form(state)
     groups, saved = opt.param_groups, state["param_groups"]
+    tuples = {key for key, item in opt.entry.places.values() if item is not None}
     for number, group in enumerate(saved):
+        if missing := sorted(tuples - group.keys()):
+            raise StateError(
+                f"param_groups[{number}] of the state has no {', '.join(missing)}: expected the state of an optimizer "
+                f"of the class {type(opt).__name__}"
+            )
         if "noise_step" in group:
             check_step_count(group["noise_step"], f"param_groups[{number}] of the state has noise_step")
     if [len(group["params"]) for group in groups] != [len(group["params"]) for group in saved]:

@@ -109,7 +109,7 @@ def check_readable(path: str, p: Any, state: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def checking_overlap(tensors: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> Iterator[None]:
-    """A block that raises `AliasError` for shared memory: `ArrayMemoryError` where a storage was shrunk, whose tensor reaches outside of it.
+    """A block that raises `AliasError` for shared memory, and `ArrayMemoryError` for tensors beyond a shrunk storage.
 
     ``tensors`` are the parameters with their names and states.
     """
@@ -199,7 +199,7 @@ def _check_added(path: str, key: str, *, is_expected: bool) -> None:
 
 
 def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any) -> Any:
-    """Codes and scales on the device of the parameter ``p``, or where the executor reads no codes, the tensor that they are of."""
+    """Codes and scales on the device of the parameter ``p``, or their tensor if the executor reads no codes."""
     if executor is not DEVICE:
         return as_parameter(array(value).to(device), p)
     if all(part.device == p.device for part in parts_of(value)):

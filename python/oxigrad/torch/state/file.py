@@ -1,4 +1,4 @@
-"""The state of an optimizer outside of memory: slots that a file backs, and a file of the state that a crash leaves whole."""
+"""The state of an optimizer outside of memory: slots in a file, and a state file that stays whole in a crash."""
 
 import errno
 import json
@@ -47,7 +47,10 @@ class StateFile:
                 ".safetensors"
             )
         self.path: Any = os.path.abspath(os.fspath(path))
-        self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, f"state_device is {path!r}: its folder does not exist", folder)
+        self._file = file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with this object
         weakref.finalize(self, file.close)
         name = f"the slots beside {self.path}"
         self._write_back, self._blocks = WriteBack(file.fileno(), name), BlockFile(file.fileno(), name)
@@ -141,7 +144,7 @@ class StateFile:
         return count
 
     def check_process(self) -> None:
-        """Raises `StateError` in a process that was forked since: its writes would change the slots of the one before."""
+        """Raises `StateError` in a forked process: its writes would change the slots of its parent."""
         if _core.forks() != self._process:
             raise StateError(
                 f"{self.path}: the slots of state_device are in memory that this process, a fork, shares with its "
@@ -173,12 +176,12 @@ class StateFile:
 
     @property
     def is_large(self) -> bool:
-        """Whether the step under way, in `writing_back`, is by pieces: the file is large beside the memory, and the system has calls for that."""
+        """Whether the step under way, in `writing_back`, is by pieces: a large file, and a system with calls for it."""
         return self._write_back.is_writing and hasattr(os, "preadv")
 
     @property
     def is_beyond_memory(self) -> bool:
-        """Whether steps of single parameters are by pieces: the file is large beside the memory, and the system has calls for that."""
+        """Whether steps of single parameters are by pieces: a file large beside memory, a system with calls for it."""
         return write_back.is_large(self._end) and hasattr(os, "preadv")
 
     def writing_back(self) -> AbstractContextManager[None]:
@@ -190,7 +193,7 @@ class StateFile:
         return self._write_back.block(self._end)
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Writes the result of ``state_dict()`` to the file, which is replaced once that is complete and on the disk."""
+        """Writes the result of ``state_dict()``, which replaces the file once it is complete and on the disk."""
         write(self.path, state)
 
 

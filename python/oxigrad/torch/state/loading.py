@@ -9,7 +9,7 @@ from oxigrad.torch.library import torch
 
 
 class _Sealed:
-    """A tensor of a state on its way through PyTorch's ``load_state_dict``, which casts tensors, and passes anything else on."""
+    """A tensor of a state on its way through PyTorch's ``load_state_dict``, which casts tensors only."""
 
     __slots__ = ("tensor",)
 
@@ -67,7 +67,7 @@ class KeepingDtypes(library.Optimizer):
     """`torch.optim.Optimizer` whose ``load_state_dict`` copies tensors with their dtypes."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads the result of ``state_dict`` of this class, or PyTorch's class of this name: copies, of the same dtypes."""
+        """Loads copies from a ``state_dict`` of this class, or of PyTorch's class of this name, with its dtypes."""
         handle = self.register_load_state_dict_pre_hook(sealed)  # the last one, after those of the user
         try:
             super().load_state_dict(state_dict)

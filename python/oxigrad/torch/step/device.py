@@ -58,7 +58,7 @@ def _in_order(slot: Any, tensor: Any, order: str) -> Any:
 
 
 def _is_like(memory: Any, like: Any) -> bool:
-    """Whether kernels take memory as that of a slot: dense, with the shape and the device of the parameter's, in any order of axes."""
+    """Whether kernels take memory as a slot's: dense, in any order of axes, with the parameter's shape and device."""
     return (
         memory is not None
         and memory.is_dense

@@ -1,4 +1,4 @@
-"""Steps inside of a backward: a hook updates each parameter as soon as its gradient is final, and gives the gradient's memory back.
+"""Steps inside of a backward: a hook updates each parameter, and frees its gradient, as soon as it is final.
 
 The step of a parameter is that of the optimizer, resolved for this parameter alone, with the same numbers. The
 optimizer's ``step()`` finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
@@ -21,7 +21,7 @@ from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded,
 
 
 class Bucket:
-    """Parameters that hooks update in one dispatch: their places among those of the optimizer, and their resolved step."""
+    """Parameters that hooks update in one dispatch: their places in the optimizer, and their resolved step."""
 
     def __init__(self, places: Sequence[TensorPlace], norm: MeasuredNorm) -> None:
         self.places: Sequence[TensorPlace] = places
@@ -338,7 +338,7 @@ class InBackward:
         self._has_begun = True
 
     def _check_gradient(self, path: str, p: Any, *, accumulates: bool = False) -> None:
-        """Raises `RuntimeError` for a gradient that is not that of the step, and for one that is not final, unless it ``accumulates``."""
+        """Raises `RuntimeError` for a gradient that is not the step's, or not final, unless it ``accumulates``."""
         is_pending = not accumulates and id(p) in self._pending.items and self._pending.items[id(p)][1] is p.grad
         if id(p) in self._parts.updated or is_pending:
             raise RuntimeError(

@@ -79,7 +79,7 @@ class MeasuredNorm:
         return self._programs[number, storage]
 
     def square(self, _: Any = None) -> float:
-        """The square of the norm of all gradients, summed up in the order of a step: the terms of each kernel, then these sums."""
+        """The square of the norm of all gradients, in the order of a step: terms of each kernel, then these sums."""
         if self._square is None:
             sums: dict[int, float] = {}
             for _, program, square in sorted(self._terms.values(), key=lambda term: term[0]):

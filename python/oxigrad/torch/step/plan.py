@@ -20,7 +20,7 @@ from oxigrad.torch.step.slots import TensorSlots
 
 
 class TensorPlace(NamedTuple):
-    """The place of a parameter among those of an optimizer: name for errors, number among all, number of the group, and tensor."""
+    """The place of a parameter in an optimizer: its name for errors, number among all, group number, and tensor."""
 
     path: str
     position: int
@@ -193,7 +193,7 @@ def places_of(opt: Any) -> Iterator[TensorPlace]:
 
 
 def refuse_shared_memory(places: Sequence[TensorPlace], *, gradients: bool = False) -> None:
-    """Raises `AliasError` for parameters that share memory, with gradients of others too, which steps of one parameter cannot see."""
+    """Raises `AliasError` for parameters that share memory, also with others' gradients, unseen by single steps."""
     named = [(place.path, conversion.local(place.tensor), True) for place in places]
     if gradients:
         gradients_by_name = [(f"the gradient of {place.path}", place.tensor.grad) for place in places]
@@ -218,7 +218,7 @@ def clips(opt: Any) -> bool:
 
 
 def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:
-    """Raises `ValueError` where some groups have a ``max_norm``, and others do not: the norm is that of all gradients."""
+    """Raises `ValueError` if only some groups have a ``max_norm``: the norm is of all gradients."""
     without = [group.get("max_norm") is None for group in groups]
     if any(without) and not all(without):
         number = without.index(True)

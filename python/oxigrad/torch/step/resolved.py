@@ -196,7 +196,7 @@ class TensorStep:
     def _prepare_writes(
         self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any], marks: Assignments
     ) -> _core.Writes | StructureError:
-        """The writes of the step besides the update by the core; for memory on a device that does not fit, the reason."""
+        """The writes of the step besides the core's update; for unsuitable memory on a device, the reason."""
         plan, program, writes = self.plan, self._program, StepWrites()
         tensors = ((p.text, p.tensor, p.state) for p in plan.parameters)
         if plan.ruled and not self._recorded:

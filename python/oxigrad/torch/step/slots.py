@@ -12,7 +12,7 @@ from oxigrad.torch.state import conversion
 
 
 class TensorSlots:
-    """An `oxigrad.stepping.parameters.slots.Slots` of the tensors in ``state``, that of the parameter ``p``, which are written in place.
+    """`oxigrad.stepping.parameters.slots.Slots` of the tensors in the ``state`` of ``p``, written in place.
 
     With ``recorded``, autograd records what rules compute from them, and how the results are written.
     """
@@ -28,7 +28,7 @@ class TensorSlots:
         return conversion.memory(self._state[self._slots[name][1]])
 
     def items(self) -> list[tuple[str, Any]]:
-        """The names and the arrays: tensors of the state where they are real and of this process, else others of the same memory."""
+        """The names and arrays: the state's tensors if real and of this process, else others of the same memory."""
         return [(name, self[name]) for name, (_, key) in self._slots.items() if self._state.get(key) is not None]
 
     def values(self) -> list[Any]:
@@ -44,7 +44,7 @@ class TensorSlots:
                 yield from (((key, name), tensor) for name, tensor in parts.items())
 
     def within(self, start: int, stop: int) -> "TensorSlots":
-        """The slots of the elements of the parameter from ``start`` to ``stop`` in row-major order, in the same memory."""
+        """The slots of the parameter's elements from ``start`` to ``stop`` in row-major order, in the same memory."""
         state = dict(self._state)
         for name, (slot, key) in self._slots.items():
             if not slot.is_number and state.get(key) is not None:

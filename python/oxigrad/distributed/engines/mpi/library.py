@@ -12,8 +12,8 @@ from oxigrad.extend import library
 mpi4py: Any = library("mpi4py", "the engine of MPI needs mpi4py: python -m pip install 'oxigrad[mpi]'")
 
 _is_first = "mpi4py.MPI" not in sys.modules
-#: Whether the engine ends MPI itself. `MPI_Finalize` waits for all processes, and would wait for one that has died; mpi4py calls it at
-#: the end of the program, unless ``mpi4py.rc.finalize`` was False when ``mpi4py.MPI`` was imported.
+#: Whether the engine ends MPI itself. `MPI_Finalize` waits for all processes, and would wait for one that has died;
+#: mpi4py calls it at the end of the program, unless ``mpi4py.rc.finalize`` was False when ``mpi4py.MPI`` was imported.
 FINALIZES = _is_first or mpi4py.rc.finalize is False
 if _is_first:
     mpi4py.rc.initialize = mpi4py.rc.finalize = False

@@ -1,4 +1,4 @@
-"""The processes of an MPI job: which of them work, wait as spares, have left or have died, and how they form the next generation.
+"""The processes of an MPI job: workers, spares, processes that left or died, and how the next generation forms.
 
 Every process is in one of four states. Workers exchange messages over ``channels``; all living processes form ``base``,
 over which notices are sent that change the states. A worker that has left, and a spare process, stand by: they take
@@ -33,7 +33,7 @@ def _is_loss(error: Any) -> bool:
 
 
 def _next_states(table: list[list[int]]) -> list[int]:
-    """The states in the next generation, from a row for each process: state, whether it has left, generation, number of workers."""
+    """The states in the next generation, from a row a process: state, whether it left, generation, workers."""
     newest = max(row[2] for row in table)
     workers = next(row[3] for row in table if row[2] == newest)
     states = [_GONE if has_left else state for state, has_left, _, _ in table]
@@ -69,7 +69,8 @@ class Membership:
         self.is_stuck: bool = False
         #: Whether any process has died, in any generation.
         self.has_lost = False
-        #: The communicator of the present generation, and operations that never completed, to whose buffers MPI may still write.
+        #: The communicator of the present generation, and operations that never completed, to whose buffers MPI may
+        #: still write.
         self.communicator: Any = None
         self.unfinished: list[Any] = []
         #: Messages of former generations that have not come whole, to whose memory MPI may still write.
@@ -310,7 +311,7 @@ class Membership:
 
 
 class _Place(NamedTuple):
-    """The communicators of one generation: of all processes, and two of the workers, where this process is one of them."""
+    """The communicators of one generation: of all processes, and two of the workers if this process is one."""
 
     base: Any
     channels: tuple[Any, ...]

@@ -108,7 +108,7 @@ def run(worker: Callable[[Communicator], Any], workers: int | None = None, **opt
 
 
 def _finish(membership: Membership) -> None:
-    """Ends this process's part: the others see it leave, and it takes part in their `reform` until they have ended too."""
+    """Ends this process's part. The others see it leave, and it joins their `reform` until they have ended too."""
     if os.getpid() != membership.process:  # of which this one is a fork
         return
     if membership.is_stuck or not all(request.Test() for request in membership.unfinished):
@@ -124,8 +124,8 @@ def _finish(membership: Membership) -> None:
     if membership.has_lost:
         if not FINALIZES:
             sys.stderr.write(
-                "oxigrad.distributed: a worker has died, and mpi4py.MPI was imported before the engine: the status of this "
-                "program is not known, and is reported as 1. To keep it, import mpi4py.MPI after "
+                "oxigrad.distributed: a worker has died, and mpi4py.MPI was imported before the engine: the status "
+                "of this program is not known, and is reported as 1. To keep it, import mpi4py.MPI after "
                 "oxigrad.distributed.engines.mpi, or set mpi4py.rc.finalize = False before\n"
             )
             sys.stderr.flush()
@@ -135,7 +135,7 @@ def _finish(membership: Membership) -> None:
 
 
 def _end_job_on_exceptions() -> None:
-    """Makes an uncaught exception in any thread end all processes, which otherwise wait for this one until they time out."""
+    """Makes an uncaught exception in any thread end all processes, which otherwise wait until they time out."""
     shown, shown_in_thread, process = sys.excepthook, threading.excepthook, os.getpid()
 
     def excepthook(kind: type[BaseException], value: BaseException, trace: Any) -> None:

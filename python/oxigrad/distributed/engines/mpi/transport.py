@@ -239,7 +239,7 @@ def _length(data: np.ndarray) -> int:
 
 
 def tell_parent(what: bytes) -> None:
-    """Tells the process of `oxigrad.launch` that has started this one, if there is one, whether the worker has begun or ended."""
+    """Tells the process of `oxigrad.launch` that started this one, if any, that the worker has begun or ended."""
     if pipe := os.environ.get(worker.PIPE):
         with contextlib.suppress(OSError, ValueError):
             os.write(int(pipe), what)

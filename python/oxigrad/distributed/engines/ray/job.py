@@ -25,7 +25,7 @@ from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut, W
 
 @dataclasses.dataclass
 class _Raised:
-    """An exception that is no `Exception`, such as `SystemExit`, by which Ray would end the process without telling its cause."""
+    """An exception that is no `Exception`, such as `SystemExit`: Ray would end the process without its cause."""
 
     error: BaseException
 
@@ -137,7 +137,7 @@ class RayJob:
         self._start(self._name(len(self._actors)))
 
     def pids(self) -> dict[str, int]:
-        """The processes on this machine: of the coordinator, and of each worker that has not ended, in the order of their start."""
+        """The processes on this machine: of the coordinator, and of each running worker, in order of start."""
         names = list(self._pending.values())
         pids = ray.get([self._actors[uid].pid.remote() for uid in names], timeout=self._timeout)
         return {

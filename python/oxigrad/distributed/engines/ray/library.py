@@ -74,8 +74,8 @@ def _check_safety(address: str, *, allow_insecure: bool) -> None:
 
 def _refuse(what: str) -> NoReturn:
     raise PermissionError(
-        f"{what} can be reached by other machines, and runs the code of whoever reaches it: expected RAY_AUTH_MODE=token, or "
-        "allow_insecure=True on a network that you trust"
+        f"{what} can be reached by other machines, and runs the code of whoever reaches it: expected "
+        "RAY_AUTH_MODE=token, or allow_insecure=True on a network that you trust"
     )
 
 

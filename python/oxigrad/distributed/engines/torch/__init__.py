@@ -1,4 +1,4 @@
-"""Workers as processes of ``torch.distributed``, which torchrun or the program itself has started, and processes that join them.
+"""Workers as processes of ``torch.distributed``, started by torchrun or the program, and processes that join.
 
 Buffers are NumPy arrays in host memory, which torch uses without a copy; they travel over groups of gloo that are made
 for them, whatever the backend of the program's own group is. The gradients of `DataParallel` that are on a device

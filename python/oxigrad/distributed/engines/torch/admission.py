@@ -25,8 +25,8 @@ def token_of_environment(purpose: str) -> bytes:
     if len(token) < _SHORTEST:
         what = f"has {len(token)} characters" if token else "is not set"
         raise CommunicationError(
-            f"{purpose}: {TOKEN} {what}: expected at least {_SHORTEST}, the same for the workers and for those that join them, as by "
-            f"export {TOKEN}=$(python -c 'import secrets; print(secrets.token_hex())')"
+            f"{purpose}: {TOKEN} {what}: expected at least {_SHORTEST}, the same for the workers and for those that "
+            f"join them, as by export {TOKEN}=$(python -c 'import secrets; print(secrets.token_hex())')"
         )
     return token.encode()
 
@@ -46,7 +46,7 @@ def has_token(token: bytes, job: bytes, uid: str, shown: str) -> bool:
 
 
 def parsed(key: str, text: str, form: Any) -> Any:
-    """A value of the store of this form: a type, a list of one, or a dict of types by key, or of one type under any key.
+    """A value of the store in one form: a type, a list of one, a dict of types by key, or of one type.
 
     >>> parsed("1/next", '["0", "j1"]', [str])
     ['0', 'j1']

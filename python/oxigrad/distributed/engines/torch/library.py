@@ -1,4 +1,4 @@
-"""PyTorch, as the engine uses it: groups of gloo, which are called directly, so that processes outside of the program's own group can have one."""
+"""PyTorch as the engine uses it: groups of gloo, called directly, also outside of the program's own group."""
 
 import contextlib
 import datetime
@@ -135,7 +135,7 @@ def init_group(seconds: float) -> None:
 
 
 def store_of_program() -> Any:
-    """A connection of its own to the store of the program's group: an operation that waits there keeps no other one waiting.
+    """A separate connection to the store of the program's group: an operation that waits there delays no other.
 
     The prefixes that torch gives to keys are left out, so that processes outside of the program's group find the same
     keys.

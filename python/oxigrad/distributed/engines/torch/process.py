@@ -86,7 +86,7 @@ def _begun(timeout: float, group: Any, *, accept_newcomers: bool) -> Rendezvous:
 
 
 def _check_tokens(rows: np.ndarray) -> None:
-    """Raises `Refused` where some workers accept newcomers alone, or have other tokens: rows of zeros, or digests of these."""
+    """Raises `Refused` if only some workers accept newcomers, or tokens differ: rows of zeros, or digests of tokens."""
     for rank, row in enumerate(rows):
         if row.any() != rows[0].any():
             does, does_not = (rank, 0) if row.any() else (0, rank)
@@ -161,5 +161,6 @@ def _check_workers(
         return
     if workers != (size := distributed.get_world_size(group)):
         raise ValueError(
-            f"workers is {workers}, but the group has {size}: expected the number of processes, or no number, which takes all"
+            f"workers is {workers}, but the group has {size}: expected the number of processes, or no number, which "
+            "takes all"
         )

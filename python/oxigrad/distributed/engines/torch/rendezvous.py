@@ -1,7 +1,7 @@
 """The rendezvous of a job: a store of torch, by which survivors and processes that join form the next generation.
 
-Keys begin with the identity of the job. ``g`` is the number of a generation. ``uid`` is the name of a process: its rank at
-the start, or "j" and its ticket.
+Keys begin with the identity of the job. ``g`` is the number of a generation. ``uid`` is the name of a process: its
+rank at the start, or "j" and its ticket.
 
 =================== =================================================================================================
 key                 value
@@ -121,7 +121,10 @@ class Rendezvous:
         """
         token = token_of_environment("join=True")
         where, end = f"{host}:{port}", Backoff(seconds, longest=_BEAT)
-        gone = f"no job can be joined at {where}: the process that began it has ended, or MASTER_ADDR and MASTER_PORT are of another one"
+        gone = (
+            f"no job can be joined at {where}: the process that began it has ended, or MASTER_ADDR and MASTER_PORT "
+            "are of another one"
+        )
         with failures_of_store(CommunicationError, gone):
             store = client_of(host, port, seconds)
             while (text := _read(store, "oxigrad/job")) is None:
@@ -163,7 +166,8 @@ class Rendezvous:
             if reason is not None:
                 raise CommunicationError(f"the job at {where} can no longer be joined: {reason}")
             raise TimedOut(
-                f"the workers of the job at {where} have not admitted this one within {seconds:g} s: they have died or hang"
+                f"the workers of the job at {where} have not admitted this one within {seconds:g} s: they have died "
+                "or hang"
             )
         self._write(f"ticket/{self.uid}", "")
         self.generation = parsed(f"admitted/{self.uid}", generation, int) - 1
@@ -257,7 +261,7 @@ class Rendezvous:
             end.pause()
 
     def _admit(self, survivors: list[str]) -> list[str]:
-        """The members of the next generation: the survivors and those that wait to join, unless another process has decided."""
+        """The members of the next generation: survivors and waiting processes, unless another process has decided."""
         name = f"{self.generation}/next"
         newcomers = [] if self._read(name) is not None else self.newcomers()
         following = self._decide(name, [*survivors, *newcomers], [str])
@@ -308,7 +312,7 @@ class Rendezvous:
             return []
 
     def _have_come(self, patience: float) -> bool:
-        """Whether all members have come to connect, the same for all: they begin together, and have given up soon after each other."""
+        """Whether all members have come to connect, the same for all: they begin, or give up, soon after each other."""
         self._write(f"{self.generation}/come/{self.uid}", 1)
         name, end = f"{self.generation}/begins", Backoff(patience, longest=0.01)
         while self._read(name) is None:
@@ -334,7 +338,7 @@ class Rendezvous:
 
 
 def patience_of(seconds: float) -> float:
-    """The seconds for which a process waits for the others to come and connect, where a generation may take ``seconds`` to form."""
+    """The seconds for which a process waits for the others to connect, if a generation may take ``seconds``."""
     return max(seconds / 4, _PATIENCE)
 
 

@@ -1,4 +1,4 @@
-"""Sums over workers of tensors on a device, by the backend that the program's own process group has for it, as NCCL for CUDA.
+"""Sums over workers of tensors on a device, by the backend of the program's own process group, such as NCCL.
 
 Nothing is copied to the host, and no call waits for the device: copies and exchanges are queued in a stream of their
 own.
@@ -48,7 +48,7 @@ class TensorGroup:
 
     @contextlib.contextmanager
     def queued(self) -> Iterator[None]:
-        """A context whose operations begin when those that were queued before it have ended, and that later ones do not wait for."""
+        """A context whose operations begin after the ones queued before it. Later operations do not wait for it."""
         self._stream.wait_stream(self._streams.current_stream())
         with self._streams.stream(self._stream):
             yield
@@ -72,7 +72,7 @@ class TensorGroup:
                 view.copy_(self._kept_until_used(tensor), non_blocking=True)
 
     def _kept_until_used(self, tensor: Any) -> Any:
-        """The tensor, whose memory is not used again before the stream has ended what is queued when the tensor is dropped.
+        """The tensor. Its memory stays reserved until the stream ends what is queued when the tensor is dropped.
 
         The allocator knows of the stream alone that the memory was allocated on, and gives it to others there at once.
         """
@@ -97,7 +97,7 @@ class TensorGroup:
 
     @staticmethod
     def divide(flat: Any, count: int) -> None:
-        """Divides a flat tensor by a number, as the host does: by a number of the host, CUDA multiplies by its inverse."""
+        """Divides a flat tensor by a number as the host does. CUDA multiplies by the inverse of a host's number."""
         flat.div_(torch.full((), count, dtype=flat.dtype, device=flat.device))
 
     @classmethod

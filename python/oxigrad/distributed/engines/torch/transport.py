@@ -34,21 +34,21 @@ _LONGEST = 1 << 40
 """Bytes that no message has: a sender that announces more is given up."""
 
 _LEFT, _ABORTED, _EXCLUDED, _FORMS = -1, -2, -3, -4
-"""Announced instead of the length of a message: its sender has left, has aborted the job, excludes a worker, or forms the next generation."""
+"""Announced in place of a message's length: the sender left, aborted the job, excludes a worker, or re-forms."""
 
 _LOOK = 0.25
 """Seconds between two looks at the rendezvous for processes that wait to join."""
 
 _NO_RENDEZVOUS = (
-    "the workers cannot form the next generation: the process that has the rendezvous of the job, of rank 0 or of torchrun, has "
-    "ended or is stopped; restart the job from its checkpoint"
+    "the workers cannot form the next generation: the process that has the rendezvous of the job, of rank 0 or of "
+    "torchrun, has ended or is stopped; restart the job from its checkpoint"
 )
 
 _BRIEF = 1.0
 """Seconds for which the rendezvous is waited for where a worker has died."""
 
 _PATIENCE = 5.0
-"""Seconds for which the end of a program waits for a worker that was excluded, which may be stopped for ever, and for operations that fail."""
+"""Seconds that a program's end waits for an excluded worker, which may hang, and for operations that fail."""
 
 
 class TorchCommunicator(ByteCollectives):
@@ -72,7 +72,8 @@ class TorchCommunicator(ByteCollectives):
         self._changed = threading.Condition()
         self._dead: set[int] = set()
         self._excluded: set[int] = set()
-        #: The workers that have left, and those that form the next generation, and how many operations on all workers they took part in before.
+        #: The workers that have left, and those that form the next generation, and how many operations on all
+        #: workers they took part in before.
         self._left: dict[int, int] = {}
         self._forming: dict[int, int] = {}
         self._reason: str | None = None
@@ -166,7 +167,7 @@ class TorchCommunicator(ByteCollectives):
         self._outboxes[dest].put([np.array([notice, self._calls if detail is None else detail])])
 
     def _deliver_to(self, dest: int) -> None:
-        """Sends what is in the outbox of a worker, one after the other: gloo waits until it is received, also by a stopped process."""
+        """Sends a worker's outbox in order: gloo waits until a message is received, also by a stopped process."""
         try:
             while (message := self._outboxes[dest].get()) is not None:
                 for part in message:
@@ -260,7 +261,7 @@ class TorchCommunicator(ByteCollectives):
             self._announce(dest, _EXCLUDED, rank)
 
     def _note_closed(self, rank: int) -> None:
-        """Notes that a worker is gone: it has died, or has formed the next generation without this one, which was stopped."""
+        """Notes that a worker is gone: it died, or formed the next generation without this one, which was stopped."""
         is_excluded = False
         with contextlib.suppress(RuntimeError):
             if not self._has_ended.is_set():
@@ -282,7 +283,7 @@ class TorchCommunicator(ByteCollectives):
             self._changed.notify_all()
 
     def _announce_forming(self) -> None:
-        """Tells all workers that this generation ends: their waits, but for operations that this worker has taken part in, raise `WorkerLost`."""
+        """Tells all that this generation ends: their waits raise `WorkerLost`, except in operations that it joined."""
         if self.rank not in self._forming:
             self._note_forming(self.rank, self._calls - (self._failure is not None))
             for dest in set(range(self.size)) - self._gone() - {self.rank}:
@@ -327,7 +328,7 @@ class TorchCommunicator(ByteCollectives):
         return following
 
     def _end(self) -> None:
-        """Ends the connections of this generation: nothing that was received late is written to memory that is used again."""
+        """Ends the connections of this generation, so that late messages are not written to memory in use again."""
         self._has_ended.set()
         for group in (self._group, self._channel):
             group.close()
@@ -357,7 +358,7 @@ class TorchCommunicator(ByteCollectives):
             in_time(tell, min(self.timeout, _PATIENCE), CommunicationError(_NO_RENDEZVOUS))
 
     def close(self) -> None:
-        """Leaves, and waits until all other workers have left or died, which groups of gloo have to before they are destroyed.
+        """Leaves, and waits until all other workers left or died: gloo requires this before groups are destroyed.
 
         It is called at the end of the program; call it before ``destroy_process_group``.
         """

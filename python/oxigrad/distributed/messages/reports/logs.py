@@ -5,7 +5,7 @@ from typing import Any
 
 
 class WorkerFilter(logging.Filter):
-    """A filter that gives records of `logging` the attributes ``rank`` and ``step`` of a worker, for the formats of a handler.
+    """A filter that adds the attributes ``rank`` and ``step`` of a worker to records of `logging`, for formats.
 
     It passes every record, those of the logger ``oxigrad.distributed`` among them; add it to a handler of a process
     with one worker, or to the logger of a worker that is a thread.

@@ -1,4 +1,4 @@
-"""Integrals, and ordinary differential equations by differentiable steps, named as in `scipy.integrate`: `oxigrad.xp.integrate`.
+"""Integrals, and ordinary differential equations by differentiable steps, by the names of `scipy.integrate`.
 
 >>> import numpy as np
 >>> import oxigrad as ox

@@ -1,4 +1,4 @@
-"""Ordinary differential equations by differentiable steps of Dormand and Prince's method, as `scipy.integrate.odeint` has them."""
+"""Ordinary differential equations by differentiable steps of Dormand and Prince, as in `scipy.integrate.odeint`."""
 
 import math
 from collections.abc import Callable
@@ -30,13 +30,15 @@ _SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
 
 
 @scipy_signature(
-    "func, y0, t, args=(), Dfun=None, col_deriv=0, full_output=0, ml=None, mu=None, rtol=None, atol=None, tcrit=None, h0=0.0, hmax=0.0, hmin=0.0, ixpr=0, mxstep=0, mxhnil=0, mxordn=12, mxords=5, printmessg=0, tfirst=False",
+    "func, y0, t, args=(), Dfun=None, col_deriv=0, full_output=0, ml=None, mu=None, rtol=None, atol=None, "
+    "tcrit=None, h0=0.0, hmax=0.0, hmin=0.0, ixpr=0, mxstep=0, mxhnil=0, mxordn=12, mxords=5, printmessg=0, "
+    "tfirst=False",
     ignored="Dfun col_deriv ml mu printmessg ixpr mxhnil",
 )
 def odeint(
     func: Callable[..., Any], y0: Any, t: Array, args: Any, rtol: float | None, atol: float | None, tfirst: bool
 ) -> Array:
-    """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
+    """The solution of ``dy/dt = func(y, t, *args)`` at times ``t`` of shape (n,), from ``y0`` at the first of them.
 
     The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
 

@@ -30,7 +30,7 @@ def solve_ivp(
     args: Any = None,
     **options: Any,
 ) -> Any:
-    """The solution of ``dy/dt = fun(t, y, *args)`` from ``y0``, of shape (n,), over ``t_span``, as `scipy.integrate.solve_ivp` has it.
+    """The solution of ``dy/dt = fun(t, y, *args)`` from ``y0`` of shape (n,), as in `scipy.integrate.solve_ivp`.
 
     The result is SciPy's, with ``t``, ``y``, ``sol``, ``t_events`` and ``y_events`` as functions of every variable: of
     ``y0``, the ends of ``t_span``, ``t_eval``, ``args``, and what ``fun`` and the events read. SciPy chooses the steps,

@@ -34,7 +34,7 @@ def quad(
     limlst: int = 50,
     complex_func: bool = False,
 ) -> tuple[Any, ...]:
-    """The integral of ``func(x, *args)`` from ``a`` to ``b``, which may be infinite, and an estimate of its error: `scipy.integrate.quad`.
+    """The integral of ``func(x, *args)`` from ``a`` to ``b``, also infinite, and its error: `scipy.integrate.quad`.
 
     It is a function of the limits, of ``args`` and of the variables that ``func`` reads, which is called with plain
     numbers and with variables. Derivatives, to any order, are those of Gauss and Legendre's rule over the intervals

@@ -1,4 +1,4 @@
-"""Interpolation, named as in `scipy.interpolate`: functions of the points, of the values and of where they are evaluated.
+"""Interpolation, named as in `scipy.interpolate`: functions of points, values and places of evaluation.
 
 >>> import numpy as np
 >>> import oxigrad as ox

@@ -123,7 +123,8 @@ def _ends(bc_type: Any, k: int) -> list[list[tuple[int, Any]]]:
     )
     if len(pair) != 2 or any(isinstance(end, str) and end not in _CONDITIONS for end in pair):
         raise ValueError(
-            f"make_interp_spline: bc_type is {bc_type!r}: expected 'not-a-knot', 'periodic', 'clamped', 'natural', or a pair"
+            f"make_interp_spline: bc_type is {bc_type!r}: expected 'not-a-knot', 'periodic', 'clamped', 'natural', "
+            "or a pair"
         )
     ends = [[] if end is None else _CONDITIONS[end] if isinstance(end, str) else [*end] for end in pair]
     orders = [order for end in ends for order, _ in end]

@@ -91,7 +91,7 @@ def _of_slopes(
 
 
 class CubicSpline(Piecewise):
-    """The cubic spline through values ``y`` at points ``x``, with ``bc_type`` "not-a-knot", "periodic", "clamped", "natural", or a pair.
+    """The cubic spline through ``y`` at ``x``, by ``bc_type``: "not-a-knot", "periodic", "clamped", "natural", a pair.
 
     An item of the pair is one of these texts but "periodic", or ``(order, value)`` of a derivative at the end. It is a
     function of ``x``, ``y`` and these values, and has SciPy's.
@@ -113,7 +113,8 @@ def _ends(bc_type: Any) -> list[Any]:
     for end in pair:
         if not (end in _CONDITIONS if isinstance(end, str) else len(end) == 2 and end[0] in (1, 2)):
             raise ValueError(
-                f"CubicSpline: bc_type is {bc_type!r}: expected 'not-a-knot', 'periodic', 'clamped', 'natural', or a pair"
+                f"CubicSpline: bc_type is {bc_type!r}: expected 'not-a-knot', 'periodic', 'clamped', 'natural', or a "
+                "pair"
             )
     if len(pair) != 2:
         raise ValueError(f"CubicSpline: bc_type is {bc_type!r}: expected one condition, or two")
@@ -176,7 +177,7 @@ def _periodic(x: Array, y: Array) -> Array:
 
 
 class PchipInterpolator(Piecewise):
-    """The piecewise cubic polynomial through values ``y`` at points ``x`` that is monotonic where they are, of Fritsch and Butland.
+    """The piecewise cubic polynomial through ``y`` at ``x``, monotonic where ``y`` is, of Fritsch and Butland.
 
     Its derivatives by ``x`` and ``y`` exist where no two neighbouring differences of values change signs.
     """

@@ -19,7 +19,7 @@ __all__ = ["RegularGridInterpolator"]
 
 
 class RegularGridInterpolator:
-    """The function through ``values`` on the grid of ``points``, an array for each axis: "linear" in each interval, or a "cubic" spline.
+    """The function through ``values`` on the grid of ``points``, an array an axis: "linear", or a "cubic" spline.
 
     Called at places of shape (..., axes) it has values of shape (...). Beyond the grid it raises `ValueError` if
     ``bounds_error``, is ``fill_value``, or where that is None is extrapolated. It is a function of ``points``,

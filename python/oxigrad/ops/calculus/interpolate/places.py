@@ -47,7 +47,7 @@ def columns(name: str, y: Any, axis: int, count: int) -> tuple[Array, tuple[int,
 
 
 def laid_out(value: Array, shape: tuple[int, ...], row: tuple[int, ...], place: int) -> Array:
-    """A matrix with a row for each of the places of ``shape``, with the axes of these in the place of the axis of the points."""
+    """A matrix with a row for each place of ``shape``, whose axes stand at the axis of the points."""
     value = ops.reshape(value, (*shape, *row))
     order = [
         *range(len(shape), len(shape) + place),

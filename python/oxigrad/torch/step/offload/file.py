@@ -1,4 +1,4 @@
-"""Steps whose slots lie in a file that memory cannot hold, ``state_device=path``: pieces of them are read, updated and written.
+"""Steps whose slots lie in a file larger than memory, ``state_device=path``: pieces are read, updated, written.
 
 Reads and writes of whole pieces take the disk's time, where faults of the pages of the mapped file take several times
 as much.
@@ -34,7 +34,7 @@ _SHARE = 1 / 32
 
 
 class FilePiece(Piece):
-    """Parts of parameters in host memory whose slots are read from the file into a place, updated there, and written back.
+    """Parts of parameters in host memory whose slots are read from the file into a place, updated, and written back.
 
     In the place they lie as in the file, so that slots which are side by side there are read at once. Slots stay mapped
     where they take more than ``largest`` bytes.
@@ -121,7 +121,7 @@ class FileSteps(PieceSteps):
         self._waiting = 0
 
     def streams(self, opt: Any, p: Any) -> bool:
-        """Whether a parameter is updated by pieces as soon as its gradient is final: one of a large file, whose slots lie there."""
+        """Whether a parameter is updated by pieces once its gradient is final: its slots lie in a large file."""
         is_clipped_later = clips(opt) and opt._backward.measured_norm is None
         if is_clipped_later or is_together(opt) or not opt.state.get(p) or not _is_simple(p):
             return False

@@ -1,4 +1,4 @@
-"""The state of parameters on a device in the memory of the host, ``state_device="host"``: which parameters, and their steps."""
+"""Parameters on a device with their state in host memory, ``state_device="host"``: the choice, and their steps."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -122,7 +122,7 @@ class HostSteps(PieceSteps):
         return id(p) in self._chosen
 
     def streams(self, opt: Any, p: Any) -> bool:
-        """Whether a parameter is updated in host memory, and its gradient can go there before all gradients are final."""
+        """Whether a parameter is updated in host memory, and its gradient can go there before all are final."""
         return self.holds(opt, p) and not is_together(opt)
 
     # --- micro-batches ------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class Part(NamedTuple):
     is_whole: bool
 
     def of(self, tensor: Any) -> Any:
-        """These elements of a tensor like the parameter: a view, or a copy of a gradient with its elements in another order."""
+        """These elements of a tensor like the parameter: a view, or a copy of a gradient in another order."""
         return tensor if self.is_whole else tensor.reshape(-1)[self.start : self.stop]
 
     def slots(self, batch: HostBatch) -> TensorSlots:
@@ -87,7 +87,7 @@ class Piece:
         return self._weights[0].device
 
     def _placed(self, memory: Any) -> tuple[list[Any], list[Any]]:
-        """The gradients and the parameters in a place, whose views are made once: a device waits while the host makes them."""
+        """The gradients and parameters in a place. Views are made once: a device waits while the host makes them."""
         if self._place is not memory:
             at = [*zip(self._offsets, self._weights, strict=True)]
             self._views = (
@@ -116,14 +116,14 @@ class Piece:
         return not (half(p) and group.precision.master and p.executor is HOST)
 
     def landed(self, memory: Any) -> None:
-        """Gives the gradients of the device back, which are in host memory now, and adds them to those of micro-batches before."""
+        """Frees gradients of the device that are in host memory now, and adds them to earlier micro-batches."""
         self._gradients = []
         for total, g in zip(self._sums, self._placed(memory)[0], strict=True):
             if total is not None:
                 total.add_(g)
 
     def check(self) -> None:
-        """Raises `ArrayMemoryError` for a parameter, or a gradient, whose memory was freed or replaced since the step began."""
+        """Raises `ArrayMemoryError` if memory of a parameter or gradient was freed or replaced since the step began."""
         for part, w in zip(self.parts, self._weights, strict=True):
             path, p = part.parameter.text, conversion.local(part.parameter.tensor.data)
             if why := adapter_of(w).obstacle(w):
@@ -311,6 +311,6 @@ def _is_cut(batch: HostBatch, p: TensorParameter) -> bool:
 
 
 def viewed(memory: Any, start: int, like: Any) -> Any:
-    """A tensor in host memory from this byte on, with the shape and dtype of another one, and its strides where these leave no gaps."""
+    """A tensor in host memory from this byte on, with another's shape and dtype, and its strides without gaps."""
     flat = memory[start : start + like.numel() * like.element_size()].view(like.dtype)
     return flat.as_strided(like.shape, like.stride()) if conversion.is_dense(like) else flat.view(like.shape)

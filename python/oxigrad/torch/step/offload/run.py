@@ -1,4 +1,4 @@
-"""One step in host memory: the pieces of its gradients on their way, by the schedule of `oxigrad.stepping.device.transfers`."""
+"""One step in host memory: its gradients' pieces, by the schedule of `oxigrad.stepping.device.transfers`."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -21,7 +21,7 @@ Added = tuple[Sequence[HostPiece], HostBatch | None]
 
 
 class Ring:
-    """The host memory of places, each of at least ``size`` bytes once a piece was in it, and the devices of the copies, or the ``only`` one."""
+    """Host memory of places, each of at least ``size`` bytes after a piece, and devices of copies, or ``only`` one."""
 
     def __init__(self, size: int, only: Device | None = None) -> None:
         self._size, self._only = size, only

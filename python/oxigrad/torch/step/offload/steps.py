@@ -106,7 +106,7 @@ class PieceSteps:
 
 
 def reads_all(opt: Any) -> bool:
-    """Whether the rule reads totals over all parameters, or the loss, so that no parameter is updated in the backward."""
+    """Whether the rule reads totals over parameters, or the loss, so that none is updated in the backward."""
     return bool(opt.entry.rule.supplied & {"total", "guard", "loss"})
 
 
