@@ -352,7 +352,7 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 @functools.lru_cache(maxsize=1024)
 def _count_of_positional(function: Callable[..., Any], ours: Callable[..., Any]) -> int | None:
-    """The number of arguments of a NumPy function that ours takes by position; None if all are passed on as they come."""
+    """The number of arguments that ours takes by position; None if all are passed on as they come."""
     theirs, parameters = parameters_of(function), parameters_of(ours).values()
     if not theirs or not parameters or any(p.kind is p.VAR_POSITIONAL for p in (*theirs.values(), *parameters)):
         return None
