@@ -63,7 +63,7 @@ OF_ANY_NAME = """
 autodiff/batching: Batched _Namespace _Extension
 ops/backends/mlx: _Namespace _Linalg
 optax/displacement: _Namespace
-recording/traced: Traced _Library
+recording/traced: Traced
 """
 
 

@@ -121,7 +121,7 @@ class Trace:
         # The result keeps the order of its argument where it is written to.
         if target.name == "empty_like" and is_permuted:
             self.refuse(OF_ORDER)
-        if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
+        if target.name in _OF_SHAPES and not is_permuted and traced_in((args[1:], named)) is None:
             return function(plain_of(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):

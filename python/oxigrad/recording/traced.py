@@ -9,12 +9,12 @@ as its plain value does.
 import functools
 import operator
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, Literal, Protocol
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Literal
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, assignable, compute_in_rule, record
+from oxigrad._core import BatchLevel, assignable
 from oxigrad.ops.backends import standard_namespace
 from oxigrad.ops.protocols import foreign_calls, numpy_protocols
 from oxigrad.recording import targets
@@ -29,46 +29,11 @@ class UnrecordableError(TypeError):
 OF_ORDER = "the function depends on the order in memory of an array that is not contiguous"
 
 
-class Recorder(Protocol):
-    """The recording that a value belongs to: see `oxigrad.recording.trace.Trace`."""
-
-    level: int
-    #: The number of traced values that are alive, and why the function cannot be recorded.
-    alive: int
-    refusal: str | None
-
-    def refuse(self, reason: str) -> None:
-        """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
-
-    def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
-        """The result of a function, as a traced value."""
-
-    def check(self, traced: "Traced") -> Any:
-        """The value, which Python sees from now on."""
-
-    def constant(self, value: np.ndarray) -> Any:
-        """A plain array as a traced value."""
-
-    def is_permuted(self, args: Any) -> Any:
-        """Whether an array may be in another order in memory than that of its indices."""
-
-    def scattered(self, total: Any, g: "Traced", key: Any, shape: tuple[int, ...]) -> Any:
-        """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``."""
-
-
 @functools.cache
-def _op(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("op", name), lambda *operands, **by_name: record(name, list(operands), by_name or None)
-
-
-@functools.cache
-def _rule(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("rule", name), lambda *operands: compute_in_rule(name, list(operands))
-
-
-@functools.cache
-def _of_python(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("operator", name), getattr(operator, name)
+def _of(kind: str, name: str) -> tuple[Target, Callable[..., Any]]:
+    """The target of this kind and name, with its function."""
+    target = Target(kind, name)
+    return target, targets.function_of(target)
 
 
 class Traced(BatchLevel):
@@ -76,7 +41,8 @@ class Traced(BatchLevel):
 
     __slots__ = ("id", "is_in_rule", "recorder", "value")
 
-    recorder: Recorder
+    # The recording that it belongs to: see `oxigrad.recording.trace.Trace`.
+    recorder: Any
     id: int
     # The value in this call.
     value: Any
@@ -84,7 +50,7 @@ class Traced(BatchLevel):
     is_in_rule: Literal[False, True, "single"]
 
     def __new__(
-        cls, trace: Recorder, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
+        cls, trace: Any, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
     ) -> Any:
         """The value of the entry of this number, in the class that has the operators of its plain value."""
         self: Any = BatchLevel.__new__(_class_of(type(value)), trace.level)
@@ -137,7 +103,7 @@ class Traced(BatchLevel):
     @property
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
-        return self if type(self.value) is float else self.recorder.apply(Target("python", "float"), float, (self,), {})
+        return self if type(self.value) is float else self.recorder.apply(*_of("python", "float"), (self,), {})
 
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
@@ -151,11 +117,12 @@ class Traced(BatchLevel):
         """An op, of which this is the argument with the highest level."""
         if name == "call":
             return (named or {})["function"](*args)
-        if self.is_in_rule == "single" and all(type(plain_of(arg)) is float for arg in args):
+        is_mixed = name in targets.ARITHMETIC and any(type(plain_of(arg)) is not float for arg in args)
+        if self.is_in_rule == "single" and not is_mixed:  # which is computed in float32 as it is
             args = map(_single, args)
         if self.is_in_rule and not named and name not in _VECTORIZED:
-            return self.recorder.apply(*_rule(name), tuple(args), {})
-        return self.recorder.apply(*_op(name), tuple(args), named or {})
+            return self.recorder.apply(*_of("rule", name), tuple(args), {})
+        return self.recorder.apply(*_of("op", name), tuple(args), named or {})
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         target = targets.target_of(ufunc, method)
@@ -168,10 +135,10 @@ class Traced(BatchLevel):
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         if function.__name__ in numpy_protocols.OF_TYPES and function.__module__ == "numpy":
             return function(*plain_of(args), **plain_of(named))
-        if function in numpy_protocols.CREATION and not has_traced(args[1:]):
-            is_like = bool(args) and is_traced(args[0]) and function not in _COPIES
+        if function in numpy_protocols.CREATION and traced_in(args[1:]) is None:
+            is_like = bool(args) and isinstance(args[0], Traced) and function not in _COPIES
             like = plain_of(args[0]) if is_like and not self.recorder.is_permuted(args[0]) else None
-            if like is not None or not has_traced(args):
+            if like is not None or traced_in(args) is None:
                 return assignable(function(*(args if like is None else (like, *args[1:])), **named))
         target = targets.target_of(function)
         if target is None or named.get("out") is not None:
@@ -188,7 +155,7 @@ class Traced(BatchLevel):
         if name in ("flags", "strides"):  # of an array that is contiguous in each replay
             return getattr(self.sample, name)
         if name in targets.ATTRIBUTES:
-            return self.recorder.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
+            return self.recorder.apply(*_of("attribute", name), (self,), {})
         is_array = isinstance(self.value, (np.ndarray, np.generic))
         if (name in targets.METHODS if is_array else name == "conjugate") and callable(attribute):
             return functools.partial(_called, self, name)
@@ -196,11 +163,6 @@ class Traced(BatchLevel):
             return getattr(self.recorder.check(self), name)
         self.recorder.refuse(f"arrays of the function are read by {name!r}, which has no entry")
         return attribute
-
-
-def is_traced(value: Any) -> bool:
-    """Whether a value is one of a recording."""
-    return isinstance(value, Traced)
 
 
 def plain_of(value: Any) -> Any:
@@ -228,11 +190,6 @@ def _single(value: Any) -> Any:
         return np.positive(value, dtype="f4") if isinstance(value, Traced) and type(value.value) is float else value
 
 
-def has_traced(value: Any) -> bool:
-    """Whether a value is a traced one, or a list or tuple of some."""
-    return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(has_traced, value)))
-
-
 # The target of a function that no recording has.
 _UNKNOWN = Target("", "")
 # Attributes that shapes and dtypes tell, which a replay checks.
@@ -247,12 +204,7 @@ def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
     """The result of a method."""
     if named.get("out") is not None:
         self.recorder.refuse(f"the method {name} writes to an array")
-    return self.recorder.apply(Target("method", name), _method(name), (self, *args), named)
-
-
-@functools.cache
-def _method(name: str) -> Callable[..., Any]:
-    return lambda x, *rest, **by: getattr(x, name)(*rest, **by)
+    return self.recorder.apply(*_of("method", name), (self, *args), named)
 
 
 # --- the operators of plain values ------------------------------------------------------------------------------------
@@ -261,7 +213,7 @@ def _method(name: str) -> Callable[..., Any]:
 def _operator(self: Traced, name: str, *args: Any) -> Any:
     if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
         return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
-    return self.recorder.apply(*_of_python(name), args, {})
+    return self.recorder.apply(*_of("operator", name), args, {})
 
 
 def _binary(name: str) -> Callable[..., Any]:
@@ -295,9 +247,7 @@ def _seen(name: str) -> Callable[..., Any]:
 
 def _converted(kind: type) -> Callable[..., Any]:
     """A conversion to a truth value or an integer, which is checked."""
-    return lambda self: kind(
-        self.recorder.check(self.recorder.apply(Target("python", kind.__name__), kind, (self,), {}))
-    )
+    return lambda self: kind(self.recorder.check(self.recorder.apply(*_of("python", kind.__name__), (self,), {})))
 
 
 def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -321,7 +271,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__pos__": _positive,
     "__bool__": _converted(bool),
     "__int__": _converted(int),
-    "__round__": lambda self, digits=None: self.recorder.apply(Target("python", "round"), round, (self, digits), {}),
+    "__round__": lambda self, digits=None: self.recorder.apply(*_of("python", "round"), (self, digits), {}),
     "__divmod__": lambda self, other: (self // other, self % other),
     "__rdivmod__": lambda self, other: (other // self, other % self),
     "__len__": lambda self: len(self.value),
@@ -348,14 +298,10 @@ def _class_of(plain: type) -> type[Traced]:
         # The memory of the host: what a function reads of the values there is checked, and no branch is that of another
         # device.
         methods["__dlpack_device__"] = lambda self: (1, 0)
-        methods["__array_namespace__"] = _namespace
+        methods["__array_namespace__"] = lambda self, *, api_version=None: standard_namespace(np.zeros(0))
         methods |= {name: property(operator.attrgetter(f"value.{name}")) for name in _OF_TYPES}
     names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
     return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
-
-
-def _namespace(self: Traced, *, api_version: str | None = None) -> Any:
-    return array_library()
 
 
 # --- array libraries, whose functions append an entry where they are called with a traced value -----------------------
@@ -376,44 +322,28 @@ def traced_in(value: Any) -> Traced | None:
     return next((traced for part in parts if (traced := traced_in(part)) is not None), None)
 
 
-class _Library:
-    """The functions of a module of an array library."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
-        self.__name__ = module.__name__
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._module, name)
-        if isinstance(attribute, ModuleType):
-            return library(attribute)
-        if isinstance(attribute, type) or not callable(attribute):
-            return attribute
-        return _function(attribute)
+@functools.cache
+def functions_of_library() -> list[tuple[dict[str, Any], str, Callable[..., Any]]]:
+    """Functions of NumPy's standard namespace that append an entry, with the namespaces and names of the plain ones."""
+    standard = standard_namespace(np.zeros(0))
+    return [
+        (vars(module), name, _with_entry(function))
+        for module in (standard, standard.linalg, standard.fft)
+        for name, function in vars(module).items()
+        if isinstance(function, (FunctionType, BuiltinFunctionType)) and targets.target_of(function) is not None
+    ]
 
 
-@functools.lru_cache(maxsize=64)
-def library(module: Any) -> Any:
-    """The module for traced values."""
-    return _Library(module)
+def _with_entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    target = targets.target_of(function)
 
-
-@functools.lru_cache(maxsize=1024)
-def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         traced = traced_in((args, named))
         if traced is None:
             return function(*args, **named)
-        target = targets.target_of(function)
-        if target is None or named.get("out") is not None:
+        if named.get("out") is not None:
             traced.recorder.refuse(f"{function.__name__} is not a function without effects")
         return traced.recorder.apply(target or _UNKNOWN, function, args, named)
 
     return called
-
-
-@functools.cache
-def array_library() -> Any:
-    """The standard's library of NumPy, for traced values."""
-    return library(standard_namespace(np.zeros(0)))
