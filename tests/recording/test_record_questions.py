@@ -140,11 +140,21 @@ TYPES: dict[str, Callable[[Any], Any]] = {
     **{f"getattr of {name}": lambda x, name=name: x * (2 + (getattr(x, name, 0) == 0)) for name in ("value", "real")},
     "getattr of an interface": lambda x: x * 2 if getattr(x, "__array_interface__", None) else x * 3,
     "a number of NumPy's": lambda x: x * 2 if np.isscalar(x) else x * 3,
+    "iterable": lambda x: x * 2 if np.iterable(x) else x * 3,
+    "an attribute": lambda x: _unwrapped(x),
+    "an array already": lambda x: x * 2 if xp.asarray(x) is x else x * 3,
     "is_numpy_array": lambda x: x * 2 if array_api_compat.is_numpy_array(x) else x * 3,
     "is_array_api_obj": lambda x: x * 2 if array_api_compat.is_array_api_obj(x) else x * 3,
     "array_namespace": lambda x: x * 2 if array_api_compat.array_namespace(x, X) is array_api_compat.numpy else x * 3,
     "is_writeable_array": lambda x: x * 2 if array_api_compat.is_writeable_array(x) else x * 3,
 }
+
+
+def _unwrapped(x: Any) -> Any:
+    try:
+        return x.value * 3
+    except AttributeError:
+        return x * 2
 
 
 def _suppressed(x: Any) -> Any:

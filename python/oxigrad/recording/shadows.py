@@ -187,7 +187,7 @@ class Shadows:
         if pair is not None:
             return pair[1]
         if isinstance(value, Traced):
-            return value.value
+            return value.plain
         seen = set() if seen is None else seen
         if id(value) in seen or (contents := _contents(value)) is None:
             return value
@@ -298,19 +298,19 @@ type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
-    return hasattr(value.value if isinstance(value, Traced) else value, name)
+    return hasattr(value.plain if isinstance(value, Traced) else value, name)
 
 
 def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     if not isinstance(value, Traced):
         return getattr(value, name, *default)
-    if not hasattr(value.value, name):
-        return getattr(value.value, name, *default)
+    if not hasattr(value.plain, name):
+        return getattr(value.plain, name, *default)
     try:
         return getattr(value, name)
     except AttributeError:  # a protocol that shares memory
         value.recorder.refuse(f"the function reads {name} of an array")
-        return getattr(value.value, name)
+        return getattr(value.plain, name)
 
 
 # What names of Python are in a function that is recorded: they answer for the plain value of a traced one.

@@ -39,13 +39,13 @@ def _of(kind: str, name: str) -> tuple[Target, Callable[..., Any]]:
 class Traced(BatchLevel):
     """A value of a recording. Immutable."""
 
-    __slots__ = ("id", "is_in_rule", "recorder", "value")
+    __slots__ = ("entry", "is_in_rule", "plain", "recorder")
 
     # The recording that it belongs to: see `oxigrad.recording.trace.Trace`.
     recorder: Any
-    id: int
-    # The value in this call.
-    value: Any
+    # The number of the entry, and the value in this call, under names for which no function asks.
+    entry: int
+    plain: Any
     # Whether it is an operand of a derivative rule, and whether that is of float32.
     is_in_rule: Literal[False, True, "single"]
 
@@ -54,7 +54,7 @@ class Traced(BatchLevel):
     ) -> Any:
         """The value of the entry of this number, in the class that has the operators of its plain value."""
         self: Any = BatchLevel.__new__(_class_of(type(value)), trace.level)
-        self.recorder, self.id, self.value, self.is_in_rule = trace, identifier, value, is_in_rule
+        self.recorder, self.entry, self.plain, self.is_in_rule = trace, identifier, value, is_in_rule
         trace.alive += 1
         return self
 
@@ -62,29 +62,29 @@ class Traced(BatchLevel):
         self.recorder.alive -= 1
 
     # The class of the plain value.
-    __class__: Any = property(lambda self: type(self.value))
+    __class__: Any = property(lambda self: type(self.plain))
 
     @property
     def like(self) -> Any:
         """The value, for its shape and dtype."""
-        return self.value
+        return self.plain
 
     @property
     def released(self) -> Any:
         """The plain value, where the recording was refused; None otherwise."""
-        return self.value if self.recorder.refusal else None
+        return self.plain if self.recorder.refusal else None
 
     @property
     def sample(self) -> Any:
         """The value, which lies in memory as in each replay: one that may lie otherwise is refused."""
         if self.recorder.is_permuted(self):
             self.recorder.refuse(OF_ORDER)
-        return self.value
+        return self.plain
 
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return self if self.is_in_rule else Traced(self.recorder, self.id, self.value, True)
+        return self if self.is_in_rule else Traced(self.recorder, self.entry, self.plain, True)
 
     def operands(self, args: tuple[Any, ...]) -> list[Any]:
         """The operands of a derivative rule, this among them, which the core computes in the precision of all."""
@@ -93,17 +93,17 @@ class Traced(BatchLevel):
         if is_single and any(value.ndim for value in values):
             args = tuple(map(_single, args))
         mark = "single" if is_single else True
-        return [Traced(arg.recorder, arg.id, arg.value, mark) if isinstance(arg, Traced) else arg for arg in args]
+        return [Traced(arg.recorder, arg.entry, arg.plain, mark) if isinstance(arg, Traced) else arg for arg in args]
 
     @property
     def out_of_rule(self) -> "Traced":
         """The same value outside of a derivative rule."""
-        return Traced(self.recorder, self.id, self.value) if self.is_in_rule else self
+        return Traced(self.recorder, self.entry, self.plain) if self.is_in_rule else self
 
     @property
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
-        return self if type(self.value) is float else self.recorder.apply(*_of("python", "float"), (self,), {})
+        return self if type(self.plain) is float else self.recorder.apply(*_of("python", "float"), (self,), {})
 
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
@@ -149,14 +149,14 @@ class Traced(BatchLevel):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols that share memory
             raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
-        attribute = getattr(self.value, name)  # which raises the error of the plain value
+        attribute = getattr(self.plain, name)  # which raises the error of the plain value
         if name in _OF_TYPES:
             return attribute
         if name in ("flags", "strides"):  # of an array that is contiguous in each replay
             return getattr(self.sample, name)
         if name in targets.ATTRIBUTES:
             return self.recorder.apply(*_of("attribute", name), (self,), {})
-        is_array = isinstance(self.value, (np.ndarray, np.generic))
+        is_array = isinstance(self.plain, (np.ndarray, np.generic))
         if (name in targets.METHODS if is_array else name == "conjugate") and callable(attribute):
             return functools.partial(_called, self, name)
         if name == "tolist" or not is_array:
@@ -167,7 +167,7 @@ class Traced(BatchLevel):
 
 def plain_of(value: Any) -> Any:
     """The value with plain ones in place of traced ones, in lists, tuples, dicts and slices too."""
-    return with_leaves(value, lambda leaf: leaf.value if isinstance(leaf, Traced) else leaf)
+    return with_leaves(value, lambda leaf: leaf.plain if isinstance(leaf, Traced) else leaf)
 
 
 def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
@@ -187,7 +187,7 @@ def _single(value: Any) -> Any:
     with np.errstate(over="ignore"):
         if type(value) is float:
             return float(np.float32(value))
-        return np.positive(value, dtype="f4") if isinstance(value, Traced) and type(value.value) is float else value
+        return np.positive(value, dtype="f4") if isinstance(value, Traced) and type(value.plain) is float else value
 
 
 # The target of a function that no recording has.
@@ -229,20 +229,20 @@ def _unary(name: str) -> Callable[..., Any]:
 
 
 def _positive(self: Traced) -> Any:
-    return self if type(self.value) in (float, int, complex) else _operator(self, "pos", self)
+    return self if type(self.plain) in (float, int, complex) else _operator(self, "pos", self)
 
 
 def _in_place(name: str) -> Callable[..., Any]:
     def write(self: Traced, *args: Any) -> Any:
         self.recorder.refuse("the function writes to an array that it was given or has computed from one")
-        return getattr(operator, name)(self.value, *plain_of(args))
+        return getattr(operator, name)(self.plain, *plain_of(args))
 
     return write
 
 
 def _seen(name: str) -> Callable[..., Any]:
     """A method that Python calls for a plain value, which is checked."""
-    return lambda self, *args: getattr(type(self.value), name)(self.recorder.check(self), *args)
+    return lambda self, *args: getattr(type(self.plain), name)(self.recorder.check(self), *args)
 
 
 def _converted(kind: type) -> Callable[..., Any]:
@@ -257,7 +257,7 @@ def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
 
 
 def _copied(self: Traced, _: Any = None) -> Any:
-    return self.copy() if isinstance(self.value, np.ndarray) else self
+    return self.copy() if isinstance(self.plain, np.ndarray) else self
 
 
 _BINARY = "add sub mul truediv pow mod floordiv matmul and_ or_ xor lshift rshift".split()
@@ -274,8 +274,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__round__": lambda self, digits=None: self.recorder.apply(*_of("python", "round"), (self, digits), {}),
     "__divmod__": lambda self, other: (self // other, self % other),
     "__rdivmod__": lambda self, other: (other // self, other % self),
-    "__len__": lambda self: len(self.value),
-    "__iter__": lambda self: (self[at] for at in range(len(self.value))),
+    "__len__": lambda self: len(self.plain),
+    "__iter__": lambda self: (self[at] for at in range(len(self.plain))),
 }
 # Those of every value: `__array__` too, so that NumPy takes a list of numbers for one of numbers.
 _OF_ALL: dict[str, Any] = {
@@ -293,13 +293,14 @@ _OF_ALL: dict[str, Any] = {
 def _class_of(plain: type) -> type[Traced]:
     """The class of the traced values of a plain class, which has the methods that the plain class has."""
     methods: dict[str, Any] = {name: each for name, each in _METHODS.items() if getattr(plain, name, None) is not None}
+    methods.setdefault("__iter__", None)  # which Python derives from `__getitem__` otherwise
     methods["__hash__"] = None if plain.__hash__ is None else _seen("__hash__")
     if issubclass(plain, (np.ndarray, np.generic)):
         # The memory of the host: what a function reads of the values there is checked, and no branch is that of another
         # device.
         methods["__dlpack_device__"] = lambda self: (1, 0)
         methods["__array_namespace__"] = lambda self, *, api_version=None: standard_namespace(np.zeros(0))
-        methods |= {name: property(operator.attrgetter(f"value.{name}")) for name in _OF_TYPES}
+        methods |= {name: property(operator.attrgetter(f"plain.{name}")) for name in _OF_TYPES}
     names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
     return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
 
