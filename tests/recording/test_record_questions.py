@@ -281,6 +281,12 @@ class Hashed:
 _FROZEN = frozenset([Hashed()])
 
 
+def _named(rate: float, name: str) -> float:
+    if name.startswith("__"):  # for which `inspect` asks each module
+        raise AttributeError(name)
+    return rate
+
+
 def _of_module(x: Any) -> Any:
     m = _MODULE
     return x * m.rate
@@ -305,7 +311,7 @@ CONSTANTS: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
     "an import inside": (_of_import, lambda rate: setattr(_MODULE, "rate", rate)),
     "a module's __getattr__": (
         lambda x: x * getattr(_MODULE, "la" + "zy"),
-        lambda rate: setattr(_MODULE, "__getattr__", lambda name: rate),
+        lambda rate: setattr(_MODULE, "__getattr__", functools.partial(_named, rate)),
     ),
     "a text file": (lambda x: x * float(_FILE.read_text()), lambda rate: _FILE.write_text(str(rate))),
     "a file of an array": (
