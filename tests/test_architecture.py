@@ -64,7 +64,7 @@ autodiff/batching: Batched _Namespace _Extension
 ops/backends/mlx: _Namespace _Linalg
 ops/calculus/polynomial: _Basis
 optax/displacement: _Namespace
-recording/traced: Traced _Library
+recording/traced: Traced
 """
 
 

@@ -18,6 +18,7 @@ import os
 import random
 import sys
 import tempfile
+import threading
 import time
 import types
 import uuid
@@ -27,6 +28,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import array_api_compat
+import array_api_compat.numpy
 import numpy as np
 import pytest
 from test_record import equal
@@ -92,6 +95,12 @@ def _with_a_metaclass(x: Any) -> Any:
     return x * 2 if type(Of) is Own and isinstance(Of, type) and issubclass(Own, type) else x * 3
 
 
+# What libraries ask for, and names that values of a recording have.
+PROTOCOLS = """__array__ __array_function__ __array_ufunc__ __array_interface__ __array_struct__ __array_priority__
+__array_namespace__ __array_wrap__ __array_finalize__ __dlpack__ __dlpack_device__ __float__ __complex__ __hash__
+__iter__ __round__ __copy__ __deepcopy__ __pandas_priority__ __setitem__ value id level like number T dtype tolist
+is_integer as_integer_ratio item flags real""".split()
+
 TYPES: dict[str, Callable[[Any], Any]] = {
     "type in a method": lambda x: _TYPED(x),
     "type in a method of a new object": lambda x: Typed()(x),
@@ -127,7 +136,25 @@ TYPES: dict[str, Callable[[Any], Any]] = {
     "a dtype": lambda x: x * 2 if np.result_type(x, np.float32) == np.float64 else x * 3,
     "iscomplexobj": lambda x: x * 2 if np.iscomplexobj(x) else x * 3,
     "a suppressed refusal": lambda x: _suppressed(x),
+    **{f"hasattr of {name}": lambda x, name=name: x * 2 if hasattr(x, name) else x * 3 for name in PROTOCOLS},
+    **{f"getattr of {name}": lambda x, name=name: x * (2 + (getattr(x, name, 0) == 0)) for name in ("value", "real")},
+    "getattr of an interface": lambda x: x * 2 if getattr(x, "__array_interface__", None) else x * 3,
+    "a number of NumPy's": lambda x: x * 2 if np.isscalar(x) else x * 3,
+    "iterable": lambda x: x * 2 if np.iterable(x) else x * 3,
+    "an attribute": lambda x: _unwrapped(x),
+    "an array already": lambda x: x * 2 if xp.asarray(x) is x else x * 3,
+    "is_numpy_array": lambda x: x * 2 if array_api_compat.is_numpy_array(x) else x * 3,
+    "is_array_api_obj": lambda x: x * 2 if array_api_compat.is_array_api_obj(x) else x * 3,
+    "array_namespace": lambda x: x * 2 if array_api_compat.array_namespace(x, X) is array_api_compat.numpy else x * 3,
+    "is_writeable_array": lambda x: x * 2 if array_api_compat.is_writeable_array(x) else x * 3,
 }
+
+
+def _unwrapped(x: Any) -> Any:
+    try:
+        return x.value * 3
+    except AttributeError:
+        return x * 2
 
 
 def _suppressed(x: Any) -> Any:
@@ -156,13 +183,33 @@ def test_traced_values_answer_as_plain_ones(name, values, audit):
             assert equal(g(x), f(x)), g.why
 
 
-def test_the_name_type_is_as_before_after_a_recording():
-    g, space = ox.record(lambda x: _TYPED(x)), globals()
-    assert equal(g(X), X * 2)
-    assert "type" not in space
-    with pytest.raises(ValueError, match="of the function"):
-        ox.record(_raises)(X)
-    assert "type" not in space
+def test_names_are_as_before_after_recordings_in_threads():
+    modules = (
+        sys.modules[__name__],
+        array_api_compat.numpy,
+        array_api_compat.numpy.linalg,
+        array_api_compat.common._helpers,
+    )
+    before = [dict(vars(module)) for module in modules]
+    start, results = threading.Barrier(4), list[Any]()
+
+    def run() -> None:
+        for _ in range(20):
+            start.wait()
+            results.append(ox.record(lambda x: _TYPED(x) + xp.asarray([2.0, x[1]])[0])(X))
+            with suppress(ValueError):
+                ox.record(_raises)(X)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 80
+    assert all(equal(result, X * 2 + 2.0) for result in results)
+    for module, names in zip(modules, before, strict=True):
+        assert list(vars(module)) == list(names)
+        assert all(vars(module)[name] is each for name, each in names.items()), module
 
 
 def _raises(x: Any) -> Any:
@@ -234,6 +281,12 @@ class Hashed:
 _FROZEN = frozenset([Hashed()])
 
 
+def _named(rate: float, name: str) -> float:
+    if name.startswith("__"):  # for which `inspect` asks each module
+        raise AttributeError(name)
+    return rate
+
+
 def _of_module(x: Any) -> Any:
     m = _MODULE
     return x * m.rate
@@ -258,7 +311,7 @@ CONSTANTS: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
     "an import inside": (_of_import, lambda rate: setattr(_MODULE, "rate", rate)),
     "a module's __getattr__": (
         lambda x: x * getattr(_MODULE, "la" + "zy"),
-        lambda rate: setattr(_MODULE, "__getattr__", lambda name: rate),
+        lambda rate: setattr(_MODULE, "__getattr__", functools.partial(_named, rate)),
     ),
     "a text file": (lambda x: x * float(_FILE.read_text()), lambda rate: _FILE.write_text(str(rate))),
     "a file of an array": (
@@ -585,6 +638,32 @@ def test_what_is_recorded(name):
     for at in (0.0, 0.5, 3.0, 0.0, 3.5):
         assert equal(g(X + at), f(X + at))
     assert g.why is None, g
+
+
+OF_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "an array of a number": lambda a, b: xp.asarray(a) * b,
+    "an array of a list": lambda a, b: xp.asarray([a, b, a * b]),
+    "an array of lists": lambda a, b: xp.matmul(xp.asarray([[a, b], [1.0, a]]), xp.asarray((b, 2.0))),
+    "a dtype": lambda a, b: xp.asarray([a, b], dtype="float32"),
+    "stack": lambda a, b: xp.stack([xp.asarray(a), xp.asarray(b)]),
+    "full": lambda a, b: xp.full(3, a) + xp.full((3,), b),
+    "linspace": lambda a, b: xp.linspace(a, b, 5),
+    "an array beside": lambda a, b: xp.concat([xp.asarray([a, b]), X]),
+    "the library of an array": lambda a, b: array_api_compat.array_namespace(X, a).asarray([a, b]),
+    "NumPy's stack": lambda a, b: np.stack([a, b]) * 2.0,
+    "a derivative": ox.grad(lambda a, b: xp.sum(xp.asarray([a, b, a * b]) ** 2), argnums=(0, 1)),
+}
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.array])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_arrays_of_numbers_are_entries(name, kind):
+    f = OF_NUMBERS[name]
+    g = ox.record(f, audit="always")
+    for a, b in ((0.5, 1.5), (1.5, 0.25), (-2.0, 3.0), (0.5, 1.5)):
+        assert equal(g(kind(a), kind(b)), f(kind(a), kind(b)))
+    assert g.why is None, g
+    assert len(g.recordings) == 1
 
 
 def test_a_whole_training_step_is_recorded():

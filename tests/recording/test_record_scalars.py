@@ -127,3 +127,28 @@ def test_scalars_of_two_precisions_have_runs_of_their_own_bits():
     assert g.why is None
     _, replayed, runs, in_runs, _ = g.recordings[0].sizes()
     assert (runs, in_runs) == (1, replayed)
+
+
+BESIDE_FLOATS = {
+    "atan2": xp.atan2,
+    "pow": lambda a, b: a**b,
+    "hypot": xp.hypot,
+    "logaddexp": xp.logaddexp,
+    "gammainc": lambda a, b: xp.special.gammainc(b, a),
+    "gammaincc": lambda a, b: xp.special.gammaincc(b, a),
+    "betainc": lambda a, b: xp.special.betainc(b, 2.5, a / (a + b)),
+}
+
+
+@pytest.mark.parametrize("shape", [None, (), (1,)])
+@pytest.mark.parametrize("name", BESIDE_FLOATS)
+def test_derivatives_beside_floats_have_the_bits_of_the_function(name, shape):
+    draw, f = np.random.default_rng(0), ox.grad(lambda a, b: xp.sum(BESIDE_FLOATS[name](a, b)), argnums=(0, 1))
+    g = ox.record(f, audit="never")
+    for _ in range(40):
+        a, b = np.float32(draw.random() + 0.1), float(draw.random() * 3 + 0.1)
+        a = a if shape is None else np.full(shape, a)
+        assert equal(g(a, b), f(a, b))
+        if shape is not None and name != "pow":  # a number has the gradient of an array of one element
+            assert np.ravel(f(a, b)[0]) == f(np.float32(np.ravel(a)[0]), b)[0]
+    assert g.why is None

@@ -172,8 +172,12 @@ class Captures:
         return [(path, self.guards.read(place)) for path, place, _ in self.inputs]
 
     def namespaces(self) -> list[dict[str, Any]]:
-        """Those of the user's modules that the function may call."""
-        modules = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in self._packages]
+        """Those of the user's modules that the function may call, and of one that asks for the classes of arrays."""
+        modules = [
+            module
+            for name, module in [*sys.modules.items()]
+            if name.partition(".")[0] in self._packages or name == "array_api_compat.common._helpers"
+        ]
         return [vars(module) for module in modules if isinstance(module, types.ModuleType)]
 
     def present(self, place: int, missing: Any) -> Any:

@@ -19,7 +19,7 @@ from oxigrad.recording.bits import is_alike
 from oxigrad.recording.captures import SIMPLE, Captures, is_holder, is_input
 from oxigrad.recording.cases import Case, loops_shown, plural, saved
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
-from oxigrad.recording.shadows import Shadows, types_of_plain
+from oxigrad.recording.shadows import Shadows, answering
 from oxigrad.recording.trace import Trace, line
 from oxigrad.recording.traced import Traced, UnrecordableError
 
@@ -146,7 +146,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
             # The arrays that the function makes, and assigns to.
-            with Tape() as constants, types_of_plain(captures.namespaces()):
+            with Tape() as constants, answering(captures.namespaces()):
                 result = _core.call_traced(function, args_traced, named_traced)
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()

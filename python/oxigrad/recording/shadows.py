@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import RecordedFunction
 from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, items_of, slots_of
-from oxigrad.recording.traced import Traced, UnrecordableError
+from oxigrad.recording.traced import Traced, UnrecordableError, functions_of_library
 
 # The items of a container, and the attributes of an object.
 _Contents = tuple[dict[Any, Any], dict[str, Any]]
@@ -125,7 +125,7 @@ class Shadows:
         space = self._spaces.get(id(namespace))
         if space is None and any(kind == "global" for kind, _, _ in parts):
             space = self._spaces[id(namespace)] = {**namespace}
-            space.setdefault("type", type_of)
+            space.update((name, each) for name, each in STAND_INS.items() if name not in namespace)
             self._pair(path, namespace, space)
         originals = function.__closure__ or ()
         cells = tuple(self._cells.setdefault(id(cell), types.CellType()) for cell in originals)
@@ -187,7 +187,7 @@ class Shadows:
         if pair is not None:
             return pair[1]
         if isinstance(value, Traced):
-            return value.value
+            return value.plain
         seen = set() if seen is None else seen
         if id(value) in seen or (contents := _contents(value)) is None:
             return value
@@ -272,7 +272,7 @@ def _set(holder: Any, name: str, value: Any) -> None:
         object.__setattr__(holder, name, value)
 
 
-# --- the name `type` --------------------------------------------------------------------------------------------------
+# --- names that answer for traced values ------------------------------------------------------------------------------
 
 
 class _TypeOf(type):
@@ -293,29 +293,53 @@ class _TypeOf(type):
         return issubclass(subclass, type)
 
 
-# What the name `type` is in a function that is recorded: of a traced value it gives the class of the plain one.
+# Of a traced value the class of the plain one.
 type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
 
-# How many recordings under way have put `type_of` into each namespace.
-_uses: dict[int, int] = {}
+
+def _hasattr(value: Any, name: str, /) -> bool:
+    return hasattr(value.plain if isinstance(value, Traced) else value, name)
+
+
+def _getattr(value: Any, name: str, /, *default: Any) -> Any:
+    if not isinstance(value, Traced):
+        return getattr(value, name, *default)
+    if not hasattr(value.plain, name):
+        return getattr(value.plain, name, *default)
+    try:
+        return getattr(value, name)
+    except AttributeError:  # a protocol that shares memory
+        value.recorder.refuse(f"the function reads {name} of an array")
+        return getattr(value.plain, name)
+
+
+# What names of Python are in a function that is recorded: they answer for the plain value of a traced one.
+STAND_INS: dict[str, Any] = {"type": type_of, "hasattr": _hasattr, "getattr": _getattr}
+
+# How many recordings under way have put a stand-in in the place of a name, by namespace, and what it was before.
+_uses: dict[tuple[int, str], tuple[int, Any]] = {}
 _lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def types_of_plain(namespaces: list[dict[str, Any]]) -> Iterator[None]:
-    """While it lasts, `type` is `type_of` in these namespaces, for methods and functions without copies."""
+def answering(namespaces: list[dict[str, Any]]) -> Iterator[None]:
+    """While it lasts, names in these namespaces, and functions of the standard's library, answer for plain values."""
+    names = [(space, name, each) for space in namespaces for name, each in STAND_INS.items()]
     with _lock:
-        taken = [space for space in namespaces if space.get("type", type_of) is type_of]
-        for space in taken:
-            space["type"] = type_of
-            _uses[id(space)] = _uses.get(id(space), 0) + 1
+        put = [each for each in names if each[0].get(each[1], each[2]) is each[2]] + functions_of_library()
+        for space, name, each in put:
+            count, before = _uses.get((id(space), name), (0, space.get(name, EMPTY)))
+            _uses[id(space), name] = count + 1, before
+            space[name] = each
     try:
         yield
     finally:
         with _lock:
-            for space in taken:
-                _uses[id(space)] -= 1
-                if not _uses[id(space)]:
-                    del _uses[id(space)]
-                    if space.get("type") is type_of:
-                        del space["type"]
+            for space, name, each in put:
+                count, before = _uses.pop((id(space), name))
+                if count > 1:
+                    _uses[id(space), name] = count - 1, before
+                elif space.get(name) is each and before is EMPTY:
+                    del space[name]
+                elif space.get(name) is each:
+                    space[name] = before

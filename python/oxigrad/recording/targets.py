@@ -80,28 +80,6 @@ _CREATION = set(
 _HOW = {"ignore", "warn", "raise"}
 
 
-def _from_operators(name: str) -> Callable[..., Any]:
-    return getattr(operator, name)
-
-
-def _from_methods(name: str) -> Callable[..., Any]:
-    def method(x: Any, *args: Any, **named: Any) -> Any:
-        return getattr(x, name)(*args, **named)
-
-    return method
-
-
-def _from_ops(name: str) -> Callable[..., Any]:
-    def op(*args: Any, **named: Any) -> Any:
-        return _core.record(name, list(args), named or None)
-
-    return op
-
-
-def _from_rules(name: str) -> Callable[..., Any]:
-    return lambda *args: _core.compute_in_rule(name, list(args))
-
-
 def watched(target: Target) -> Target | None:
     """The same call under NumPy's present settings for errors, some of which raise; None where no file states them."""
     how = [str(each) for each in np.geterr().values()]
@@ -117,29 +95,25 @@ def _unwatched(name: str) -> tuple[dict[Any, Any], Target]:
     return dict(zip(kinds, how, strict=True)), Target(kind, of)
 
 
-def _from_watched(name: str) -> Callable[..., Any]:
-    settings, target = _unwatched(name)
-    return np.errstate(**settings)(function_of(target))
-
-
 @functools.lru_cache(maxsize=1024)
 def function_of(target: Target) -> Callable[..., Any]:
     """The function of a target; raises `ValueError` for one that no recording has."""
     kind, name = target
     ops = {op for op, _ in _core.ops()}
     kinds = {
-        "op": (ops - {"call"}, _from_ops),
-        "rule": (ops, _from_rules),
-        "operator": (OPERATORS, _from_operators),
-        "method": (METHODS, _from_methods),
+        "op": (ops - {"call"}, lambda op: lambda *args, **named: _core.record(op, list(args), named or None)),
+        "rule": (ops, lambda op: lambda *args: _core.compute_in_rule(op, list(args))),
+        "operator": (OPERATORS, functools.partial(getattr, operator)),
+        "method": (METHODS, lambda method: lambda x, *args, **named: getattr(x, method)(*args, **named)),
         "attribute": (ATTRIBUTES, operator.attrgetter),
-        "core": ({"scatter_into"}, lambda _: _core.scatter_into),
-        "python": (BUILTINS, lambda each: getattr(builtins, each)),
+        "core": ({"scatter_into"}, functools.partial(getattr, _core)),
+        "python": (BUILTINS, functools.partial(getattr, builtins)),
     }
     if kind in kinds and name in kinds[kind][0]:
         return kinds[kind][1](name)
     if kind == "errstate":
-        return _from_watched(name)
+        settings, of = _unwatched(name)
+        return np.errstate(**settings)(function_of(of))
     if kind in MODULES:
         function = in_module(kind, name)
         if function is not None:

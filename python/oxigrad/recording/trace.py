@@ -107,7 +107,7 @@ class Trace:
                     is_ours = False
                     continue
                 is_in_rule = is_in_rule or arg.is_in_rule
-                is_permuted = is_permuted or self.entries[arg.id].is_permuted
+                is_permuted = is_permuted or self.entries[arg.entry].is_permuted
             elif type(arg) not in _ATOMS:
                 is_flat, is_ours = False, is_ours and not _is_of_others(arg, self)
                 is_permuted = is_permuted or self.is_permuted(arg)
@@ -121,13 +121,13 @@ class Trace:
         # The result keeps the order of its argument where it is written to.
         if target.name == "empty_like" and is_permuted:
             self.refuse(OF_ORDER)
-        if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
+        if target.name in _OF_SHAPES and not is_permuted and traced_in((args[1:], named)) is None:
             return function(plain_of(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):
             named, is_permuted = {**(named or {}), "order": "C"}, False
         plain = (
-            [arg.value if isinstance(arg, Traced) else arg for arg in args] if is_flat else list(map(plain_of, args))
+            [arg.plain if isinstance(arg, Traced) else arg for arg in args] if is_flat else list(map(plain_of, args))
         )
         try:
             result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
@@ -136,6 +136,8 @@ class Trace:
             raise
         if result is NotImplemented:
             return result
+        if type(result) is np.ndarray and (same := [arg for arg in args if plain_of(arg) is result]):
+            return same[0]  # as `asarray` returns an array
         recorded = targets.watched(target) if is_watched() else target
         if recorded is None:
             self.refuse("the function searches for NaN, or calls a handler of floating-point errors")
@@ -143,7 +145,7 @@ class Trace:
         is_argument = target.kind in _OF_ARRAYS
         if is_flat:
             ids = [
-                self._identifiers[arg.id] if isinstance(arg, Traced) else self._ids(arg, is_argument=is_argument)
+                self._identifiers[arg.entry] if isinstance(arg, Traced) else self._ids(arg, is_argument=is_argument)
                 for arg in args
             ]
         else:
@@ -166,25 +168,25 @@ class Trace:
         A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the
         elements of the slice: the bits are the same.
         """
-        scattered = self._scattered.get(total.id) if isinstance(total, Traced) and total.recorder is self else None
+        scattered = self._scattered.get(total.entry) if isinstance(total, Traced) and total.recorder is self else None
         if scattered is not None and _are_of_one_slice(scattered[0], g, scattered[1], key):
             total, g = None, scattered[0].computed("add", (scattered[0], g), None)
         result = self.apply(Target("core", "scatter_into"), scatter_into, (total, g, key, shape), {})
         if total is None:
-            self._scattered[result.id] = (g.in_rule, key)
+            self._scattered[result.entry] = (g.in_rule, key)
         return result
 
     def check(self, traced: Traced) -> Any:
         """The value, which Python sees from now on."""
         if not isinstance(traced, Traced):  # of a call that is not recorded
             return traced
-        value = traced.value
+        value = traced.plain
         if getattr(value, "size", 1) > MOST_CHECKED:
             self.refuse(f"the function turns an array of shape {value.shape} into plain values")
-        if self.refusal is None and traced.id not in self._checked:
+        if self.refusal is None and traced.entry not in self._checked:
             snapshot = np.array(value) if isinstance(value, np.ndarray) else value
-            entry = Entry("check", args=(self._identifiers[traced.id],), value=snapshot, line=self._line())
-            self._checked[traced.id] = self._append(entry)
+            entry = Entry("check", args=(self._identifiers[traced.entry],), value=snapshot, line=self._line())
+            self._checked[traced.entry] = self._append(entry)
         return value
 
     def outputs(self, leaves: list[Any]) -> list[EntryId]:
@@ -194,7 +196,7 @@ class Trace:
     def is_permuted(self, args: Any) -> bool:
         """Whether an argument may be in another order in memory than that of its indices."""
         if isinstance(args, Traced):
-            return self.entries[args.id].is_permuted
+            return self.entries[args.entry].is_permuted
         if isinstance(args, np.ndarray):
             return not args.flags.c_contiguous and not is_repeated(args)
         return isinstance(args, (tuple, list)) and any(map(self.is_permuted, args))
@@ -234,7 +236,7 @@ class Trace:
     def _ids(self, value: Any, *, is_argument: bool = False) -> Any:
         """The value with the ids of traced ones in their place; an argument of an op that is plain is a constant."""
         if isinstance(value, Traced):
-            return self._identifiers[value.id]
+            return self._identifiers[value.entry]
         if isinstance(value, np.ndarray):
             return self._constant(value)
         if isinstance(value, tuple) and is_argument:
@@ -295,8 +297,8 @@ def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
     return (
         are_plain
         and parts == others
-        and type(one.value) is type(other.value) is np.ndarray
-        and (one.value.shape, one.value.dtype) == (other.value.shape, other.value.dtype)
+        and type(one.plain) is type(other.plain) is np.ndarray
+        and (one.plain.shape, one.plain.dtype) == (other.plain.shape, other.plain.dtype)
     )
 
 

@@ -9,12 +9,12 @@ as its plain value does.
 import functools
 import operator
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, Literal, Protocol
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Literal
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, assignable, compute_in_rule, record
+from oxigrad._core import BatchLevel, assignable
 from oxigrad.ops.backends import standard_namespace
 from oxigrad.ops.protocols import foreign_calls, numpy_protocols
 from oxigrad.recording import targets
@@ -29,66 +29,32 @@ class UnrecordableError(TypeError):
 OF_ORDER = "the function depends on the order in memory of an array that is not contiguous"
 
 
-class Recorder(Protocol):
-    """The recording that a value belongs to: see `oxigrad.recording.trace.Trace`."""
-
-    level: int
-    #: The number of traced values that are alive, and why the function cannot be recorded.
-    alive: int
-    refusal: str | None
-
-    def refuse(self, reason: str) -> None:
-        """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
-
-    def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
-        """The result of a function, as a traced value."""
-
-    def check(self, traced: "Traced") -> Any:
-        """The value, which Python sees from now on."""
-
-    def constant(self, value: np.ndarray) -> Any:
-        """A plain array as a traced value."""
-
-    def is_permuted(self, args: Any) -> Any:
-        """Whether an array may be in another order in memory than that of its indices."""
-
-    def scattered(self, total: Any, g: "Traced", key: Any, shape: tuple[int, ...]) -> Any:
-        """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``."""
-
-
 @functools.cache
-def _op(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("op", name), lambda *operands, **by_name: record(name, list(operands), by_name or None)
-
-
-@functools.cache
-def _rule(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("rule", name), lambda *operands: compute_in_rule(name, list(operands))
-
-
-@functools.cache
-def _of_python(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("operator", name), getattr(operator, name)
+def _of(kind: str, name: str) -> tuple[Target, Callable[..., Any]]:
+    """The target of this kind and name, with its function."""
+    target = Target(kind, name)
+    return target, targets.function_of(target)
 
 
 class Traced(BatchLevel):
     """A value of a recording. Immutable."""
 
-    __slots__ = ("id", "is_in_rule", "recorder", "value")
+    __slots__ = ("entry", "is_in_rule", "plain", "recorder")
 
-    recorder: Recorder
-    id: int
-    # The value in this call.
-    value: Any
+    # The recording that it belongs to: see `oxigrad.recording.trace.Trace`.
+    recorder: Any
+    # The number of the entry, and the value in this call, under names for which no function asks.
+    entry: int
+    plain: Any
     # Whether it is an operand of a derivative rule, and whether that is of float32.
     is_in_rule: Literal[False, True, "single"]
 
     def __new__(
-        cls, trace: Recorder, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
+        cls, trace: Any, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
     ) -> Any:
         """The value of the entry of this number, in the class that has the operators of its plain value."""
         self: Any = BatchLevel.__new__(_class_of(type(value)), trace.level)
-        self.recorder, self.id, self.value, self.is_in_rule = trace, identifier, value, is_in_rule
+        self.recorder, self.entry, self.plain, self.is_in_rule = trace, identifier, value, is_in_rule
         trace.alive += 1
         return self
 
@@ -96,29 +62,29 @@ class Traced(BatchLevel):
         self.recorder.alive -= 1
 
     # The class of the plain value.
-    __class__: Any = property(lambda self: type(self.value))
+    __class__: Any = property(lambda self: type(self.plain))
 
     @property
     def like(self) -> Any:
         """The value, for its shape and dtype."""
-        return self.value
+        return self.plain
 
     @property
     def released(self) -> Any:
         """The plain value, where the recording was refused; None otherwise."""
-        return self.value if self.recorder.refusal else None
+        return self.plain if self.recorder.refusal else None
 
     @property
     def sample(self) -> Any:
         """The value, which lies in memory as in each replay: one that may lie otherwise is refused."""
         if self.recorder.is_permuted(self):
             self.recorder.refuse(OF_ORDER)
-        return self.value
+        return self.plain
 
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return self if self.is_in_rule else Traced(self.recorder, self.id, self.value, True)
+        return self if self.is_in_rule else Traced(self.recorder, self.entry, self.plain, True)
 
     def operands(self, args: tuple[Any, ...]) -> list[Any]:
         """The operands of a derivative rule, this among them, which the core computes in the precision of all."""
@@ -127,17 +93,17 @@ class Traced(BatchLevel):
         if is_single and any(value.ndim for value in values):
             args = tuple(map(_single, args))
         mark = "single" if is_single else True
-        return [Traced(arg.recorder, arg.id, arg.value, mark) if isinstance(arg, Traced) else arg for arg in args]
+        return [Traced(arg.recorder, arg.entry, arg.plain, mark) if isinstance(arg, Traced) else arg for arg in args]
 
     @property
     def out_of_rule(self) -> "Traced":
         """The same value outside of a derivative rule."""
-        return Traced(self.recorder, self.id, self.value) if self.is_in_rule else self
+        return Traced(self.recorder, self.entry, self.plain) if self.is_in_rule else self
 
     @property
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
-        return self if type(self.value) is float else self.recorder.apply(Target("python", "float"), float, (self,), {})
+        return self if type(self.plain) is float else self.recorder.apply(*_of("python", "float"), (self,), {})
 
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
@@ -151,11 +117,12 @@ class Traced(BatchLevel):
         """An op, of which this is the argument with the highest level."""
         if name == "call":
             return (named or {})["function"](*args)
-        if self.is_in_rule == "single" and all(type(plain_of(arg)) is float for arg in args):
+        is_mixed = name in targets.ARITHMETIC and any(type(plain_of(arg)) is not float for arg in args)
+        if self.is_in_rule == "single" and not is_mixed:  # which is computed in float32 as it is
             args = map(_single, args)
         if self.is_in_rule and not named and name not in _VECTORIZED:
-            return self.recorder.apply(*_rule(name), tuple(args), {})
-        return self.recorder.apply(*_op(name), tuple(args), named or {})
+            return self.recorder.apply(*_of("rule", name), tuple(args), {})
+        return self.recorder.apply(*_of("op", name), tuple(args), named or {})
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         target = targets.target_of(ufunc, method)
@@ -168,10 +135,10 @@ class Traced(BatchLevel):
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         if function.__name__ in numpy_protocols.OF_TYPES and function.__module__ == "numpy":
             return function(*plain_of(args), **plain_of(named))
-        if function in numpy_protocols.CREATION and not has_traced(args[1:]):
-            is_like = bool(args) and is_traced(args[0]) and function not in _COPIES
+        if function in numpy_protocols.CREATION and traced_in(args[1:]) is None:
+            is_like = bool(args) and isinstance(args[0], Traced) and function not in _COPIES
             like = plain_of(args[0]) if is_like and not self.recorder.is_permuted(args[0]) else None
-            if like is not None or not has_traced(args):
+            if like is not None or traced_in(args) is None:
                 return assignable(function(*(args if like is None else (like, *args[1:])), **named))
         target = targets.target_of(function)
         if target is None or named.get("out") is not None:
@@ -182,14 +149,14 @@ class Traced(BatchLevel):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols that share memory
             raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
-        attribute = getattr(self.value, name)  # which raises the error of the plain value
+        attribute = getattr(self.plain, name)  # which raises the error of the plain value
         if name in _OF_TYPES:
             return attribute
         if name in ("flags", "strides"):  # of an array that is contiguous in each replay
             return getattr(self.sample, name)
         if name in targets.ATTRIBUTES:
-            return self.recorder.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
-        is_array = isinstance(self.value, (np.ndarray, np.generic))
+            return self.recorder.apply(*_of("attribute", name), (self,), {})
+        is_array = isinstance(self.plain, (np.ndarray, np.generic))
         if (name in targets.METHODS if is_array else name == "conjugate") and callable(attribute):
             return functools.partial(_called, self, name)
         if name == "tolist" or not is_array:
@@ -198,14 +165,9 @@ class Traced(BatchLevel):
         return attribute
 
 
-def is_traced(value: Any) -> bool:
-    """Whether a value is one of a recording."""
-    return isinstance(value, Traced)
-
-
 def plain_of(value: Any) -> Any:
     """The value with plain ones in place of traced ones, in lists, tuples, dicts and slices too."""
-    return with_leaves(value, lambda leaf: leaf.value if isinstance(leaf, Traced) else leaf)
+    return with_leaves(value, lambda leaf: leaf.plain if isinstance(leaf, Traced) else leaf)
 
 
 def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
@@ -225,12 +187,7 @@ def _single(value: Any) -> Any:
     with np.errstate(over="ignore"):
         if type(value) is float:
             return float(np.float32(value))
-        return np.positive(value, dtype="f4") if isinstance(value, Traced) and type(value.value) is float else value
-
-
-def has_traced(value: Any) -> bool:
-    """Whether a value is a traced one, or a list or tuple of some."""
-    return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(has_traced, value)))
+        return np.positive(value, dtype="f4") if isinstance(value, Traced) and type(value.plain) is float else value
 
 
 # The target of a function that no recording has.
@@ -247,12 +204,7 @@ def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
     """The result of a method."""
     if named.get("out") is not None:
         self.recorder.refuse(f"the method {name} writes to an array")
-    return self.recorder.apply(Target("method", name), _method(name), (self, *args), named)
-
-
-@functools.cache
-def _method(name: str) -> Callable[..., Any]:
-    return lambda x, *rest, **by: getattr(x, name)(*rest, **by)
+    return self.recorder.apply(*_of("method", name), (self, *args), named)
 
 
 # --- the operators of plain values ------------------------------------------------------------------------------------
@@ -261,7 +213,7 @@ def _method(name: str) -> Callable[..., Any]:
 def _operator(self: Traced, name: str, *args: Any) -> Any:
     if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
         return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
-    return self.recorder.apply(*_of_python(name), args, {})
+    return self.recorder.apply(*_of("operator", name), args, {})
 
 
 def _binary(name: str) -> Callable[..., Any]:
@@ -277,27 +229,25 @@ def _unary(name: str) -> Callable[..., Any]:
 
 
 def _positive(self: Traced) -> Any:
-    return self if type(self.value) in (float, int, complex) else _operator(self, "pos", self)
+    return self if type(self.plain) in (float, int, complex) else _operator(self, "pos", self)
 
 
 def _in_place(name: str) -> Callable[..., Any]:
     def write(self: Traced, *args: Any) -> Any:
         self.recorder.refuse("the function writes to an array that it was given or has computed from one")
-        return getattr(operator, name)(self.value, *plain_of(args))
+        return getattr(operator, name)(self.plain, *plain_of(args))
 
     return write
 
 
 def _seen(name: str) -> Callable[..., Any]:
     """A method that Python calls for a plain value, which is checked."""
-    return lambda self, *args: getattr(type(self.value), name)(self.recorder.check(self), *args)
+    return lambda self, *args: getattr(type(self.plain), name)(self.recorder.check(self), *args)
 
 
 def _converted(kind: type) -> Callable[..., Any]:
     """A conversion to a truth value or an integer, which is checked."""
-    return lambda self: kind(
-        self.recorder.check(self.recorder.apply(Target("python", kind.__name__), kind, (self,), {}))
-    )
+    return lambda self: kind(self.recorder.check(self.recorder.apply(*_of("python", kind.__name__), (self,), {})))
 
 
 def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -307,7 +257,7 @@ def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
 
 
 def _copied(self: Traced, _: Any = None) -> Any:
-    return self.copy() if isinstance(self.value, np.ndarray) else self
+    return self.copy() if isinstance(self.plain, np.ndarray) else self
 
 
 _BINARY = "add sub mul truediv pow mod floordiv matmul and_ or_ xor lshift rshift".split()
@@ -321,11 +271,11 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__pos__": _positive,
     "__bool__": _converted(bool),
     "__int__": _converted(int),
-    "__round__": lambda self, digits=None: self.recorder.apply(Target("python", "round"), round, (self, digits), {}),
+    "__round__": lambda self, digits=None: self.recorder.apply(*_of("python", "round"), (self, digits), {}),
     "__divmod__": lambda self, other: (self // other, self % other),
     "__rdivmod__": lambda self, other: (other // self, other % self),
-    "__len__": lambda self: len(self.value),
-    "__iter__": lambda self: (self[at] for at in range(len(self.value))),
+    "__len__": lambda self: len(self.plain),
+    "__iter__": lambda self: (self[at] for at in range(len(self.plain))),
 }
 # Those of every value: `__array__` too, so that NumPy takes a list of numbers for one of numbers.
 _OF_ALL: dict[str, Any] = {
@@ -343,19 +293,16 @@ _OF_ALL: dict[str, Any] = {
 def _class_of(plain: type) -> type[Traced]:
     """The class of the traced values of a plain class, which has the methods that the plain class has."""
     methods: dict[str, Any] = {name: each for name, each in _METHODS.items() if getattr(plain, name, None) is not None}
+    methods.setdefault("__iter__", None)  # which Python derives from `__getitem__` otherwise
     methods["__hash__"] = None if plain.__hash__ is None else _seen("__hash__")
     if issubclass(plain, (np.ndarray, np.generic)):
         # The memory of the host: what a function reads of the values there is checked, and no branch is that of another
         # device.
         methods["__dlpack_device__"] = lambda self: (1, 0)
-        methods["__array_namespace__"] = _namespace
-        methods |= {name: property(operator.attrgetter(f"value.{name}")) for name in _OF_TYPES}
+        methods["__array_namespace__"] = lambda self, *, api_version=None: standard_namespace(np.zeros(0))
+        methods |= {name: property(operator.attrgetter(f"plain.{name}")) for name in _OF_TYPES}
     names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
     return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
-
-
-def _namespace(self: Traced, *, api_version: str | None = None) -> Any:
-    return array_library()
 
 
 # --- array libraries, whose functions append an entry where they are called with a traced value -----------------------
@@ -376,44 +323,28 @@ def traced_in(value: Any) -> Traced | None:
     return next((traced for part in parts if (traced := traced_in(part)) is not None), None)
 
 
-class _Library:
-    """The functions of a module of an array library."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
-        self.__name__ = module.__name__
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._module, name)
-        if isinstance(attribute, ModuleType):
-            return library(attribute)
-        if isinstance(attribute, type) or not callable(attribute):
-            return attribute
-        return _function(attribute)
+@functools.cache
+def functions_of_library() -> list[tuple[dict[str, Any], str, Callable[..., Any]]]:
+    """Functions of NumPy's standard namespace that append an entry, with the namespaces and names of the plain ones."""
+    standard = standard_namespace(np.zeros(0))
+    return [
+        (vars(module), name, _with_entry(function))
+        for module in (standard, standard.linalg, standard.fft)
+        for name, function in vars(module).items()
+        if isinstance(function, (FunctionType, BuiltinFunctionType)) and targets.target_of(function) is not None
+    ]
 
 
-@functools.lru_cache(maxsize=64)
-def library(module: Any) -> Any:
-    """The module for traced values."""
-    return _Library(module)
+def _with_entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    target = targets.target_of(function)
 
-
-@functools.lru_cache(maxsize=1024)
-def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         traced = traced_in((args, named))
         if traced is None:
             return function(*args, **named)
-        target = targets.target_of(function)
-        if target is None or named.get("out") is not None:
+        if named.get("out") is not None:
             traced.recorder.refuse(f"{function.__name__} is not a function without effects")
         return traced.recorder.apply(target or _UNKNOWN, function, args, named)
 
     return called
-
-
-@functools.cache
-def array_library() -> Any:
-    """The standard's library of NumPy, for traced values."""
-    return library(standard_namespace(np.zeros(0)))

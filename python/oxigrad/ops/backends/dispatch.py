@@ -151,8 +151,8 @@ def standard_namespace(*values: Any) -> Any:
             array = value
     if type(array) is np.ndarray and array.dtype.kind in "biufc":
         return _standard_numpy()
-    if isinstance(array, _core.BatchLevel) and is_array(array):
-        return namespace(array)
+    if isinstance(array, _core.BatchLevel):  # a number is one of a recording
+        return namespace(array) if is_array(array) else _standard_numpy()
     from array_api_compat import array_namespace
 
     try:

@@ -87,13 +87,14 @@ impl Rule {
         self.evaluate(Precision::Weak, number)
     }
 
-    /// Evaluates the rule on scalars, in their promoted precision; `None` if `scalar` returns `None` for a source.
+    /// Evaluates the rule on scalars, which are rounded to their promoted precision, as in arrays; `None` if `scalar`
+    /// returns `None` for a source.
     pub fn on_scalars(&self, scalar: impl Fn(Source) -> Option<Scalar>) -> Option<Scalar> {
         let mut precision = Precision::Weak;
         for source in &self.sources {
             precision = precision.max(scalar(*source)?.precision);
         }
-        let number = self.evaluate(precision, |source| scalar(source).map(|scalar| scalar.number))?;
+        let number = self.evaluate(precision, |source| scalar(source).map(|scalar| scalar.cast(precision).number))?;
         Some(Scalar { number, precision })
     }
 

@@ -64,7 +64,7 @@ pub fn is_number(value: &Object<'_>) -> PyResult<bool> {
 
 /// Whether a value is a float of Python in a recording.
 pub fn is_float(value: &Object<'_>) -> bool {
-    let is = || Ok::<_, PyErr>(is_number(value)? && value.getattr("value")?.is_exact_instance_of::<PyFloat>());
+    let is = || Ok::<_, PyErr>(is_number(value)? && value.getattr("like")?.is_exact_instance_of::<PyFloat>());
     is().unwrap_or(false)
 }
 
