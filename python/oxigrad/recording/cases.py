@@ -9,7 +9,7 @@ from oxigrad import tree
 from oxigrad._core import EntryId, Replay
 from oxigrad.recording import files
 from oxigrad.recording.inputs import Inputs, Key
-from oxigrad.recording.program.statement import Entries, replay_of
+from oxigrad.recording.program.statement import Entries, reassociated, replay_of
 from oxigrad.recording.trace import Entry
 
 
@@ -45,7 +45,8 @@ class Case:
     @functools.cached_property
     def replay(self) -> Replay:
         """The program, which is made where it is asked for: many functions are called once for arguments of a kind."""
-        return replay_of(list(self.entries), self.outputs, reassociate=self.reassociate)
+        entries = list(self.entries)
+        return replay_of(reassociated(entries) if self.reassociate else entries, self.outputs)
 
     @functools.cached_property
     def exact(self) -> Replay:

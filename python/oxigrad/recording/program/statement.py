@@ -54,12 +54,13 @@ _PRECISIONS = ("float", *FLOATS)
 Loops = list[tuple[int, int, int]]
 
 
-def replay_of(entries: list[Entry], outputs: list[EntryId], *, reassociate: bool = False) -> Replay:
-    """The program of the entries; raises `RuleError` where they are not those of one.
+def reassociated(entries: list[Entry]) -> list[Entry]:
+    """The entries with products of the core in the place of NumPy's."""
+    return [_of_core(entry, entries) for entry in entries]
 
-    With ``reassociate``, products of NumPy are those of the core.
-    """
-    entries = [_of_core(entry, entries) for entry in entries] if reassociate else entries
+
+def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
+    """The program of the entries; raises `RuleError` where they are not those of one."""
     statement = _Statement(entries, _spread(entries, outputs))
     return Replay(map(statement.of, entries), [output.id for output in outputs], is_same)
 
@@ -272,12 +273,14 @@ def _are_factors_of_numpy(entry: Entry, entries: list[Entry]) -> bool:
 
 def _factor(entry: Entry, entries: list[Entry]) -> Entry | None:
     """The array of a view, with its strides; None where these are others in a run."""
-    while entry.kind == "call" and entry.target in VIEWS:
-        if entry.target == _TO_SHAPES[1] or any(ids_in((entry.args[1:], entry.named))):
+    while entry.kind == "call" and entry.target in VIEWS and type(entry.args[0]) is EntryId:
+        of = entries[entry.args[0].id]
+        if ids_in((entry.args[1:], entry.named)):  # a run copies such elements
+            is_row = type(entry.args[-1]) is EntryId and len((entry.type or ((),))[0]) == 1 and of.target not in VIEWS
+            return of if is_row else None
+        if entry.target == _TO_SHAPES[1]:
             return None
-        if type(entry.args[0]) is not EntryId:
-            return None
-        entry = entries[entry.args[0].id]
+        entry = of
     return entry
 
 
