@@ -9,19 +9,28 @@ from oxigrad import tree
 from oxigrad._core import EntryId, Replay
 from oxigrad.recording import files
 from oxigrad.recording.inputs import Inputs, Key
-from oxigrad.recording.program.statement import Entries, replay_of
+from oxigrad.recording.program.statement import Entries, reassociated, replay_of
 from oxigrad.recording.trace import Entry
 
 
 class Case:
     """A recorded call: its program, and the structure of its result."""
 
-    def __init__(self, inputs: Inputs, entries: list[Entry], outputs: list[EntryId], result: tree.Structure) -> None:
+    def __init__(
+        self,
+        inputs: Inputs,
+        entries: list[Entry],
+        outputs: list[EntryId],
+        result: tree.Structure,
+        *,
+        reassociate: bool = False,
+    ) -> None:
         self.inputs: Inputs = inputs.described()
         self.key: Key = inputs.key
         self.entries: list[Entry] | Entries = entries
         self.outputs: list[EntryId] = outputs
         self.structure: tree.Structure = result
+        self.reassociate = reassociate
         self.checks: int = sum(entry.kind == "check" for entry in entries)
         # The inputs and results of the first call, until another one is audited.
         self.first: tuple[list[Any], list[Any]] | None = None
@@ -36,7 +45,23 @@ class Case:
     @functools.cached_property
     def replay(self) -> Replay:
         """The program, which is made where it is asked for: many functions are called once for arguments of a kind."""
-        return replay_of(list(self.entries), self.outputs)
+        entries = list(self.entries)
+        return replay_of(reassociated(entries) if self.reassociate else entries, self.outputs)
+
+    @functools.cached_property
+    def exact(self) -> Replay:
+        """The program with the products of the function, which audits compare."""
+        return replay_of(list(self.entries), self.outputs) if self.reassociate else self.replay
+
+    def compared(self, values: list[Any], replayed: Any, result: Any) -> Any:
+        """What an audit compares with the ``result`` of the function: a replay with its products.
+
+        Where another branch is taken with them, that is the result itself.
+        """
+        if not self.reassociate:
+            return replayed
+        exact, failed = self.exact.run(values)
+        return result if exact is None or failed is not None else tree.unflatten(self.structure, exact)
 
     def shorten(self) -> None:
         """States the calls of loops once."""

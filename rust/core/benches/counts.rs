@@ -11,13 +11,19 @@ use chain::{Number, Numbers, host, record};
 use gungraun::prelude::*;
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::matmul::{Factor, Product};
+use oxigrad_core::array::shape::contiguous_strides;
 use oxigrad_core::array::sum::{self, Axes};
+use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::autodiff::tape::{Id, Tape};
+use oxigrad_core::exec::array_run::Group;
+use oxigrad_core::exec::array_run::small::{Arena, Read, SmallCall, SmallRun};
 use oxigrad_core::exec::{self, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::Elementwise::{self, Multiply};
+use oxigrad_core::scalar::Scalar;
 use oxigrad_core::simd::dispatch::Isa;
 use oxigrad_core::tree::{self, Container, Key, Structure};
+use smallvec::SmallVec;
 use steps::{STORAGE, Tree, leaf, shipped};
 
 mod chain;
@@ -203,6 +209,62 @@ fn product((from, mut to, isa): (Vec<f64>, Vec<f64>, Isa)) -> (Vec<f64>, Vec<f64
     black_box((from, to))
 }
 
+struct Recording {
+    run: SmallRun,
+    from: Vec<f64>,
+    to: Vec<f64>,
+    arena: Arena,
+    isa: Isa,
+}
+
+/// Steps `h = tanh(M @ h + 0.1) * w` of 14 numbers, the first from `w`.
+fn recording(steps: usize) -> Recording {
+    let group = Group { shape: SmallVec::from_slice(&[14]), dtype: Dtype::F64 };
+    let apply = |op| SmallCall::Elementwise(op, group.clone(), false);
+    let (mut calls, mut h) = (Vec::new(), 1);
+    for _ in 0..steps {
+        let at = calls.len() + 3;
+        calls.push((SmallCall::Product, SmallVec::from_slice(&[0, h])));
+        calls.push((apply(Elementwise::Add), SmallVec::from_slice(&[at, 2])));
+        calls.push((apply(Elementwise::Tanh), SmallVec::from_slice(&[at + 1])));
+        calls.push((apply(Multiply), SmallVec::from_slice(&[at + 2, 1])));
+        h = at + 3;
+    }
+    let from = (0..14 * 15).map(|at| f64::from(at % 17) / 40.0).collect::<Vec<_>>();
+    let kinds = reads(&from).iter().map(|read| read.kind().unwrap()).collect();
+    let run = SmallRun::new(&calls, kinds, &[h - 3]).unwrap();
+    let mut ready = Recording { run, from, to: vec![0.0; 14], arena: Arena::default(), isa: isa() };
+    ready.replay();
+    ready
+}
+
+/// The matrix, the vector and the number.
+fn reads(from: &[f64]) -> [Read; 3] {
+    let view = |at: usize, extents: &[usize]| ArrayView {
+        pointer: from[at..].as_ptr().cast_mut().cast(),
+        extents: SmallVec::from_slice(extents),
+        strides: contiguous_strides(extents, 8).unwrap().into_iter().collect(),
+        dtype: Some(Dtype::F64),
+        writable: false,
+    };
+    [Read::Array(view(0, &[14, 14])), Read::Array(view(14 * 14, &[14])), Read::Number(Scalar::weak(0.1))]
+}
+
+impl Recording {
+    fn replay(&mut self) {
+        let to = [buffer(&mut self.to)];
+        // SAFETY: the arrays are alive and apart.
+        unsafe { self.run.compute(black_box(&reads(&self.from)), &to, self.isa, &mut self.arena) }.unwrap();
+    }
+}
+
+#[library_benchmark]
+#[bench::steps_200_of_14(args = (200), setup = recording)]
+fn replay_small(mut ready: Recording) -> Recording {
+    ready.replay();
+    black_box(ready)
+}
+
 // --- trees ------------------------------------------------------------------------------------------------------------
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -237,6 +299,6 @@ fn paths(structure: Structure<List>) -> (Vec<tree::KeyPath>, Structure<List>) {
 
 library_benchmark_group!(
     name = core,
-    benchmarks = [tape_record, tape_replay, step, compile, apply, sum_axis, product, paths]
+    benchmarks = [tape_record, tape_replay, step, compile, apply, sum_axis, product, replay_small, paths]
 );
 main!(library_benchmark_groups = core);

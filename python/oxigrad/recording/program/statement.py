@@ -20,7 +20,7 @@ from oxigrad.recording.program.views import (
     scatter,
     view,
 )
-from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS
+from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS, Target, function_of
 from oxigrad.recording.trace import Entry
 from oxigrad.recording.traced import with_leaves
 
@@ -36,8 +36,12 @@ _OF_BITS = {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor", "i
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
 # Those that give an array in another shape, in the order of its elements.
 _RESHAPES = (("op", "reshape"), ("op", "expand_dims"), ("op", "squeeze"))
+_JOINS = (("op", "concat"), ("op", "stack"))
 # Those of NumPy's functions for small matrices that runs call.
 _OF_MATRICES = {("op", name) for name in ("inv", "solve", "det", "cholesky", "cofactor")}
+# The product of the core, and those of NumPy, of which the first two are one function.
+_PRODUCT = Target("op", "matmul")
+_PRODUCTS = (("operator", "matmul"), ("numpy", "matmul"), ("numpy", "dot"), ("method", "dot"))
 # Those that NumPy computes with the bits of the core, whatever it repeats.
 _EXACT = ("add", "subtract", "multiply", "divide")
 # Those whose bits depend on NumPy's vector code.
@@ -48,6 +52,11 @@ _PRECISIONS = ("float", *FLOATS)
 
 # The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
 Loops = list[tuple[int, int, int]]
+
+
+def reassociated(entries: list[Entry]) -> list[Entry]:
+    """The entries with products of the core in the place of NumPy's."""
+    return [_of_core(entry, entries) for entry in entries]
 
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
@@ -224,12 +233,14 @@ def _member(entry: Entry, entries: list[Entry]) -> Member | None:
     """The part of a run that a call may be; None for any other."""
     if entry.target in (("op", "sum"), ("op", "mean")):
         return _sum(entry, entries)
-    if entry.target == ("op", "matmul"):
+    if entry.target == _PRODUCT or entry.target in _PRODUCTS[:2]:
         return _product(entry, entries)
     if entry.target in _RESHAPES and (member := _reshape(entry, entries)):
         return member
     if entry.target in _OF_MATRICES:
         return _of_matrices(entry, entries)
+    if entry.target in _JOINS:
+        return _joined(entry, entries)
     if entry.target == SCATTER:
         return scatter(entry, entries)
     return view(entry, entries) if entry.target in VIEWS else _elementwise(entry, entries)
@@ -246,7 +257,40 @@ def _product(entry: Entry, entries: list[Entry]) -> Member | None:
     are_permuted = any(is_out_of_order(entries[arg.id], entries) for arg in entry.args)
     if dtype != its or dtype not in FLOATS or are_permuted or not {len(one), len(other)} <= {1, 2}:
         return None
+    if entry.target != _PRODUCT and not _are_factors_of_numpy(entry, entries):
+        return None
     return "matmul", [one[0] if len(one) == 2 else 1, one[-1], other[1] if len(other) == 2 else 1], [dtype], None
+
+
+def _are_factors_of_numpy(entry: Entry, entries: list[Entry]) -> bool:
+    """Whether the factors of a product lie in a run as in the function: NumPy's bits depend on that."""
+    factors = [_factor(entries[arg.id], entries) for arg in entry.args]
+    shape, _ = entry.type or ((), "")
+    # NumPy multiplies a matrix with its own transpose otherwise, and arguments may be one array.
+    may_be_one = len(shape) == 2 and shape[0] == shape[1] and all(each and each.kind != "call" for each in factors)
+    return None not in factors and not may_be_one
+
+
+def _factor(entry: Entry, entries: list[Entry]) -> Entry | None:
+    """The array of a view, with its strides; None where these are others in a run."""
+    while entry.kind == "call" and entry.target in VIEWS and type(entry.args[0]) is EntryId:
+        of = entries[entry.args[0].id]
+        if ids_in((entry.args[1:], entry.named)):  # a run copies such elements
+            is_row = type(entry.args[-1]) is EntryId and len((entry.type or ((),))[0]) == 1 and of.target not in VIEWS
+            return of if is_row else None
+        if entry.target == _TO_SHAPES[1]:
+            return None
+        entry = of
+    return entry
+
+
+def _of_core(entry: Entry, entries: list[Entry]) -> Entry:
+    """The entry with the product of the core in the place of NumPy's, of matrices and vectors of one dtype."""
+    if entry.target not in _PRODUCTS or entry.named or not all(type(arg) is EntryId for arg in entry.args):
+        return entry
+    types = [array_type(entries[arg.id]) for arg in entry.args]
+    fits = all(len(shape) in (1, 2) and dtype in FLOATS for shape, dtype in types)
+    return replace(entry, target=_PRODUCT, function=function_of(_PRODUCT)) if fits else entry
 
 
 def _of_matrices(entry: Entry, entries: list[Entry]) -> Member | None:
@@ -260,6 +304,18 @@ def _of_matrices(entry: Entry, entries: list[Entry]) -> Member | None:
     if not fits or is_out or any(dtype != "<f8" for _, dtype in (entry.type, *types)) or 0 in entry.type[0]:
         return None
     return entry.target.name, [extent for shape, _ in types for extent in shape], ["<f8"], None
+
+
+def _joined(entry: Entry, entries: list[Entry]) -> Member | None:
+    """The same of arrays that are joined along an axis; None for any other."""
+    axis = (entry.named or {}).get("axis")
+    if type(axis) is not int or entry.type is None or not all(type(arg) is EntryId for arg in entry.args):
+        return None
+    read, (shape, dtype) = [entries[arg.id] for arg in entry.args], entry.type
+    are_in_order = not any(is_out_of_order(each, entries) for each in (entry, *read))
+    types = map(array_type, read)
+    fits = are_in_order and dtype in FLOATS and all(its == dtype and 0 not in extents for extents, its in types)
+    return (entry.target.name, list(shape), [dtype], ([axis], False)) if fits else None
 
 
 def _reshape(entry: Entry, entries: list[Entry]) -> Member | None:

@@ -86,7 +86,7 @@ def is_out_of_order(entry: Entry, entries: list[Entry], most: int = 8) -> bool:
 def is_permuted(entry: Entry) -> bool:
     """Whether a value is an array of some axes that may lie in another order than that of its indices."""
     shape, _ = array_type(entry)
-    return entry.is_permuted and len(shape) > 1
+    return entry.is_permuted and sum(extent > 1 for extent in shape) > 1
 
 
 def array_type(entry: Entry) -> tuple[tuple[int, ...], str]:

@@ -112,11 +112,12 @@ impl Watched {
     /// Remembers the first array that is differentiated, and its gradient, by weak references.
     fn remember(&self, py: Python<'_>, gradients: &Bound<'_, PyList>) {
         let first = self.arguments.iter().find_map(|each| Some(each.leaves[*each.chosen.first()?].bind(py)));
-        let weak = |object: &Object<'_>| match object.is_exact_instance_of::<PyFloat>()
-            || object.is_exact_instance_of::<Variable>()
-        {
-            true => None,
-            false => PyWeakrefReference::new(object).ok().map(Bound::unbind),
+        let weak = |object: &Object<'_>| {
+            if object.is_exact_instance_of::<PyFloat>() || object.is_exact_instance_of::<Variable>() {
+                None
+            } else {
+                PyWeakrefReference::new(object).ok().map(Bound::unbind)
+            }
         };
         let gradient = || gradients.get_item(0).ok().as_ref().and_then(weak);
         let pair = first.and_then(weak).and_then(|array| Some((array, gradient()?)));

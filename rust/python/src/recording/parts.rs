@@ -92,7 +92,7 @@ pub struct Check {
 }
 
 /// The op of a call of a run, the shape of its arrays, and the dtype in which it is computed, followed by that of truth values where the result is
-/// such; without a shape, the precisions of its arguments. Sums along axes have these, and whether they are kept. A view has, for each axis of its
+/// such; without a shape, the precisions of its arguments. Sums along axes have these, and whether they are kept; joined arrays have their axis. A view has, for each axis of its
 /// argument, the extent, the first index and the position of the argument that is added to it, or zero; then for each of its axes that of the
 /// argument, or -1, and the step.
 type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
@@ -218,6 +218,14 @@ impl Parts {
                 let fits =
                     dtype_of(&dtypes) == Some(Dtype::F64) && call.is_plain && shape.iter().product::<usize>() <= MOST;
                 let small = if fits { matrices::call(py, op, shape.len())?.map(Part::Small) } else { None };
+                return Ok(small.map(|part| (part, self.group(Runs::Small))));
+            }
+            // Products that the function calls have NumPy's bits.
+            Op::Structured(Structured::Matmul) if kind != "op" => {
+                let small = match dtype_of(&dtypes).filter(|_| call.is_plain && is_small_product(&shape)) {
+                    Some(dtype) => matrices::product(py, dtype)?.map(Part::Small),
+                    None => None,
+                };
                 return Ok(small.map(|part| (part, self.group(Runs::Small))));
             }
             Op::Structured(op) => {
@@ -351,6 +359,16 @@ fn dtype_of(dtypes: &[String]) -> Option<Dtype> {
     }
 }
 
+fn is_small(extents: &[usize]) -> bool {
+    (1..=MOST).contains(&extents.iter().product())
+}
+
+/// Whether the factors and the product of these rows, inner length and columns are small.
+fn is_small_product(shape: &[usize]) -> bool {
+    let [rows, inner, columns] = *shape else { return false };
+    [[rows, inner], [inner, columns], [rows, columns]].iter().all(|extents| is_small(extents))
+}
+
 /// A call on small arrays: a product, whose rows, inner length and columns are the shape, or a view of an array of the shape.
 fn structured(
     op: Structured,
@@ -359,15 +377,17 @@ fn structured(
     along: Option<(Vec<isize>, bool)>,
     call: &Call,
 ) -> Option<SmallCall> {
-    let is_small = |extents: &[usize]| (1..=MOST).contains(&extents.iter().product());
     match (op, shape) {
-        (Structured::Matmul, [rows, inner, columns]) => {
-            let are_small =
-                [[rows, inner], [inner, columns], [rows, columns]].map(|[one, other]| is_small(&[*one, *other]));
-            (are_small == [true; 3] && is_narrow(*inner, *columns)).then_some(SmallCall::Product)
+        (Structured::Matmul, [_, inner, columns]) => {
+            (is_small_product(shape) && is_narrow(*inner, *columns)).then_some(SmallCall::Product)
         }
         (Structured::Reshape | Structured::ExpandDims | Structured::Squeeze, shape) if is_small(shape) => {
             call.shape.clone().map(SmallCall::Reshape)
+        }
+        (Structured::Concat | Structured::Stack, shape) if is_small(shape) && call.is_plain => {
+            let (axes, _) = along?;
+            let axis = axes.first().and_then(|axis| usize::try_from(*axis).ok())?;
+            Some(SmallCall::Join(axis, op == Structured::Stack))
         }
         (Structured::Index | Structured::ScatterAdd, shape) => {
             let (parts, adds) = along?;

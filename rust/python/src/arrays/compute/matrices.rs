@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::exec::array_run::small::{Foreign, Function, SmallCall};
 use oxigrad_core::op::Structured;
 use pyo3::exceptions::PyImportError;
@@ -29,7 +30,8 @@ struct Fields {
 /// A call of an op on matrices of float64, of so many axes in all.
 pub fn call(py: Python<'_>, op: Structured, axes: usize) -> PyResult<Option<SmallCall>> {
     const SQUARE: &[&[usize]] = &[&[0, 0], &[0, 0]];
-    let one = |name: &CStr, operands| Ok(function(py, name, operands)?.map(SmallCall::Foreign));
+    let function = |name: &CStr, operands| function(py, c"numpy.linalg._umath_linalg", name, Dtype::F64, operands);
+    let one = |name: &CStr, operands| Ok(function(name, operands)?.map(SmallCall::Foreign));
     match (op, axes) {
         (Structured::Inv, 2) => one(c"inv", SQUARE),
         (Structured::Cholesky, 2) => one(c"cholesky_lo", SQUARE),
@@ -37,18 +39,28 @@ pub fn call(py: Python<'_>, op: Structured, axes: usize) -> PyResult<Option<Smal
         (Structured::Solve, 3) => one(c"solve1", &[&[0, 0], &[0], &[0]]),
         (Structured::Solve, 4) => one(c"solve", &[&[0, 0], &[0, 1], &[0, 1]]),
         (Structured::Cofactor, 2) => {
-            let functions = (function(py, c"det", &[&[0, 0], &[]])?, function(py, c"inv", SQUARE)?);
+            let functions = (function(c"det", &[&[0, 0], &[]])?, function(c"inv", SQUARE)?);
             Ok(functions.0.zip(functions.1).map(|(determinant, inverse)| SmallCall::Cofactor([determinant, inverse])))
         }
         _ => Ok(None),
     }
 }
 
-/// The function of C that a function of NumPy calls for matrices of float64; `None` where it is not as expected.
-fn function(py: Python<'_>, name: &CStr, operands: &'static [&'static [usize]]) -> PyResult<Option<Foreign>> {
-    let Some(module) = unless::<PyImportError, _>(py, py.import("numpy.linalg._umath_linalg"))? else {
-        return Ok(None);
-    };
+/// A product of two matrices or vectors of a dtype, with NumPy's bits.
+pub fn product(py: Python<'_>, dtype: Dtype) -> PyResult<Option<SmallCall>> {
+    let function = function(py, c"numpy", c"matmul", dtype, &[&[0, 1], &[1, 2], &[0, 2]])?;
+    Ok(function.map(SmallCall::ForeignProduct))
+}
+
+/// The function of C that a function of NumPy calls for matrices of float32 or float64; `None` where it is not as expected.
+fn function(
+    py: Python<'_>,
+    module: &CStr,
+    name: &CStr,
+    dtype: Dtype,
+    operands: &'static [&'static [usize]],
+) -> PyResult<Option<Foreign>> {
+    let Some(module) = unless::<PyImportError, _>(py, py.import(module))? else { return Ok(None) };
     let Some(object) = module.getattr_opt(name)? else { return Ok(None) };
     if !object.get_type().is(py.import("numpy")?.getattr("ufunc")?) {
         return Ok(None);
@@ -58,30 +70,23 @@ fn function(py: Python<'_>, name: &CStr, operands: &'static [&'static [usize]]) 
     for (count, name) in counts.iter_mut().zip(["nin", "nout", "nargs", "ntypes"]) {
         *count = object.getattr(name)?.extract()?;
     }
-    // The numbers of NumPy's dtypes.
-    let number = |letter| {
-        Some(match letter {
-            'f' => 11,
-            'd' => 12,
-            'F' => 14,
-            'D' => 15,
-            _ => return None,
-        })
-    };
+    // The numbers of NumPy's dtypes, in the order of their letters.
+    let number = |letter| "?bBhHiIlLqQfdgFDGOSUVMme".find(letter).and_then(|number| u8::try_from(number).ok());
     let types = stated.iter().flat_map(|types| types.chars().filter(|letter| !"->".contains(*letter))).map(number);
     let Some(types) = types.collect::<Option<Vec<u8>>>() else { return Ok(None) };
-    let at = stated.iter().position(|types| types.chars().all(|letter| "d->".contains(letter)));
+    let own = if dtype == Dtype::F32 { 'f' } else { 'd' };
+    let at = stated.iter().position(|types| types.chars().all(|letter| letter == own || "->".contains(letter)));
     // SAFETY: the object is of exactly NumPy's class, whose head this is; the numbers are compared before pointers are followed.
     let fields = unsafe { *object.as_ptr().cast::<Fields>() };
     let known = [fields.counts[0], fields.counts[1], fields.counts[2], fields.signatures];
     let is_of_size = usize::try_from(counts[2]) == Ok(operands.len()) && types.len() == stated.len() * operands.len();
     let (Some(at), true) = (at, known == counts && is_of_size) else { return Ok(None) };
-    // SAFETY: NumPy has a name, and as many dtypes, functions and data, in memory that it never frees. The function of a signature of float64
+    // SAFETY: NumPy has a name, and as many dtypes, functions and data, in memory that it never frees. The function of a signature of one dtype
     // takes such arrays at any strides, with the lock of the interpreter, which replays hold.
     unsafe {
         let found = std::slice::from_raw_parts(fields.types.cast::<u8>(), types.len());
         let is_known = CStr::from_ptr(fields.name) == name && found == types;
         let function = is_known.then(|| fields.functions.add(at).read()).flatten();
-        Ok(function.map(|function| Foreign::new(function, fields.data.add(at).read(), operands)))
+        Ok(function.map(|function| Foreign::new(function, fields.data.add(at).read(), dtype, operands)))
     }
 }

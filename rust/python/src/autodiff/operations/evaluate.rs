@@ -74,7 +74,7 @@ fn explained(op: Op, args: &[Object<'_>], error: PyErr) -> PyErr {
 }
 
 /// The error of shapes that do not fit in place of that of an array library.
-fn of_shapes(args: &[Object<'_>], error: PyErr) -> PyErr {
+pub fn of_shapes(args: &[Object<'_>], error: PyErr) -> PyErr {
     let Some(py) = args.first().map(Bound::py) else { return error };
     let checked = PyTuple::new(py, args).and_then(|args| callbacks::check_matmul(py, args));
     checked.err().unwrap_or(error)

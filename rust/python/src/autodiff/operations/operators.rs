@@ -11,7 +11,7 @@ use crate::arrays::compute::numpy_functions::is_array;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
-use crate::autodiff::operations::evaluate::by_operator;
+use crate::autodiff::operations::evaluate::{by_operator, of_shapes};
 use crate::autodiff::operations::foreign::{is_plain_operand, operator_with_foreign};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::record::{record, record_call};
@@ -127,8 +127,11 @@ pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Objec
     record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
 }
 
+/// The product of the operator, with the bits of the array library.
 pub fn matmul<'py>(py: Python<'py>, args: [&Object<'py>; 2]) -> PyResult<Object<'py>> {
-    record_call(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), |args| args[0].matmul(&args[1]))
+    record_call(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), |args| {
+        args[0].matmul(&args[1]).map_err(|error| of_shapes(args, error))
+    })
 }
 
 /// Raises `TypeError` for the third argument of `pow`, which is for integers.

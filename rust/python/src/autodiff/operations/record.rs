@@ -39,11 +39,25 @@ pub fn record<'py>(
     args: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
+    record_by(py, op, args, named, None)
+}
+
+/// A function of values.
+type Computation<'a, 'py> = &'a dyn Fn(&[Object<'py>]) -> PyResult<Object<'py>>;
+
+/// As [`record`]; `call` computes the value, if it is given.
+fn record_by<'py>(
+    py: Python<'py>,
+    op: Op,
+    args: &[Object<'py>],
+    named: Option<&Bound<'py, PyDict>>,
+    call: Option<Computation<'_, 'py>>,
+) -> PyResult<Object<'py>> {
     if !args.iter().all(is_plain_operand) {
         if args.iter().any(is_no_array)
             && let Some(arrays) = as_arrays(op, args)?
         {
-            return record(py, op, &arrays, named);
+            return record_by(py, op, &arrays, named, call);
         }
         if let Some(result) = with_foreign(py, op, args, named, false)? {
             return Ok(result);
@@ -53,7 +67,7 @@ pub fn record<'py>(
     let tape = variable.get().tape.bind(py);
     if let Err(error) = tape.get().check_recording(variable.get().id) {
         let args = with_values_of_constants(args)?.ok_or(error)?;
-        return record(py, op, &args, named);
+        return record_by(py, op, &args, named, call);
     }
     if tape.get().symbolic {
         return record_symbol(tape, op, args, named);
@@ -104,7 +118,10 @@ pub fn record<'py>(
         _ => value.object(py),
     };
     let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
-    let mut result = record(py, op, &values, named)?;
+    let mut result = match call {
+        Some(call) => call(&values)?,
+        None => record(py, op, &values, named)?,
+    };
     // Truth values and piecewise constant results are plain values.
     if matches!(op, Op::Elementwise(op) if op.kind() != ResultKind::Smooth) {
         // The sign of a real number is constant almost everywhere; that of a complex number is not.
@@ -134,13 +151,17 @@ pub fn record<'py>(
     Ok(variable)
 }
 
-/// As [`record`], of a call of a program: constants are computed by the call itself, as the program does with plain arrays.
+/// As [`record`], of a call of a program: constants and products are computed by the call itself, as the program does with plain arrays.
 pub fn record_call<'py>(
     py: Python<'py>,
     op: Op,
     args: &[Object<'py>],
-    call: impl FnOnce(&[Object<'py>]) -> PyResult<Object<'py>>,
+    call: impl Fn(&[Object<'py>]) -> PyResult<Object<'py>>,
 ) -> PyResult<Object<'py>> {
+    let record = |py, op, args, named| {
+        let is_product = op == Op::Structured(Structured::Matmul);
+        record_by(py, op, args, named, if is_product { Some(&call) } else { None })
+    };
     let has_entry = |arg: &Object<'py>| arg.cast_exact::<Variable>().is_ok_and(|own| !own.get().is_constant());
     let Some(variable) = innermost(args).filter(|_| !args.iter().any(has_entry)) else {
         return record(py, op, args, None);

@@ -1,6 +1,6 @@
 //! The methods of the `Variable` class, as Python calls them.
 
-use oxigrad_core::op::{Elementwise, Op};
+use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::PyVisit;
@@ -383,6 +383,9 @@ impl Variable {
             && let Some(op) = ufunc_op(ufunc)?
         {
             let args: SmallVec<[Object<'py>; 3]> = inputs.iter().collect();
+            if let (Op::Structured(Structured::Matmul), [one, other]) = (op, &args[..]) {
+                return matmul(py, [one, other]);
+            }
             return record_call(py, op, &args, |args| {
                 for arg in args {
                     if !(arg.is_instance_of::<BatchLevel>() || host_number(arg).is_some() || is_host(arg)?) {

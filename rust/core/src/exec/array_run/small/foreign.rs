@@ -4,16 +4,18 @@ use std::ffi::c_void;
 
 use smallvec::SmallVec;
 
+use crate::array::buffer::Dtype;
 use crate::array::shape::Strides;
 
 /// A function over arrays, their extents and their strides in bytes, first those of a loop of one repetition, and data of its own.
 pub type Function = unsafe extern "C" fn(*mut *mut u8, *const isize, *const isize, *mut c_void);
 
-/// A function of arrays of float64, whose last operand is the result.
+/// A function of arrays of one dtype, whose last operand is the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
     function: usize,
     data: usize,
+    pub(super) dtype: Dtype,
     /// For each operand the extents of its axes, by number.
     pub(super) operands: &'static [&'static [usize]],
 }
@@ -22,11 +24,26 @@ impl Foreign {
     /// The function, with data.
     ///
     /// # Safety
-    /// The function must compute on any arrays of float64 of such operands that do not overlap, on any thread, for as long as this is there.
+    /// The function must compute on any arrays of the dtype of such operands that do not overlap, on any thread, for as long as this is there.
     #[must_use]
-    pub unsafe fn new(function: Function, data: *mut c_void, operands: &'static [&'static [usize]]) -> Self {
-        Self { function: function as usize, data: data.expose_provenance(), operands }
+    pub unsafe fn new(
+        function: Function,
+        data: *mut c_void,
+        dtype: Dtype,
+        operands: &'static [&'static [usize]],
+    ) -> Self {
+        Self { function: function as usize, data: data.expose_provenance(), dtype, operands }
     }
+}
+
+/// The results of a function that are left to others: errors, or warnings, of its library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    None,
+    /// What is not finite.
+    Infinite,
+    /// What is zero, or nearly, too.
+    Small,
 }
 
 /// A function and the operands of a step.
@@ -39,12 +56,11 @@ pub(super) struct ForeignWork {
     pub strides: Strides,
     /// The number of results.
     pub length: usize,
-    /// Whether results that are zero, or nearly, are left to others.
-    pub is_normal: bool,
+    pub left: Left,
 }
 
 impl ForeignWork {
-    /// Computes the results of a step; returns whether they are finite. Others are errors, or warnings, of the function's library.
+    /// Computes the results of a step; returns whether none of them is left to others.
     ///
     /// # Safety
     /// The arguments and the memory of the results must be those of the plan.
@@ -58,7 +74,11 @@ impl ForeignWork {
             function(arrays.as_mut_ptr(), self.extents.as_ptr(), self.strides.as_ptr(), data);
             let number = |at| to.add(at * size_of::<f64>()).cast::<f64>().read_unaligned();
             let mut numbers = (0..self.length).map(number);
-            numbers.all(|number| if self.is_normal { number.is_normal() } else { number.is_finite() })
+            match self.left {
+                Left::None => true,
+                Left::Infinite => numbers.all(f64::is_finite),
+                Left::Small => numbers.all(f64::is_normal),
+            }
         }
     }
 }

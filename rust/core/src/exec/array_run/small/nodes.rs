@@ -43,7 +43,7 @@ pub(super) enum Work {
     Scatter {
         elements: Elements,
         length: usize,
-        adds: bool,
+        onto: Onto,
         dtype: Dtype,
     },
     /// A function of C.
@@ -61,6 +61,15 @@ pub(super) enum Work {
     },
 }
 
+/// What elements are written onto.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Onto {
+    Zeros,
+    Array,
+    /// An array, to which they are added.
+    Sum,
+}
+
 impl Work {
     /// The dtype of the result.
     pub const fn dtype(&self) -> Dtype {
@@ -70,7 +79,7 @@ impl Work {
             | Self::Sum { dtype, .. }
             | Self::Product { dtype, .. } => *dtype,
             Self::Copy { to, .. } => *to,
-            Self::Foreign(_) => Dtype::F64,
+            Self::Foreign(work) => work.function.dtype,
         }
     }
 }

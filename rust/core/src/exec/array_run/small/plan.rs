@@ -3,11 +3,11 @@
 use smallvec::SmallVec;
 
 use super::super::source::Group;
-use super::nodes::{Draft, Known, Load, Planner, Work, dtype_of, length, number_or_array};
+use super::foreign::Left;
+use super::nodes::{Draft, Known, Load, Onto, Planner, Work, dtype_of, length, number_or_array};
 use super::places::Places;
 use super::values::{Kind, Layout, SmallCall, Step};
 use crate::array::buffer::Dtype;
-use crate::array::matmul::{is_narrow, product_extents};
 use crate::array::shape::{Reduction, contiguous_strides};
 use crate::scalar::{Condition, Precision};
 
@@ -71,25 +71,8 @@ impl Planner {
                 let node = self.step(Work::Sum { axes, is_mean: *is_mean, dtype }, &[from], axes.outer * axes.inner);
                 Some(Known::new(Some(node), number_or_array(&shape, dtype)))
             }
-            SmallCall::Product => {
-                let ([(one, dtype), (other, its)], [left, right]) =
-                    ([self.array(*args.first()?)?, self.array(*args.get(1)?)?], [args[0], args[1]]);
-                let (rows, shape) = product_extents(&one, &other)?;
-                if dtype != its || !is_narrow(rows[1], rows[2]) {
-                    return None;
-                }
-                let ((left, first, strides), (right, its, others)) =
-                    (self.elements(left, &one, dtype)?, self.elements(right, &other, dtype)?);
-                let size = dtype.size().cast_signed();
-                let factors = [
-                    // A vector is a row on the left, and a column on the right.
-                    [first, if one.len() > 1 { strides[0] } else { 0 }, *strides.last()?],
-                    [its, others[0], if other.len() > 1 { others[1] } else { 0 }],
-                ];
-                let factors = factors.map(|factor| factor.map(|each| each * size));
-                let node = self.step(Work::Product { rows, factors, dtype }, &[left, right], rows[0] * rows[2]);
-                Some(Known::new(Some(node), number_or_array(&shape, dtype)))
-            }
+            SmallCall::Product => self.product(args),
+            SmallCall::ForeignProduct(function) => self.foreign_product(function, args),
             SmallCall::Reshape(shape) => {
                 let (extents, dtype) = self.array(*args.first()?)?;
                 let node = self.node(args[0], &extents, dtype)?;
@@ -101,7 +84,8 @@ impl Planner {
                 fits.then(|| Known::new(Some(node), Kind::Array(shape.clone(), dtype, layout)))
             }
             SmallCall::View(view, dtype) => self.view(view, *dtype, args),
-            SmallCall::Foreign(function) => self.foreign(function, args, false, false),
+            SmallCall::Join(axis, is_new) => self.join(*axis, *is_new, args),
+            SmallCall::Foreign(function) => self.foreign(function, args, false, Left::Infinite),
             SmallCall::Cofactor(functions) => self.cofactor(functions, args),
             SmallCall::Scatter(view, dtype, adds) => {
                 let of = args[..usize::from(*adds)].first();
@@ -116,7 +100,12 @@ impl Planner {
                 from.extend(of);
                 from.extend(self.index_of(view, rest)?);
                 let length = length(&view.of);
-                let work = Work::Scatter { elements, length, adds: *adds, dtype: *dtype };
+                let work = Work::Scatter {
+                    elements,
+                    length,
+                    onto: if *adds { Onto::Sum } else { Onto::Zeros },
+                    dtype: *dtype,
+                };
                 let node = self.step(work, &from, length);
                 Some(Known::new(Some(node), Kind::array(&view.of, *dtype)))
             }

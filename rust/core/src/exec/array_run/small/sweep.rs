@@ -1,7 +1,7 @@
 //! The computation of a run, step after step. One of the files that touch foreign memory.
 
 use super::memory::{copy, number_at, scatter, spread};
-use super::nodes::{Elements, Work};
+use super::nodes::{Elements, Onto, Work};
 use super::values::{LINE, Step};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::matmul::{Factor, Product};
@@ -62,17 +62,16 @@ impl<'a> Sweep<'a> {
                 unsafe { copy(from[0].wrapping_offset(first), extents, strides, *dtype, to, *into) };
                 extents.iter().product()
             }
-            Work::Scatter { elements, length, adds, dtype } => {
-                let Some(first) = first(elements, 1 + usize::from(*adds)) else { return false };
+            Work::Scatter { elements, length, onto, dtype } => {
+                let Some(first) = first(elements, 1 + usize::from(*onto != Onto::Zeros)) else { return false };
                 let (Elements { extents, strides, .. }, bytes) = (elements, length * dtype.size());
                 // SAFETY: the plan gave the places such lengths, apart from each other, and looked at the elements.
                 unsafe {
-                    if *adds {
-                        to.copy_from_nonoverlapping(from[1], bytes);
-                    } else {
-                        to.write_bytes(0, bytes);
+                    match onto {
+                        Onto::Zeros => to.write_bytes(0, bytes),
+                        Onto::Array | Onto::Sum => to.copy_from_nonoverlapping(from[1], bytes),
                     }
-                    scatter(from[0], extents, strides, *dtype, to.wrapping_offset(first), *adds);
+                    scatter(from[0], extents, strides, *dtype, to.wrapping_offset(first), *onto == Onto::Sum);
                 }
                 *length
             }

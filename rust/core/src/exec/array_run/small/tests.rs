@@ -317,3 +317,28 @@ proptest! {
         prop_assert_eq!(&found[0], &at.iter().map(|at| -x[*at]).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn arrays_and_numbers_are_joined() {
+    let (x, y) = (counted(4), [7.0, -0.0]);
+    let join = |axis, is_new, args: &[usize]| (SmallCall::Join(axis, is_new), SmallVec::from_slice(args));
+    let calls = [
+        join(0, false, &[0, 1, 0]),
+        seen(elements(&[2, 2], &[0, 0], &[(Some(1), 1, 2), (Some(0), 1, 2)]), &[0]),
+        join(0, false, &[4, 1]),
+        (SmallCall::Sum(None, false, false), SmallVec::from_slice(&[0])),
+        join(0, true, &[6, 2]),
+        seen(elements(&[1, 2], &[0, 0], &[(Some(1), 1, 2)]), &[1]),
+        join(1, true, &[8, 7]),
+    ];
+    let reads = [view(&x, &[2, 2], &[16, 8]), view(&y, &[1, 2], &[16, 8]), Read::Number(Scalar::f64(-1.0))];
+    let found = results(&calls, &reads, &[0, 2, 4, 6]).unwrap();
+    assert_eq!(found[0], [&x[..], &y, &x].concat());
+    assert_eq!(found[1], [0.0, 2.0, 1.0, 3.0, 7.0, 0.0]);
+    assert_eq!(found[2..], [vec![6.0, -1.0], vec![7.0, 6.0, 0.0, -1.0]]);
+    assert!(found[0][5].is_sign_negative());
+    // Other extents, and an axis that is not there.
+    for odd in [join(1, false, &[0, 1]), join(2, false, &[0, 0]), join(0, false, &[]), join(0, true, &[0, 1])] {
+        assert_eq!(results(&[odd], &reads, &[0]), None);
+    }
+}

@@ -54,6 +54,8 @@ pub enum SmallCall {
     Sum(Option<SmallVec<[isize; 4]>>, bool, bool),
     /// A product of two matrices or vectors.
     Product,
+    /// The same by a function of C on matrices.
+    ForeignProduct(Foreign),
     /// The elements in another shape, in their order.
     Reshape(Extents),
     /// Elements of the first argument, an array or a number of this dtype.
@@ -61,6 +63,8 @@ pub enum SmallCall {
     /// The same with something added: the arguments are an array, what is added to those elements, and the number of the view; without the
     /// array, zeros take its place.
     Scatter(View, Dtype, bool),
+    /// Arrays one after the other along an axis; arrays or numbers along one that is new.
+    Join(usize, bool),
     /// A function of C.
     Foreign(Foreign),
     /// The transposed cofactors of a matrix, by functions for the determinant and the inverse.

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::nodes::{Elements, Known, Node, Planner, Work, length, number_or_array};
+use super::nodes::{Elements, Known, Node, Onto, Planner, Work, dtype_of, length, number_or_array};
 use super::values::{Extents, Kind, Layout, View};
 use crate::array::buffer::Dtype;
 use crate::array::shape::{Strides, broadcast_strides, contiguous_strides};
@@ -92,6 +92,42 @@ impl Planner {
             kind => kind,
         };
         Some(Known { node: Some(node), kind, view: (!is_whole).then_some((first, strides)) })
+    }
+
+    /// Values one after the other along an axis, or along a new one: each is written into a copy of those before it.
+    pub(super) fn join(&mut self, axis: usize, is_new: bool, args: &[usize]) -> Option<Known> {
+        let (mut parts, mut joined) = (Vec::new(), None);
+        for arg in args {
+            let (own, dtype) = match &self.values[*arg].kind {
+                Kind::Number(precision) => (Extents::new(), dtype_of(*precision)),
+                Kind::Array(..) => self.array(*arg)?,
+            };
+            let mut extents = own.clone();
+            if is_new && axis <= own.len() {
+                extents.insert(axis, 1);
+            }
+            let count = std::mem::take(extents.get_mut(axis)?);
+            let (whole, its) = joined.get_or_insert_with(|| (extents.clone(), dtype));
+            let start = std::mem::take(whole.get_mut(axis)?);
+            if extents != *whole || dtype != *its {
+                return None;
+            }
+            whole[axis] = start + count;
+            extents[axis] = count;
+            parts.push((*arg, own, start, extents));
+        }
+        let (whole, dtype) = joined?;
+        let (strides, count) = (contiguous_strides(&whole, 1)?, length(&whole));
+        let mut node = None;
+        for (arg, own, start, extents) in parts {
+            let onto = if node.is_none() { Onto::Zeros } else { Onto::Array };
+            let from = [Some(self.whole(arg, &own, dtype)?), node];
+            let first = start.cast_signed() * strides[axis];
+            let elements = Elements { extents, strides: strides.clone(), first, index: None }.in_bytes(dtype.size());
+            let from: SmallVec<[u32; 2]> = from.into_iter().flatten().collect();
+            node = Some(self.step(Work::Scatter { elements, length: count, onto, dtype }, &from, count));
+        }
+        Some(Known::new(node, Kind::array(&whole, dtype)))
     }
 
     /// The node of an op on values that are repeated to extents.
