@@ -93,6 +93,12 @@ def _roots_of_sum(base: float) -> tuple[tuple[float, float], ...]:
     return tuple((a, math.log1p(-(base**a)) / math.log(base)) for a in firsts)
 
 
+def _near_root(a: Any, distance: Any) -> float:
+    """The number whose power and that of `a` add up to one, and a distance from it."""
+    a, distance = (float(np.asarray(x).item()) for x in (a, distance))
+    return math.log(-math.expm1(a)) + distance
+
+
 ROWS = [
     Row("digamma", special.digamma, mpmath.digamma, 4.0, (magnitudes(1e-300, 1e300),), SUBNORMALS[2:]),
     Row("digamma-moderate", special.digamma, mpmath.digamma, 4.0, (uniform(0.0, 20.0),), near(*DIGAMMA_ROOTS, 1.0, 2.0, 8.0), 2.0**-96),
@@ -110,6 +116,13 @@ ROWS = [
         _roots_of_sum(math.e), of_arrays=0.0),
     Row("logaddexp2", xp.logaddexp2, lambda a, b: _logaddexp(mpmath.mpf(2), a, b), 4.0, (uniform(-3.0, 3.0),) * 2,
         _roots_of_sum(2.0)),
+    Row("logaddexp-wide", xp.logaddexp, lambda a, b: max(a, b) + mpmath.log1p(mpmath.exp(-abs(a - b))), 1.0, (uniform(-3.0, 700.0),) * 2,
+        ((0.0, -745.1), (-745.1, 0.0), (1e-300, -700.0), (-1e300, 1e300), (0.0, -708.4), (5.0, 5.0)), of_arrays=0.0),
+    Row("logaddexp-near-root", lambda a, d: xp.logaddexp(a, _near_root(a, d)),
+        lambda a, d: _logaddexp(mpmath.e, a, mpmath.mpf(_near_root(a, d))), 4.0,
+        (lambda random: -magnitudes(1e-6, 0.6)(random), signed(magnitudes(1e-6, 0.5))), of_arrays=0.0),
+    Row("softplus", special.softplus, lambda x: mpmath.log1p(mpmath.exp(x)), 1.0, (uniform(-740.0, 40.0),),
+        (*near(0.0, -0.88, 1.0), -745.1, 1e300), of_arrays=0.0),
     Row("pow", xp.pow, mpmath.power, 0.6, (magnitudes(1e-3, 1e3), uniform(-100.0, 100.0)),
         ((0.999, 12345.0), (0.9, 1e3), (3.0, 30.0), (7.0, -1.0), (2.0, 0.5))),
     Row("pow-wide", xp.pow, mpmath.power, 0.6, (magnitudes(1e-307, 1e307), uniform(-1.0, 1.0))),
@@ -121,8 +134,10 @@ ROWS = [
         (*SUBNORMALS, *(-x for x in SUBNORMALS), 1.0, 8.0, 1e-3, 1.7e308)),
     Row("log2", xp.log2, lambda x: mpmath.log(x, 2), 0.7, (magnitudes(1e-307, 1e307),), (*SUBNORMALS, *near(1.0, 2.0)), of_arrays=0.0),
     Row("log10", xp.log10, mpmath.log10, 0.51, (magnitudes(1e-307, 1e307),), (*SUBNORMALS, *near(1.0, 10.0))),
-    Row("sinh", xp.sinh, mpmath.sinh, 0.7, (uniform(-3.0, 3.0),), (*SUBNORMALS, *near(1.0), -710.4, 37.0), of_arrays=0.0),
-    Row("cosh", xp.cosh, mpmath.cosh, 0.6, (uniform(-3.0, 3.0),), (*SUBNORMALS, *near(0.3465), -710.4, 37.0), of_arrays=0.0),
+    Row("sinh", xp.sinh, mpmath.sinh, 0.7, (uniform(-3.0, 3.0),), (*SUBNORMALS, *near(0.3465, 1.0), -710.4, 18.4, 37.0), of_arrays=0.0),
+    Row("sinh-wide", xp.sinh, mpmath.sinh, 0.7, (uniform(-710.0, 710.0),), of_arrays=0.0),
+    Row("cosh", xp.cosh, mpmath.cosh, 0.7, (uniform(-3.0, 3.0),), (*SUBNORMALS, *near(0.3465), -710.4, 37.0), of_arrays=0.0),
+    Row("cosh-wide", xp.cosh, mpmath.cosh, 0.7, (uniform(-710.0, 710.0),), of_arrays=0.0),
     Row("asinh", xp.asinh, mpmath.asinh, 0.51, (signed(magnitudes(1e-12, 1e12)),), (*SUBNORMALS, *near(1.0, 1e9), 1.7e308)),
     Row("acosh", xp.acosh, mpmath.acosh, 0.51, (lambda random: 1.0 + magnitudes(1e-16, 1e12)(random),), (*near(1e9), 1.7e308)),
     Row("atanh", xp.atanh, mpmath.atanh, 0.51, (uniform(-1.0, 1.0),), (*SUBNORMALS, *near(1e-9), 1.0 - 2.0**-53)),
@@ -134,7 +149,7 @@ ROWS = [
     Row("tan-far", xp.tan, mpmath.tan, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO, of_arrays=0.0),
     Row("erf", special.erf, mpmath.erf, 1.0, (signed(magnitudes(1e-300, 6.0)),), (*SUBNORMALS, *near(0.84375, 1.25, 1.0 / 0.35), -6.5), of_arrays=0.0),
     Row("erfc", special.erfc, mpmath.erfc, 2.0, (uniform(-6.0, 26.0),), (*SUBNORMALS, *near(0.25, 0.84375, 1.25, 1.0 / 0.35), 26.5)),
-    Row("atan", xp.atan, mpmath.atan, 0.6, (signed(magnitudes(1e-12, 1e12)),), (*SUBNORMALS, *near(0.4375, 0.6875, 1.0), 1e17, 1.7e308), of_arrays=0.0),
+    Row("atan", xp.atan, mpmath.atan, 0.6, (signed(magnitudes(1e-12, 1e12)),), (*SUBNORMALS, *near(0.4375, 0.6875, 1.0, 2.4375), 1e17, 1.7e308), of_arrays=0.0),
     Row("atan2", xp.atan2, mpmath.atan2, 0.6, (signed(magnitudes(1e-3, 1e3)),) * 2,
         ((1.0, 1.0), (1.0, -1.0), (-7.0, -16.0), (1e-300, 1e300), (1e300, -1e-300), (1.7e308, 1.7e308), (1e-9, -1.0))),
     Row("atan2-wide", xp.atan2, mpmath.atan2, 0.7, (signed(magnitudes(1e-290, 1e290)),) * 2,

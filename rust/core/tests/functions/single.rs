@@ -18,12 +18,12 @@ const FUNCTIONS: [(Elementwise, f64); 14] = [
     (Elementwise::Sin, 0.9),
     (Elementwise::Cos, 0.9),
     (Elementwise::Tanh, 0.95),
-    (Elementwise::Expit, 0.9),
+    (Elementwise::Expit, 1.0),
     (Elementwise::Erf, 1.0),
-    (Elementwise::Log2, 0.8),
-    (Elementwise::Tan, 0.9),
+    (Elementwise::Log2, 0.9),
+    (Elementwise::Tan, 0.95),
     (Elementwise::Atan, 0.8),
-    (Elementwise::Sinh, 0.8),
+    (Elementwise::Sinh, 0.95),
     (Elementwise::Cosh, 0.8),
 ];
 /// Arguments that are computed together.

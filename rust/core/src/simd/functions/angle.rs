@@ -10,6 +10,34 @@ use crate::simd::lane::Wide;
 
 const HALF_PI_LOW: f64 = 6.123_233_995_736_766_036e-17;
 
+/// `(1 - atan(t) / t) / t^2` of the square of `t`, at most 7/16: even and odd terms apart, which depend on each other less.
+#[inline(always)]
+fn arctangent_series<W: Wide>(z: W) -> W {
+    let square = z.mul(z);
+    let even = polynomial(
+        square,
+        [
+            3.333_333_333_333_293_180_27e-1,
+            1.428_571_427_250_346_637_11e-1,
+            9.090_887_133_436_506_561_96e-2,
+            6.661_073_137_387_531_206_69e-2,
+            4.976_877_994_615_932_360_17e-2,
+            1.628_582_011_536_578_236_23e-2,
+        ],
+    );
+    let odd = polynomial(
+        square,
+        [
+            -1.999_999_999_987_648_324_76e-1,
+            -1.111_111_040_546_235_578_80e-1,
+            -7.691_876_205_044_829_994_95e-2,
+            -5.833_570_133_790_573_486_45e-2,
+            -3.653_157_274_421_691_552_70e-2,
+        ],
+    );
+    odd.mul_add(z, even)
+}
+
 /// The angle of the point (x, y) of numbers that are not negative.
 #[inline(always)]
 fn first_quadrant<W: Wide>(y: W, x: W) -> Pair<W> {
@@ -32,22 +60,7 @@ fn first_quadrant<W: Wide>(y: W, x: W) -> Pair<W> {
     let t = numerator.div(denominator.high);
     let rest = t.neg().mul_add(denominator.high, numerator).sub(t.mul(denominator.low)).div(denominator.high);
     let z = t.mul(t);
-    let series = polynomial(
-        z,
-        [
-            3.333_333_333_333_293_180_27e-1,
-            -1.999_999_999_987_648_324_76e-1,
-            1.428_571_427_250_346_637_11e-1,
-            -1.111_111_040_546_235_578_80e-1,
-            9.090_887_133_436_506_561_96e-2,
-            -7.691_876_205_044_829_994_95e-2,
-            6.661_073_137_387_531_206_69e-2,
-            -5.833_570_133_790_573_486_45e-2,
-            4.976_877_994_615_932_360_17e-2,
-            -3.653_157_274_421_691_552_70e-2,
-            1.628_582_011_536_578_236_23e-2,
-        ],
-    );
+    let series = arctangent_series(z);
     let of_half = Pair::splat(4.636_476_090_008_060_935_15e-1, 2.269_877_745_296_168_709_24e-17);
     let of_one = Pair::splat(std::f64::consts::FRAC_PI_4, HALF_PI_LOW / 2.0);
     let base = Pair::select(near_one, of_one, Pair::select(above, of_half, Pair::splat(0.0, 0.0)));
@@ -79,7 +92,26 @@ pub fn atan2<W: Wide>(y: W, x: W) -> W {
 /// Inverse tangent.
 #[inline(always)]
 pub fn atan<W: Wide>(x: W) -> W {
-    with_sign_of(first_quadrant(x.abs(), W::one()).rounded(), x)
+    let (zero, one, limit) = (W::zero(), W::one(), W::splat(1e300));
+    let size = x.abs();
+    let size = W::select(limit.lt(size), limit, size);
+    // atan(x) = base + atan(u), with `u` at most 7/16: (x - 1) / (x + 1) or -1 / x.
+    let is_middle = W::splat(7.0 / 16.0).lt(size);
+    let is_large = W::splat(39.0 / 16.0).lt(size);
+    let of = |large: W, middle: W, small: W| W::select(is_large, large, W::select(is_middle, middle, small));
+    let (less, sum) = (size.sub(one), size.add(one));
+    let (above, below) = (of(one.neg(), less, size), of(size, sum, one));
+    let inverse = one.div(below);
+    let u = above.mul(inverse);
+    // What the sums lost, within the range in which they count.
+    let lost = u.neg().mul_add(size.sub(sum.sub(one)), size.sub(less.add(one)));
+    let rest = u.neg().mul_add(below, above).add(of(zero, lost, zero)).mul(inverse);
+    let z = u.mul(u);
+    let base = of(W::splat(std::f64::consts::FRAC_PI_2), W::splat(std::f64::consts::FRAC_PI_4), zero);
+    let rest = of(W::splat(HALF_PI_LOW), W::splat(HALF_PI_LOW / 2.0), zero).add(rest);
+    let rest = u.mul(z).neg().mul_add(arctangent_series(z), rest);
+    let sum = Pair::sum(base, u);
+    with_sign_of(sum.high.add(sum.low.add(rest)), x)
 }
 
 /// The root of `1 - x^2`; NaN where that is negative.

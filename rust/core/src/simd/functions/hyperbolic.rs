@@ -1,20 +1,31 @@
 //! Hyperbolic functions and their inverses, by exponentials and logarithms of more bits than `f64` has.
 
-use super::exponential::exp_pair;
+use super::exponential::whole_ln2;
 use super::pair::{Pair, ln2, log_of};
-use super::parts::{clamp, polynomial, with_sign_of};
+use super::parts::{polynomial, with_sign_of};
 use crate::simd::lane::{Wide, power_of_two};
 
-/// Half of `exp(x) + sign * exp(-x)`, for positive `x`; of a difference, from one on.
+/// Half of `exp(x) + sign * exp(-x)`, for `x` that is not negative.
 #[inline(always)]
 fn half_sum<W: Wide>(x: W, sign: f64) -> W {
-    let (k, power) = exp_pair(clamp(x, 0.0, 711.0));
-    let power = Pair::sum(power.high, power.low);
-    // Both over 2^k, since that may be too large.
-    let scale = power_of_two(clamp(k.mul(W::splat(-2.0)), -1023.0, 0.0)).mul(W::splat(sign));
-    let inverse = Pair { high: scale, low: W::zero() }.div(power);
-    let sum = power.add(inverse).rounded();
-    W::select(x.eq(x), sum.mul(W::splat(0.5)).scaled(k), x)
+    let (one, limit) = (W::one(), W::splat(711.0));
+    let (k, high, low) = whole_ln2(W::select(limit.lt(x), limit, x));
+    let r = high.sub(low);
+    let lost = high.sub(r).sub(low);
+    // Taylor's series of `(cosh(r) - 1) / r^2` and `(sinh(r) / r - 1) / r^2`: their remainders are less than 0.02 units.
+    let square = r.mul(r);
+    let even = [1.0 / 2.0, 1.0 / 24.0, 1.0 / 720.0, 1.0 / 40_320.0, 1.0 / 3_628_800.0, 1.0 / 479_001_600.0];
+    let odd = [1.0 / 6.0, 1.0 / 120.0, 1.0 / 5_040.0, 1.0 / 362_880.0, 1.0 / 39_916_800.0, 1.0 / 6_227_020_800.0];
+    let (even, odd) = (polynomial(square, even), polynomial(square, odd));
+    // Twice the value over 2^k, which may be too large, is `of_cosh cosh(r) + of_sinh sinh(r)`.
+    let (limit, twice) = (W::splat(-1023.0), k.mul(W::splat(-2.0)));
+    let other = power_of_two(W::select(twice.lt(limit), limit, twice)).mul(W::splat(sign));
+    let (of_cosh, of_sinh) = (one.add(other), one.sub(other));
+    let near = of_sinh.mul_add(r, of_cosh);
+    let rest = of_sinh.mul_add(r, of_cosh.sub(near)).add(one.sub(of_cosh).add(other));
+    let rest = of_sinh.mul_add(r.mul(square).mul_add(odd, lost), rest);
+    let rest = of_cosh.mul(square).mul_add(even, rest);
+    near.add(rest).mul(W::splat(0.5)).scaled(k)
 }
 
 /// Hyperbolic cosine.
@@ -26,26 +37,7 @@ pub fn cosh<W: Wide>(x: W) -> W {
 /// Hyperbolic sine.
 #[inline(always)]
 pub fn sinh<W: Wide>(x: W) -> W {
-    let size = x.abs();
-    let z = x.mul(x);
-    // Taylor's series: its remainder is less than 0.01 units in the last place.
-    let series = polynomial(
-        z,
-        [
-            1.0 / 6.0,
-            1.0 / 120.0,
-            1.0 / 5_040.0,
-            1.0 / 362_880.0,
-            1.0 / 39_916_800.0,
-            1.0 / 6_227_020_800.0,
-            1.0 / 1_307_674_368_000.0,
-            1.0 / 355_687_428_096_000.0,
-            1.0 / 121_645_100_408_832_000.0,
-        ],
-    );
-    let near = x.add(z.mul(x).mul(series));
-    let far = with_sign_of(half_sum(size, -1.0), x);
-    W::select(size.lt(W::one()), near, far)
+    with_sign_of(half_sum(x.abs(), -1.0), x)
 }
 
 /// Beyond this, `x` and the root of its square plus or minus one are equal.

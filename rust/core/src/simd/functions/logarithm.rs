@@ -2,9 +2,9 @@
 
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 
-use super::exponential::{exp, exp_of_sum};
+use super::exponential::whole_ln2;
 use super::pair::Pair;
-use super::parts::{LN2_HIGH, LN2_LOW, Parted, ROUND, clamp, log_limits, log_parts, parted, polynomial};
+use super::parts::{LN2_HIGH, LN2_LOW, Parted, ROUND, clamp, log_limits, log_parts, parted, polynomial, two_to};
 use super::power::two_to_the;
 use crate::simd::lane::{Body, Rare, Simd, Wide, power_of_two};
 use crate::special::double_double::{self, Double};
@@ -12,12 +12,10 @@ use crate::special::double_double::{self, Double};
 /// 1 / ln 2 beyond the nearest number.
 const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
 
-/// `log(1 + f) = f - half_square + rest`: `(half_square, rest)`.
+/// `(2 atanh(s) / s - 2) / z`, where `z` is the square of `s`, at most 0.1716.
 #[inline(always)]
-fn log_rest<W: Wide>(f: W) -> (W, W) {
-    let s = f.div(f.add(W::splat(2.0)));
-    let z = s.mul(s);
-    let r = polynomial(
+fn log_series<W: Wide>(z: W) -> W {
+    polynomial(
         z,
         [
             6.666_666_666_666_735_130e-1,
@@ -28,7 +26,15 @@ fn log_rest<W: Wide>(f: W) -> (W, W) {
             1.531_383_769_920_937_332e-1,
             1.479_819_860_511_658_591e-1,
         ],
-    );
+    )
+}
+
+/// `log(1 + f) = f - half_square + rest`: `(half_square, rest)`.
+#[inline(always)]
+fn log_rest<W: Wide>(f: W) -> (W, W) {
+    let s = f.div(f.add(W::splat(2.0)));
+    let z = s.mul(s);
+    let r = log_series(z);
     let half_square = f.mul(f).mul(W::splat(0.5));
     (half_square, s.mul(z.mul_add(r, half_square)))
 }
@@ -66,16 +72,12 @@ pub fn log1p<W: Wide>(x: W) -> W {
 pub fn log2<W: Wide>(x: W) -> W {
     let (k, f) = log_parts(x);
     let (half_square, rest) = log_rest(f);
-    // log(1 + f) = log + low: what the square and the differences lost.
-    let high = f.sub(half_square);
-    let lost = f.sub(high).sub(half_square).add(f.mul(W::splat(-0.5)).mul_add(f, half_square));
-    let low = lost.add(rest);
-    let log = high.add(low);
-    let low = high.sub(log).add(low);
-    // Its product with 1 / ln 2, and the sum of that and `k`.
+    // The product of `f` and 1 / ln 2, what that and the square lost, and the sum of these and `k`.
     let factor = W::splat(std::f64::consts::LOG2_E);
-    let product = log.mul(factor);
-    let more = log.mul_add(W::splat(LOG2_E_LOW), low.mul_add(factor, log.mul_add(factor, product.neg())));
+    let product = f.mul(factor);
+    let lost = f.mul_add(W::splat(LOG2_E_LOW), f.mul_add(factor, product.neg()));
+    let less = f.mul(W::splat(0.5)).mul_add(f, half_square.neg()).add(half_square.sub(rest));
+    let more = less.neg().mul_add(factor, lost);
     let sum = k.add(product);
     log_limits(x, sum.add(k.sub(sum).add(product).add(more)))
 }
@@ -83,8 +85,7 @@ pub fn log2<W: Wide>(x: W) -> W {
 /// log(exp(a) + exp(b)).
 #[inline(always)]
 pub fn logaddexp<W: Wide>(a: W, b: W) -> W {
-    let less = a.sub(b).abs().neg();
-    log_of_sum(a, b, pair(double_double::LN_2), log1p(exp(less)), false)
+    log_of_sum(a, b, false, CANCELLED)
 }
 
 /// log(exp(a) + exp(b)), to the 32 bits that a result of `f32` needs, for numbers of `f32`.
@@ -115,7 +116,7 @@ pub fn logaddexp_of_single<W: Wide>(a: W, b: W) -> W {
     W::select(a.eq(b), a.add(W::splat(std::f64::consts::LN_2)), value)
 }
 
-/// [`logaddexp`] where few arguments need it.
+/// The same to the 59 bits that a result of `f32` needs where terms cancel.
 struct ToAllBits<W> {
     a: W,
     b: W,
@@ -135,33 +136,85 @@ impl<W: Wide> Body<(ToAllBits<W>, *mut W)> for ByAddress {
     #[inline(always)]
     fn call<S: Simd>((ToAllBits { a, b }, to): (ToAllBits<W>, *mut W)) {
         // SAFETY: `compute` passes the address of a variable.
-        unsafe { *to = logaddexp(a, b) };
+        unsafe { *to = log_of_sum(a, b, false, two_to(-26)) };
     }
 }
 
 /// log2(2^a + 2^b).
 #[inline(always)]
 pub fn logaddexp2<W: Wide>(a: W, b: W) -> W {
-    let less = clamp(a.sub(b).abs().neg(), -1100.0, 0.0);
-    let exponent = Pair::product(less, W::splat(std::f64::consts::LN_2));
-    let low = less.mul_add(W::splat(double_double::LN_2.lo), exponent.low);
-    let more = log1p(exp_of_sum(exponent.high, low)).mul(W::splat(std::f64::consts::LOG2_E));
-    log_of_sum(a, b, Pair::splat(1.0, 0.0), more, true)
+    log_of_sum(a, b, true, CANCELLED)
 }
 
-/// The larger number plus a function of the difference: `of_zero` where there is none, else `more`.
+/// Sums of two terms that are smaller than this part of a term lack bits of an `f64`.
+const CANCELLED: f64 = 1.0 / 128.0;
+
+/// The larger number plus a function of the difference, to 59 bits; where they cancel, to more.
 #[inline(always)]
-fn log_of_sum<W: Wide>(a: W, b: W, of_zero: Pair<W>, more: W, is_binary: bool) -> W {
-    let (large, small) = (W::select(a.lt(b), b, a), W::select(a.lt(b), a, b));
-    let sum = large.add(more);
+fn log_of_sum<W: Wide>(a: W, b: W, is_binary: bool, cancelled: f64) -> W {
+    let (zero, is_less, is_equal) = (W::zero(), a.lt(b), a.eq(b));
+    let (large, small) = (W::select(is_less, b, a), W::select(is_less, a, b));
+    let less = Pair::sum_of_any(small, large.neg());
+    let less = if is_binary { less.mul(pair(double_double::LN_2)) } else { less };
+    // Without infinities, whose rests are NaN.
+    let limit = W::splat(-746.0);
+    let low = W::select(limit.lt(less.high), less.low, zero);
+    let high = W::select(is_equal, zero, W::select(less.high.lt(limit), limit, less.high));
+    let more = log1p_of_power(short_exp(Pair { high, low }));
+    let more = if is_binary { more.mul(Pair::splat(std::f64::consts::LOG2_E, LOG2_E_LOW)) } else { more };
+    let more = if is_binary { Pair::select(is_equal, Pair::splat(1.0, 0.0), more) } else { more };
+    let sum = Pair::sum_of_any(large, more.high);
+    let low = sum.low.add(more.low);
+    let value = sum.high.add(W::select(sum.high.abs().lt(W::splat(f64::INFINITY)), low, zero));
     // Near the root the two terms cancel.
-    let cancels = sum.abs().lt(more.mul(W::splat(0.4)));
-    let cancels = W::select(W::splat(f64::MIN_POSITIVE).lt(more), W::truth(cancels), W::zero()).ne(W::zero());
-    let [value] = W::replace_where(cancels, [sum], NearRoot { large, small, is_binary });
-    let twice = Pair::sum_of_any(a, of_zero.high);
-    let twice = twice.high.add(twice.low.add(of_zero.low));
-    let twice = W::select(a.abs().lt(W::splat(f64::INFINITY)), twice, a);
-    W::select(a.eq(b), twice, value)
+    let of_normal = W::select(W::splat(f64::MIN_POSITIVE).lt(more.high), more.high, zero);
+    let cancels = value.abs().lt(of_normal.mul(W::splat(cancelled)));
+    let [near_root] = W::replace_where(cancels, [value], NearRoot { large, small, is_binary });
+    W::select(is_equal, value, near_root)
+}
+
+/// The exponential function of a number from -746 to 0, to 60 bits.
+#[inline(always)]
+fn short_exp<W: Wide>(x: Pair<W>) -> Pair<W> {
+    let (k, high, low) = whole_ln2(x.high);
+    let low = low.sub(x.low);
+    let r = high.sub(low);
+    let c = high.sub(r).sub(low);
+    let square = r.mul(r);
+    // Taylor's series from the cube on.
+    let even = polynomial(
+        square,
+        [1.0 / 6.0, 1.0 / 120.0, 1.0 / 5_040.0, 1.0 / 362_880.0, 1.0 / 39_916_800.0, 1.0 / 6_227_020_800.0],
+    );
+    let odd = polynomial(
+        square,
+        [1.0 / 24.0, 1.0 / 720.0, 1.0 / 40_320.0, 1.0 / 3_628_800.0, 1.0 / 479_001_600.0, 1.0 / 87_178_291_200.0],
+    );
+    let tail = r.mul(square).mul_add(odd.mul_add(r, even), r.mul_add(c, c));
+    let half = W::splat(0.5);
+    let tail = r.mul_add(r, square.neg()).mul_add(half, tail);
+    let first = Pair::sum(W::one(), r);
+    let second = Pair::sum(first.high, square.mul(half));
+    let power = Pair::sum(second.high, second.low.add(first.low).add(tail));
+    Pair { high: power.high.scaled(k), low: power.low.scaled(k) }
+}
+
+/// The logarithm of `1 + x`, for `x` from 0 to 1, to 59 bits.
+#[inline(always)]
+fn log1p_of_power<W: Wide>(x: Pair<W>) -> Pair<W> {
+    // That of `(1 + x) / 2`, beyond the root of two: 2 atanh(s) with s = (x - 1) / (x + 3), elsewhere x / (x + 2).
+    let halved = W::splat(std::f64::consts::SQRT_2 - 1.0).lt(x.high);
+    let of_halved = |yes: f64, no: f64| W::select(halved, W::splat(yes), W::splat(no));
+    let above = Pair::sum(of_halved(-1.0, 0.0), x.high);
+    let below = Pair::sum(of_halved(3.0, 2.0), x.high);
+    let above = Pair { high: above.high, low: above.low.add(x.low) }.twice();
+    let twice = above.div(Pair { high: below.high, low: below.low.add(x.low) });
+    let s = twice.high.mul(W::splat(0.5));
+    let z = s.mul(s);
+    let rest = s.mul(z.mul(log_series(z)));
+    let sum = Pair::sum(of_halved(double_double::LN_2.hi, 0.0), twice.high);
+    let low = of_halved(double_double::LN_2.lo, 0.0).add(twice.low).add(rest);
+    Pair { high: sum.high, low: sum.low.add(low) }
 }
 
 /// The same to twice as many bits.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use crate::simd::lane::{Element, Lane};
+use crate::simd::lane::{Element, Lane, Rare};
 
 /// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.
 pub const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -68,21 +68,53 @@ pub fn parted<L: Lane>(x: L) -> Parted<L> {
     Parted { k, m: L::from_bits(L::bits_sub(x.to_bits(), exponent)), exponent }
 }
 
-/// `x = 2^k (1 + f)` with `1 + f` between the square roots of one half and of two, for positive `x`: `(k, f)`.
+/// Whether `x` is not a positive normal number.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "2048 at most")]
+pub fn is_unusual<L: Lane>(x: L) -> L::Mask {
+    let smallest = L::splat(two_to(2 - L::Element::EXPONENTS.cast_signed() as i32 / 2));
+    L::select(x.lt(L::splat(f64::INFINITY)), x, L::zero()).lt(smallest)
+}
+
+/// `x = 2^k (1 + f)` with `1 + f` between the square roots of one half and of two, for positive `x`: `(k, f)`.
+#[inline(always)]
 pub fn log_parts<L: Lane>(x: L) -> (L, L) {
-    let (digits, exponents) = (L::Element::FRACTION.cast_signed(), L::Element::EXPONENTS.cast_signed() as i32);
-    let tiny = x.lt(L::splat(two_to(2 - exponents / 2)));
-    let Parted { k, m, .. } = parted(L::select(tiny, x.mul(L::splat(two_to(digits + 2))), x));
-    let k = L::select(tiny, k.sub(L::splat(f64::from(digits + 2))), k);
+    let Parted { k, m, .. } = parted(x);
+    let [k, m] = L::replace_where(is_unusual(x), [k, m], Subnormal(x));
     (k, m.sub(L::one()))
+}
+
+/// The parts of a subnormal number.
+struct Subnormal<L>(L);
+
+impl<L: Lane> Rare<L, 2> for Subnormal<L> {
+    #[inline(always)]
+    fn compute(self) -> [L; 2] {
+        let digits = L::Element::FRACTION.cast_signed() + 2;
+        let Parted { k, m, .. } = parted(self.0.mul(L::splat(two_to(digits))));
+        [k.sub(L::splat(f64::from(digits))), m]
+    }
 }
 
 /// `log`, a logarithm of `x`, with its limits: minus infinity at zero, NaN below zero, infinity at infinity.
 #[inline(always)]
 pub fn log_limits<L: Lane>(x: L, log: L) -> L {
-    let log = L::select(x.eq(L::splat(f64::INFINITY)), x, log);
-    let log = L::select(x.eq(L::zero()), L::splat(f64::NEG_INFINITY), log);
-    L::select(L::zero().le(x), log, L::splat(f64::NAN))
+    let [log] = L::replace_where(is_unusual(x), [log], Limits { x, log });
+    log
+}
+
+/// A logarithm with its limits.
+struct Limits<L> {
+    x: L,
+    log: L,
+}
+
+impl<L: Lane> Rare<L, 1> for Limits<L> {
+    #[inline(always)]
+    fn compute(self) -> [L; 1] {
+        let Self { x, log } = self;
+        let log = L::select(x.eq(L::splat(f64::INFINITY)), x, log);
+        let log = L::select(x.eq(L::zero()), L::splat(f64::NEG_INFINITY), log);
+        [L::select(L::zero().le(x), log, L::splat(f64::NAN))]
+    }
 }

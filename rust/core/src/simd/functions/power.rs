@@ -2,16 +2,15 @@
 
 use super::exponential::exp_of_sum;
 use super::pair::{Pair, THIRD, log};
-use super::parts::{Parted, ROUND, clamp, log_limits, parted, polynomial, with_sign_of};
-use crate::simd::lane::{Wide, power_of_two};
+use super::parts::{Parted, ROUND, clamp, is_unusual, log_limits, parted, polynomial, with_sign_of};
+use crate::simd::lane::{Rare, Wide, power_of_two};
 
 /// `a` to the power `b`.
 #[inline(always)]
 pub fn pow<W: Wide>(a: W, b: W) -> W {
-    let log = log(a.abs());
-    let [high, exponent] = factors(a, b, log.high);
-    let product = exponent.mul(high);
-    let lost = exponent.mul_add(log.low, exponent.mul_add(high, product.neg()));
+    let (log, exponent) = (log(a.abs()), bounded(b));
+    let product = exponent.mul(log.high);
+    let lost = exponent.mul_add(log.low, exponent.mul_add(log.high, product.neg()));
     let lost = W::select(product.abs().lt(W::splat(750.0)), lost, W::zero());
     with_limits(a, b, exp_of_sum(product, lost))
 }
@@ -34,8 +33,7 @@ pub fn pow_of_single<W: Wide>(a: W, b: W) -> W {
         ],
     );
     let log = s.mul_add(series, k);
-    let [high, exponent] = factors(a, b, log);
-    let (whole, power) = two_to_the(clamp(exponent.mul(high), -200.0, 200.0));
+    let (whole, power) = two_to_the(clamp(bounded(b).mul(log), -200.0, 200.0));
     with_limits(a, b, power.mul(power_of_two(whole)))
 }
 
@@ -60,33 +58,45 @@ pub fn two_to_the<W: Wide>(x: W) -> (W, W) {
     (whole, r.mul_add(series, W::one()))
 }
 
-/// The factors of the logarithm of a power: `log`, that of the size of `a`, with its limits, and the exponent.
+/// The exponent; larger ones than this give 0, 1 or infinity as well. It keeps products finite.
 #[inline(always)]
-fn factors<W: Wide>(a: W, b: W, log: W) -> [W; 2] {
-    let size = a.abs();
-    // With the logarithms of zero and of infinity, the product is infinite or, by zero, NaN: the power is 0, infinity, or 1.
-    let high = W::select(size.eq(W::splat(f64::INFINITY)), size, log);
-    let high = W::select(size.eq(W::zero()), W::splat(f64::NEG_INFINITY), high);
-    let high = W::select(size.ne(size), size, high);
-    // Larger exponents than this give 0, 1 or infinity as well; it keeps products finite.
-    [high, clamp(b, -1e21, 1e21)]
+fn bounded<W: Wide>(b: W) -> W {
+    clamp(b, -1e21, 1e21)
 }
 
 /// `power`, that of the size of `a`, with the sign and the limits of `a` to the power `b`.
 #[inline(always)]
 fn with_limits<W: Wide>(a: W, b: W, power: W) -> W {
-    let (zero, one, size) = (W::zero(), W::one(), a.abs());
-    // Of a negative number: NaN unless the exponent is whole, negative where that is odd.
-    let half = b.mul(W::splat(0.5));
-    let of_whole = W::select(half.floor().eq(half), power, with_sign_of(power, a));
-    let of_fraction =
-        W::select(a.lt(zero), W::select(size.eq(W::splat(f64::INFINITY)), power, W::splat(f64::NAN)), power);
-    let power = W::select(b.floor().eq(b), of_whole, of_fraction);
-
+    let [power] = W::replace_where(is_unusual(a), [power], Limits { a, b, power });
     let power = W::select(b.eq(W::splat(2.0)), a.mul(a), power);
-    let power = W::select(b.eq(one), a, power);
-    let power = W::select(b.eq(zero), one, power);
-    W::select(a.eq(one), one, power)
+    let power = W::select(b.eq(W::one()), a, power);
+    W::select(a.eq(W::one()), W::one(), power)
+}
+
+/// A power of a number that is not positive or not finite.
+struct Limits<W> {
+    a: W,
+    b: W,
+    power: W,
+}
+
+impl<W: Wide> Rare<W, 1> for Limits<W> {
+    #[inline(always)]
+    fn compute(self) -> [W; 1] {
+        let Self { a, b, power } = self;
+        let (zero, infinity, size) = (W::zero(), W::splat(f64::INFINITY), a.abs());
+        // Of zero and infinity: infinite or zero, by the signs of the logarithm and of the exponent.
+        let of_infinity = W::select(zero.lt(b), infinity, W::select(b.lt(zero), zero, b));
+        let of_zero = W::select(b.lt(zero), infinity, W::select(zero.lt(b), zero, b));
+        let power = W::select(size.eq(infinity), of_infinity, W::select(size.eq(zero), of_zero, power));
+        let power = W::select(size.ne(size), size, power);
+        // Of a negative number: NaN unless the exponent is whole, negative where that is odd.
+        let half = b.mul(W::splat(0.5));
+        let of_whole = W::select(half.floor().eq(half), power, with_sign_of(power, a));
+        let of_fraction = W::select(a.lt(zero), W::select(size.eq(infinity), power, W::splat(f64::NAN)), power);
+        let power = W::select(b.floor().eq(b), of_whole, of_fraction);
+        [W::select(b.eq(zero), W::one(), power)]
+    }
 }
 
 /// Cubic root.

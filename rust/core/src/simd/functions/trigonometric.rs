@@ -210,23 +210,31 @@ fn tan_near_zero<W: Wide>(y: W, z: W, inverted: W::Mask) -> W {
     // tan(x + rest) = x + r
     let square = x.mul(x);
     let cube = square.mul(x);
-    let series = polynomial(
-        square,
+    // The even and odd terms of the series apart, which depend on each other less.
+    let fourth = square.mul(square);
+    let even = polynomial(
+        fourth,
         [
             1.333_333_333_332_012_426_99e-1,
-            5.396_825_397_622_605_213_77e-2,
             2.186_948_829_485_954_245_99e-2,
-            8.863_239_823_599_300_057_37e-3,
             3.592_079_107_591_312_353_56e-3,
-            1.456_209_454_325_290_255_16e-3,
             5.880_412_408_202_640_968_74e-4,
-            2.464_631_348_184_699_068_12e-4,
             7.817_944_429_395_570_923_00e-5,
-            7.140_724_913_826_081_903_05e-5,
             -1.855_863_748_552_754_566_54e-5,
+        ],
+    );
+    let odd = polynomial(
+        fourth,
+        [
+            5.396_825_397_622_605_213_77e-2,
+            8.863_239_823_599_300_057_37e-3,
+            1.456_209_454_325_290_255_16e-3,
+            2.464_631_348_184_699_068_12e-4,
+            7.140_724_913_826_081_903_05e-5,
             2.590_730_518_636_337_128_84e-5,
         ],
     );
+    let series = odd.mul_add(square, even);
     let third = W::splat(3.333_333_333_333_340_919_86e-1);
     let r = third.mul_add(cube, square.mul_add(cube.mul_add(series, rest), rest));
     let w = x.add(r);

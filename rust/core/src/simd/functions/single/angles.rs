@@ -160,7 +160,7 @@ pub fn atan<L: Single>(x: L) -> L {
     let is_large = L::splat(2.0).lt(size);
     let of = |large: L, middle: L, small: L| L::select(is_large, large, L::select(is_middle, middle, small));
     let sum = size.add(one);
-    let lost = L::select(size.lt(one), one.sub(sum).add(size), size.sub(sum).add(one));
+    let lost = size.sub(sum.sub(one));
     let above = of(one.neg(), size.sub(one), size);
     let [u, rest] = quotient([above, zero], [of(size, sum, one), of(zero, lost, zero)]);
     let base = of(L::splat(HALF_PI[0]), L::splat(HALF_PI[0] / 2.0), zero);

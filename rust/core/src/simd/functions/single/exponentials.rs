@@ -27,14 +27,6 @@ fn exp_series<L: Single>(r: L) -> L {
     polynomial(r, [0.5, 1.666_666_567e-1, 4.166_635_871e-2, 8.333_389_647e-3, 1.394_072_082e-3, 1.984_590_926e-4])
 }
 
-/// `1 + r + rest` as a sum of two.
-#[inline(always)]
-fn one_more<L: Single>(r: L, rest: L) -> (L, L) {
-    let less = r.add(rest);
-    let sum = L::one().add(less);
-    (sum, L::one().sub(sum).add(less).add(r.sub(less).add(rest)))
-}
-
 /// e to the power `x`.
 #[inline(always)]
 pub fn exp<L: Single>(x: L) -> L {
@@ -59,20 +51,22 @@ pub fn expm1<L: Single>(x: L) -> L {
 /// The logistic function.
 #[inline(always)]
 pub fn expit<L: Single>(x: L) -> L {
-    let one = L::one();
-    let Power { k, r, rest } = power(clamp(x.abs().neg(), -104.0, 0.0));
+    let (one, less, limit) = (L::one(), x.abs().neg(), L::splat(-104.0));
+    let Power { k, r, rest } = power(L::select(less.lt(limit), limit, less));
     // exp(-|x|) = 2^k (sum + below)
-    let (sum, below) = one_more(r, rest);
-    // The quotient of that, or of one, and of `1 + exp(-|x|)`, with a step of Newton's method.
-    let scale = power_of_two(clamp(k, -126.0, 0.0));
+    let less = r.add(rest);
+    let sum = one.add(less);
+    let below = one.sub(sum).add(less);
+    // The quotient of that and of `1 + exp(-|x|)`, with a step of Newton's method.
+    let limit = L::splat(-126.0);
+    let scale = power_of_two(L::select(k.lt(limit), limit, k));
     let divisor = scale.mul_add(sum, one);
-    let rest = scale.mul_add(sum, one.sub(divisor)).add(scale.mul(below));
-    let is_negative = x.lt(L::zero());
-    let (above, below) = (L::select(is_negative, sum, one), L::select(is_negative, below, L::zero()));
+    let rest = scale.mul_add(sum, one.sub(divisor));
     let inverse = one.div(divisor);
-    let near = above.mul(inverse);
-    let lost = divisor.neg().mul_add(near, above).add(rest.neg().mul_add(near, below));
-    lost.mul_add(inverse, near).scaled(L::select(is_negative, k, L::zero()))
+    let near = sum.mul(inverse);
+    let lost = divisor.neg().mul_add(near, sum).add(rest.neg().mul_add(near, below));
+    let of_negative = lost.mul_add(inverse, near).scaled(k);
+    L::select(x.lt(L::zero()), of_negative, one.sub(of_negative))
 }
 
 /// Hyperbolic tangent.
@@ -105,19 +99,29 @@ pub fn tanh<L: Single>(x: L) -> L {
     with_sign_of(L::select(size.lt(one), near, far), x)
 }
 
-/// Half of `exp(x) + sign * exp(-x)`, for positive `x`; of a difference, from one on.
+/// Half of `exp(x) + sign * exp(-x)`, for `x` that is not negative.
 #[inline(always)]
 fn half_sum<L: Single>(x: L, sign: f64) -> L {
-    let Power { k, r, rest } = power(clamp(x, 0.0, 90.0));
-    let (sum, below) = one_more(r, rest);
-    // Both over 2^k, since that may be too large.
-    let scale = power_of_two(clamp(k.mul(L::splat(-2.0)), -126.0, 0.0)).mul(L::splat(sign));
-    let inverse = L::one().div(sum);
-    let other = scale.mul(inverse);
-    let lost = below.neg().mul_add(other, sum.neg().mul_add(other, scale)).mul(inverse);
-    let both = sum.add(other);
-    let value = both.add(sum.sub(both).add(other).add(below.add(lost)));
-    L::select(x.eq(x), value.mul(L::splat(0.5)).scaled(k), x)
+    let (one, limit) = (L::one(), L::splat(90.0));
+    let x = L::select(limit.lt(x), limit, x);
+    let k = nearest_of(x, std::f64::consts::LOG2_E);
+    let high = k.mul_add(L::splat(-LN2[0]), x);
+    let low = L::splat(-LN2[1]);
+    let r = k.mul_add(low, high);
+    let lost = k.mul_add(low, high.sub(r));
+    // Taylor's series of `(cosh(r) - 1) / r^2` and `(sinh(r) / r - 1) / r^2`: their remainders are less than 2^-30.
+    let square = r.mul(r);
+    let even = polynomial(square, [1.0 / 2.0, 1.0 / 24.0, 1.0 / 720.0, 1.0 / 40_320.0]);
+    let odd = polynomial(square, [1.0 / 6.0, 1.0 / 120.0, 1.0 / 5_040.0]);
+    // Twice the value over 2^k, which may be too large, is `of_cosh cosh(r) + of_sinh sinh(r)`.
+    let (limit, twice) = (L::splat(-126.0), k.mul(L::splat(-2.0)));
+    let other = power_of_two(L::select(twice.lt(limit), limit, twice)).mul(L::splat(sign));
+    let (of_cosh, of_sinh) = (one.add(other), one.sub(other));
+    let near = of_sinh.mul_add(r, of_cosh);
+    let rest = of_sinh.mul_add(r, of_cosh.sub(near)).add(one.sub(of_cosh).add(other));
+    let rest = of_sinh.mul_add(r.mul(square).mul_add(odd, lost), rest);
+    let rest = of_cosh.mul(square).mul_add(even, rest);
+    near.add(rest).mul(L::splat(0.5)).scaled(k)
 }
 
 /// Hyperbolic cosine.
@@ -129,11 +133,7 @@ pub fn cosh<L: Single>(x: L) -> L {
 /// Hyperbolic sine.
 #[inline(always)]
 pub fn sinh<L: Single>(x: L) -> L {
-    let (size, square) = (x.abs(), x.mul(x));
-    // `(sinh(x) / x - 1) / x^2`, by the error of the hyperbolic sine: 2^-31.6 of it.
-    let series = polynomial(square, [1.666_666_716e-1, 8.333_310_485e-3, 1.984_289_556e-4, 2.782_213_187e-6]);
-    let near = square.mul(size).mul_add(series, size);
-    with_sign_of(L::select(size.lt(L::one()), near, half_sum(size, -1.0)), x)
+    with_sign_of(half_sum(x.abs(), -1.0), x)
 }
 
 /// The error function.

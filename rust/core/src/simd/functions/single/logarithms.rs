@@ -1,7 +1,7 @@
 //! Logarithms.
 
 use super::parts::{LN2, Single};
-use crate::simd::functions::parts::{Parted, clamp, log_limits, log_parts, parted, polynomial};
+use crate::simd::functions::parts::{Parted, log_limits, log_parts, parted, polynomial};
 use crate::simd::lane::power_of_two;
 
 /// 1 / ln 2, and the rest of it.
@@ -48,7 +48,8 @@ pub fn log1p<L: Single>(x: L) -> L {
     let Parted { k, exponent, .. } = parted(sum);
     // 2^-k (1 + x) - 1 and what it lost, of which `x` rather than its rounded sum is the source.
     let scaled = L::from_bits(L::bits_sub(x.to_bits(), exponent));
-    let less = power_of_two(clamp(k.neg(), -126.0, 126.0)).sub(L::one());
+    let (k_less, limit) = (k.neg(), L::splat(-126.0));
+    let less = power_of_two(L::select(k_less.lt(limit), limit, k_less)).sub(L::one());
     let f = scaled.add(less);
     let log = log_sum(k, f, scaled.sub(f.sub(less)));
     L::select(x.abs().lt(L::splat(1e-9)), x, log_limits(sum, log))
@@ -58,18 +59,14 @@ pub fn log1p<L: Single>(x: L) -> L {
 #[inline(always)]
 pub fn log2<L: Single>(x: L) -> L {
     let (k, f) = log_parts(x);
-    let half = f.mul(L::splat(0.5));
-    let half_square = half.mul(f);
-    // log(1 + f) = high + low
-    let high = f.sub(half_square);
-    let rest = f.mul(f).mul(f).mul_add(log_series(f), half.mul_add(f, half_square.neg()).neg());
-    let low = f.sub(high).sub(half_square).add(rest);
-    let log = high.add(low);
-    let low = high.sub(log).add(low);
-    // Its product with 1 / ln 2, and the sum of that and `k`.
+    // The product of `f` and 1 / ln 2 and that of the square, what they lost, and the rest of the series.
     let [factor, more] = LOG2_E.map(|part| L::splat(part));
-    let product = log.mul(factor);
-    let lost = log.mul_add(more, low.mul_add(factor, log.mul_add(factor, product.neg())));
-    let sum = k.add(product);
-    log_limits(x, sum.add(k.sub(sum).add(product).add(lost)))
+    let (square, half) = (f.mul(f), L::splat(-0.5 * std::f64::consts::LOG2_E));
+    let product = f.mul(factor);
+    let lost = f.mul_add(more, f.mul_add(factor, product.neg()));
+    let near = square.mul_add(half, product);
+    let lost = square.mul_add(half, product.sub(near)).add(lost);
+    let rest = f.mul(square).mul_add(log_series(f).mul(factor), lost);
+    let sum = k.add(near);
+    log_limits(x, sum.add(k.sub(sum).add(near).add(rest)))
 }
