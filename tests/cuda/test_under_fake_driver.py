@@ -114,12 +114,14 @@ FINITE = [True, True, False, True, True]  # gradients of the steps of optimizers
 @pytest.fixture(scope="module")
 def texts(fake_driver: FakeDriver) -> None:
     """Compiles the texts of `STEPS` and of the smoke test, some together."""
-    found = [text for dtype, make in STEPS.values() for text in sources.texts(make(), typed(MODEL, dtype))]
+    found = [
+        text for dtype, make in STEPS.values() for text in sources.texts(make()._step_options, typed(MODEL, dtype))
+    ]
     found += [
         text
         for dtype in smoke.DTYPES
         for make in smoke.PRECISIONS.values()
-        for text in sources.texts(make(), typed({"long": MODEL["long"]}, dtype))
+        for text in sources.texts(make()._step_options, typed({"long": MODEL["long"]}, dtype))
     ]
     for start in range(0, len(found), PER_FILE):
         fake_driver.compile(found[start : start + PER_FILE])
