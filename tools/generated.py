@@ -54,7 +54,7 @@ def texts() -> tuple[str, str]:
     """The texts of the files."""
 
     def program(optimizer: Any) -> Any:
-        choice = optim.ParameterGroup(optimizer, optimizer, {}, "bfloat16")
+        choice = optimizer._whole_group("bfloat16")
         return choice.program(choice.rule())
 
     return _core.print_generated([(name, program(make())) for name, make in SHIPPED.items()])

@@ -214,7 +214,8 @@ def by_rule(rule: Any, values: dict[str, Any], model: dict[str, Any], grads: lis
 
 def check_compiled(make: Callable[[], Any], architecture: str) -> None:
     """Raises `CompileError` unless an optimizer's kernels compile, and `AssertionError` if one spills registers."""
-    for text in sources.texts(make(), _problem("float32")[0]):
+    opt = make()
+    for text in sources.texts(opt._step_options, _problem("float32")[0]):
         for name, needs in compiler.compile_text(text, architecture).resources.items():
             _require(not needs.spill_stores, f"{name} spills {needs.spill_stores} bytes of registers")
 

@@ -35,7 +35,8 @@ def compiled(request: pytest.FixtureRequest) -> None:
     for item in items:
         if item.path == request.path and "compiled" in item.fixturenames:
             name, dtype = item.callspec.params["name"], item.callspec.params.get("dtype", "float32")
-            texts += sources.texts(optimizers.OPTIMIZERS[name](), {"w": np.zeros(3, dtype)})
+            opt = optimizers.OPTIMIZERS[name]()
+            texts += sources.texts(opt._step_options, {"w": np.zeros(3, dtype)})
     for start in range(0, len(texts), PER_FILE):
         executor.compile_texts(texts[start : start + PER_FILE], *FLAGS)
 

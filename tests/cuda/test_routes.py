@@ -55,7 +55,7 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def executors(opt: Any, model: Any) -> set[str]:
     """The executors of the parameters."""
-    return {p.executor.name for p in Plan(*tree.flatten(model), opt).parameters}
+    return {p.executor.name for p in Plan(*tree.flatten(model), opt._step_options).parameters}
 
 
 def cupy_like(dtype: Any = "float32") -> dict[str, Any]:

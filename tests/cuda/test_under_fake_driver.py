@@ -111,15 +111,20 @@ STEPS: dict[str, tuple[str, Callable[[], Any]]] = {
 FINITE = [True, True, False, True, True]  # gradients of the steps of optimizers that check them
 
 
+def texts_of(opt: Any, model: Any) -> list[str]:
+    """The texts of an optimizer, which lives until they are printed."""
+    return sources.texts(opt._step_options, model)
+
+
 @pytest.fixture(scope="module")
 def texts(fake_driver: FakeDriver) -> None:
     """Compiles the texts of `STEPS` and of the smoke test, some together."""
-    found = [text for dtype, make in STEPS.values() for text in sources.texts(make(), typed(MODEL, dtype))]
+    found = [text for dtype, make in STEPS.values() for text in texts_of(make(), typed(MODEL, dtype))]
     found += [
         text
         for dtype in smoke.DTYPES
         for make in smoke.PRECISIONS.values()
-        for text in sources.texts(make(), typed({"long": MODEL["long"]}, dtype))
+        for text in texts_of(make(), typed({"long": MODEL["long"]}, dtype))
     ]
     for start in range(0, len(found), PER_FILE):
         fake_driver.compile(found[start : start + PER_FILE])

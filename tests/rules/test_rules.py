@@ -346,7 +346,7 @@ INTERPRETED = {
 def test_shipped_rules_that_record_norms_run_as_native_code(name: str) -> None:
     opt = generated.SHIPPED[name]()
     opt.record_norms = ("gradient", "update", "parameter")
-    choice = optim.ParameterGroup(opt, opt, {}, "bfloat16")
+    choice = opt._whole_group("bfloat16")
     program = choice.program(choice.rule())
     assert program.is_native and program.results >= 3, program
 
@@ -363,7 +363,7 @@ def test_shipped_rules_that_record_norms_run_as_native_code(name: str) -> None:
 )
 def test_programs_tell_where_leaves_may_be_cut(make: Any, has_sums: bool, draws: bool, unit: int) -> None:
     opt = make()
-    group = optim.ParameterGroup(opt, opt, {}, None)
+    group = opt._whole_group()
     program = group.program(group.rule())
     assert (program.has_sums, program.draws, program.unit) == (has_sums, draws, unit)
 

@@ -20,9 +20,8 @@ import oxigrad as ox
 from oxigrad import _core, optim, schedules, xp
 from oxigrad.optim.settings.hyperparameters import Hyperparameter
 from oxigrad.rules.core import rule
-from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup, RuleHyperparameters
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, RuleHyperparameters, SteppingOptions
 from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
@@ -394,46 +393,31 @@ def decay_rule(xp, p, g, m, *, rate=0.5, beta=0.25, mode="plain"):
     return p - rate * (m if mode == "plain" else g), m
 
 
-class Owner:
-    """As much of an optimizer as a group needs."""
+def hyperparameters(**values: Any) -> RuleHyperparameters:
+    """The hyperparameters of a rule, with other values than its defaults."""
+    read = rule.read(decay_rule)
+    declared = {name: Hyperparameter(name, value) for name, value in read.defaults.items()}
+    return RuleHyperparameters(read, declared, {**read.defaults, **values})
 
-    sparse = "dense"
-    zero_gradients = False
-    _precision = Precision()
-    name = "Owner"
 
-    def __init__(self, **values: Any) -> None:
-        self._rule: Rule = rule.read(decay_rule)
-        self.parts = (self._rule,)
-        declared = {name: Hyperparameter(name, value) for name, value in self._rule.defaults.items()}
-        self._hyperparameters = RuleHyperparameters(self._rule, declared, {**self._rule.defaults, **values})
-
-    def _norm_parts(self) -> tuple[Rule, ...]:
-        return ()
-
-    def _gradient_parts(self) -> tuple[Rule, ...]:
-        return ()
+def group_of(of_rule: RuleHyperparameters, overrides: Mapping[str, Any]) -> ParameterGroup:
+    return ParameterGroup("Decay", SteppingOptions(Precision()), of_rule, overrides)
 
 
 def test_a_group_alone() -> None:
-    owner = Owner(rate=lambda step: 1.0 / (1 + step))
-    group = ParameterGroup(owner, owner, {"beta": 0.75})
+    group = group_of(hyperparameters(rate=lambda step: 1.0 / (1 + step)), {"beta": 0.75})
     assert group.flags == {"mode": "plain"}
     assert group.numbers(1) == {"rate": 0.5, "beta": 0.75}
     assert (group.value("beta"), group.value("rate"), group.absent, group.catches_up) == (0.75, 1.0, (), False)
-    assert group.optimizer is owner and group.precision is owner._precision
+    assert group.name == "Decay" and group.precision == Precision()
     assert isinstance(group.program(group.rule()), _core.Program)
     assert "beta=0.75" in group.text and "mode='plain'" in group.text
-    del owner
-    gc.collect()
-    with pytest.raises(ReferenceError):
-        group.optimizer  # noqa: B018 - raises
 
 
 def test_a_resolved_group_alone() -> None:
-    owner = Owner(rate=lambda step: 1.0 / (1 + step))
+    of_rule = hyperparameters(rate=lambda step: 1.0 / (1 + step))
     assignment = Assignment()
-    assignment.group_number(ParameterGroup(owner, owner, {}), 0)
+    assignment.group_number(group_of(of_rule, {}), 0)
     assignment.unite([])
     program = StepProgram(assignment, seed=0)
     resolved = program.groups[0]
@@ -450,17 +434,15 @@ def test_a_resolved_group_alone() -> None:
         "rate": 0.25,
         "beta": 0.25,
     }
-    owner._hyperparameters.values["rate"] = 0.125
+    of_rule.values["rate"] = 0.125
     assert program.refresh() and resolved.scalars[1:] == [0.125, 0.25] and not program.varies_on_host
-    owner._hyperparameters.values["mode"] = "other"
+    of_rule.values["mode"] = "other"
     assert not program.refresh()  # which takes another kernel
 
 
 def test_groups_of_one_kernel_are_laid_out_as_sets_of_its_scalars() -> None:
-    owner = Owner()
-    groups = [
-        ResolvedGroup(ParameterGroup(owner, owner, given)) for given in ({}, {"rate": 1.0}, {"mode": "other"}, {})
-    ]
+    of_rule = hyperparameters()
+    groups = [ResolvedGroup(group_of(of_rule, given)) for given in ({}, {"rate": 1.0}, {"mode": "other"}, {})]
     programs, layout = lay_out(groups)
     assert layout == [(0, 0), (0, 1), (1, 0), (0, 2)]
     assert [len(sets) for _, sets in programs] == [3, 1]

@@ -54,7 +54,7 @@ def source(opt: Any, model: Any) -> str:
     """
     from oxigrad.stepping.device import sources
 
-    return sources.source(opt, model)
+    return sources.source(opt._step_options, model)
 
 
 def why(subject: Any, model: Any = None) -> str:
@@ -74,4 +74,4 @@ def why(subject: Any, model: Any = None) -> str:
     from oxigrad.stepping.device import sources
     from oxigrad.stepping.parameters import device_kernels
 
-    return device_kernels.why_not(subject) if model is None else sources.why(subject, model)
+    return device_kernels.why_not(subject) if model is None else sources.why(subject._step_options, model)

@@ -11,6 +11,7 @@ from oxigrad._core import KeyPath, StructureError, Watched
 from oxigrad._typing import Tree
 from oxigrad.ops.backends import copied_like, detached, dtype_name, is_array, resolved, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
+from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -19,7 +20,6 @@ from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.parameter import copying
 from oxigrad.stepping.plan.announcements import CompleteGradients, watched_leaves
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.protocols import SteppingOptimizer
 
 _FLOATING = {"bfloat16", "float16", "float32", "float64"}
 
@@ -35,7 +35,7 @@ class Parameters:
     {'w': array([0., 0.]), 'name': 'm'}
     """
 
-    def __init__(self, optimizer: SteppingOptimizer) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
         self._plan: Plan | None = None
         #: The model that replaced the one of the present update, and of one that an error ended with the leaves that
@@ -217,7 +217,7 @@ class Parameters:
         if plan is not None and plan.is_current() and (leaves := plan.leaves(model)) is not None:
             return plan, plan.detach(leaves)
         leaves, structure = tree.flatten(model)
-        plan = self._plan = Plan(leaves, structure, self._optimizer)
+        plan = self._plan = Plan(leaves, structure, self._optimizer._step_options)
         return plan, plan.detach(leaves)
 
 

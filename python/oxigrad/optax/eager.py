@@ -1,5 +1,6 @@
 """Steps on JAX arrays in host memory, outside of compiled functions: resolved once a model, run by the core."""
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ Slots = Mapping[str, Mapping[str, Any]]
 
 _DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
 _SHARDING, _IS_COMMITTED = operator.attrgetter("sharding"), operator.attrgetter("committed")
+_IS_DELETED = operator.methodcaller("is_deleted")
 
 
 def _read(loss: Any) -> Any:
@@ -29,6 +31,11 @@ def _read(loss: Any) -> Any:
 def _of_jax(*lists: list[Any]) -> list[Any]:
     """The values of lists that are no arrays of NumPy."""
     return [value for values in lists for value in values if type(value) is not np.ndarray]
+
+
+def _arrays_of_leaves(column: list[Any]) -> list[int]:
+    """For each leaf of the parameters, the number of arrays of a slot before its own: JAX has no leaf for None."""
+    return [*itertools.accumulate((slot is not None for slot in column), initial=0)]
 
 
 class EagerStep:
@@ -42,9 +49,15 @@ class EagerStep:
         self._types, self._shardings = {*map(type, named.leaves)}, {*map(_SHARDING, named.leaves)}
         self._are_committed = named.leaves[0].committed
         self._like = [(leaf.dtype, leaf.shape) for leaf in named.leaves]
-        #: The name and the leaf of each slot.
-        self._at = [(name, named.paths.index(path)) for path, name in pure.keys]
-        self._count, self._dtypes = state.count.dtype, [*map(_DTYPE, self._slots_of(state))]
+        #: The names of slots in the order of the state, and the structures of parameters, gradients and slots.
+        self._names, columns = [*state.slots], [*map(jax.tree.flatten, state.slots.values())]
+        self._structures = [named.structure, named.structure, *(structure for _, structure in columns)]
+        #: The name and the leaf of each slot, and where its array is: the number of the name, and that of the array.
+        self._slots = [(name, named.paths.index(path)) for path, name in pure.keys]
+        arrays = {name: _arrays_of_leaves(named.like(column, name)) for name, column in state.slots.items()}
+        self._at = [(self._names.index(name), arrays[name][leaf]) for name, leaf in self._slots]
+        slots = [columns[column][0][at] for column, at in self._at]
+        self._count, self._dtypes = state.count.dtype, [*map(_DTYPE, slots)]
         self._most = min(_core.MOST_STEPS, int(np.iinfo(self._count).max))
         #: The dtype in which the core reads each slot: float64 for numbers, None for the slot's own.
         self._read = [np.float64 if is_number else None for is_number in pure.are_numbers]
@@ -70,8 +83,8 @@ class EagerStep:
             return None
         try:
             leaves, structure = tree.flatten(named.nested([*map(np.asarray, named.leaves)]))
-            plan = Plan(leaves, structure, opt, adapt=adapt)
-            pure = PureStep.of(plan, opt, {"step": 0, "slots": slots})
+            plan = Plan(leaves, structure, opt._step_options, adapt=adapt)
+            pure = PureStep.of(plan, {"step": 0, "slots": slots})
         except REFUSALS:  # the step that is not resolved raises, or takes the arrays
             return None
         return cls(pure, named, state) if pure is not None and len(plan.parameters) == len(leaves) else None
@@ -83,39 +96,29 @@ class EagerStep:
 
         None where it was resolved for other arguments.
         """
-        if not self._pure.is_of(opt):
+        if not self._pure.is_of(opt._step_options) or type(state) is not State or type(state.slots) is not dict:
             return None
-        structure = self._structure
-        try:
-            leaves, gradients = structure.flatten_up_to(params), structure.flatten_up_to(updates)
-            slots = self._slots_of(state)
-            # Arrays of NumPy are read where they lie, as those of JAX are.
-            committed, arrays = _of_jax(leaves, gradients), _of_jax([state.count], leaves, gradients, slots)
-            if not ({*map(type, arrays)} <= self._types and {*map(_SHARDING, arrays)} <= self._shardings):
-                return None
-            if not {*map(_IS_COMMITTED, committed)} <= {self._are_committed}:
-                return None
-            if state.count.shape or [state.count.dtype, *map(_DTYPE, slots)] != [self._count, *self._dtypes]:
-                return None
-            values, host_gradients = [*map(np.asarray, leaves)], [*map(np.asarray, gradients)]
-            read = [*map(np.asarray, slots, self._read)]
-            step = int(state.count)
-        except (KeyError, *REFUSALS):  # arrays that were deleted, too
+        flat = [*map(jax.tree.flatten, (params, updates, *state.slots.values()))]
+        if [*state.slots] != self._names or [structure for _, structure in flat] != self._structures:
+            return None
+        leaves, gradients, *columns = [leaves for leaves, _ in flat]
+        slots = [columns[column][at] for column, at in self._at]
+        # Arrays of NumPy are read where they lie, as those of JAX are.
+        committed, arrays = _of_jax(leaves, gradients), _of_jax([state.count], leaves, gradients, slots)
+        if not ({*map(type, arrays)} <= self._types and {*map(_SHARDING, arrays)} <= self._shardings):
+            return None
+        if not {*map(_IS_COMMITTED, committed)} <= {self._are_committed} or any(map(_IS_DELETED, arrays)):
+            return None
+        if state.count.shape or [state.count.dtype, *map(_DTYPE, slots)] != [self._count, *self._dtypes]:
             return None
         if [*zip(map(_DTYPE, gradients), map(_SHAPE, gradients), strict=True)] != self._like:
             return None
+        step = int(state.count)
         if not 0 <= step < self._most:
             return None
-        results = self._pure.run(values, host_gradients, read, step, _read(loss))
+        values, host_gradients = [*map(np.asarray, leaves)], [*map(np.asarray, gradients)]
+        results = self._pure.run(values, host_gradients, [*map(np.asarray, slots, self._read)], step, _read(loss))
         return None if results is None else self._in_jax(*results, step, state)
-
-    def _slots_of(self, state: State) -> list[Any]:
-        """The slots in the order of the resolved step.
-
-        Raises `ValueError` or `KeyError` where they are of another model.
-        """
-        columns = {name: self._structure.flatten_up_to(column) for name, column in state.slots.items()}
-        return [columns[name][at] for name, at in self._at]
 
     def _in_jax(self, new: list[Any], after: list[Any], step: int, state: State) -> tuple[Any, Any, dict[str, Any]]:
         slots = map(np.asarray, after, self._dtypes)
@@ -123,7 +126,7 @@ class EagerStep:
         with jax.enable_x64(True):  # numbers are of float64 in every mode
             count, *arrays = jax.device_put([np.asarray(step + 1, self._count), *new, *slots], device)
         columns: dict[str, list[Any]] = {name: [None] * len(new) for name in state.slots}
-        for (name, at), slot in zip(self._at, arrays[len(new) :], strict=True):
-            columns[name][at] = slot
+        for (name, leaf), slot in zip(self._slots, arrays[len(new) :], strict=True):
+            columns[name][leaf] = slot
         unflatten = self._structure.unflatten
         return unflatten(arrays[: len(new)]), count, {name: unflatten(column) for name, column in columns.items()}

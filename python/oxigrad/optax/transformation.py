@@ -170,7 +170,7 @@ class Steps:
         """The averages of the parameters; see `Transformation`."""
         named = given_parameters(params)
         opt, (leaves, structure) = self.optimizer(named), tree.flatten(named.tree)
-        plan = Plan(leaves, structure, opt)
+        plan = Plan(leaves, structure, opt._step_options)
         by_path = nonempty(Averages().compute(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
         averages = [
             xp.astype(by_path.get(path, leaf), leaf.dtype, copy=False)
@@ -194,7 +194,7 @@ class Steps:
         is_constant = isinstance(count, int) and not self.flags
         displace = displacement_of_kernel if is_constant else displacement
         adapt = _adapted(self.flags, displace if displaced else None)
-        results, after = functional.apply(opt, named.tree, gradients, before, adapt=adapt, loss=value)
+        results, after = functional.apply(opt._step_options, named.tree, gradients, before, adapt=adapt, loss=value)
         if opt is self._make and not self.flags:
             self._resolve(named, opt, state, after["slots"], displaced=displaced)
         return tree.leaves(results), after
@@ -265,7 +265,7 @@ def _next(named: Named, opt: Optimizer, state: State, after: Mapping[str, Any]) 
 def _rules(opt: Optimizer) -> list[Rule]:
     """The rules of an optimizer: one, or those of a partition."""
     parts = opt.optimizers.values() if isinstance(opt, Partition) else [opt]
-    return [ParameterGroup(each, each, {}).rule() for each in parts if isinstance(each, RuleOptimizer)]
+    return [each._whole_group().rule() for each in parts if isinstance(each, RuleOptimizer)]
 
 
 def _slot_names(opt: Optimizer) -> list[str]:

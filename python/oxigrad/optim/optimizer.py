@@ -21,6 +21,7 @@ from oxigrad.optim.stateful import StatefulOptimizer
 from oxigrad.stepping.device.host_stepper import HostStepper
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.pure import functional
+from oxigrad.stepping.pure.pure_step import PureStep
 from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.version import Version
 
@@ -47,6 +48,8 @@ class Optimizer(StatefulOptimizer):
 
     def __init__(self) -> None:
         self._lock = _core.Lock()
+        #: The ``step`` that the last `apply` resolved.
+        self._resolved_applies: dict[str, PureStep] = {}
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -302,8 +305,8 @@ class Optimizer(StatefulOptimizer):
         """
         self._refuse_pure()
         if groups is None:
-            return functional.init(self, params, hyperparameters)
-        return functional.init(self, params, hyperparameters, param_groups.chosen(groups, params))
+            return functional.init(self._step_options, params, hyperparameters)
+        return functional.init(self._step_options, params, hyperparameters, param_groups.chosen(groups, params))
 
     def apply(
         self,
@@ -351,9 +354,11 @@ class Optimizer(StatefulOptimizer):
         """
         self._refuse_pure()
         if groups is None:
-            return functional.apply(self, params, grads, state, hyperparameters, loss=loss)
+            return functional.apply(
+                self._step_options, params, grads, state, hyperparameters, loss=loss, resolved=self._resolved_applies
+            )
         chosen = param_groups.chosen(groups, params)
-        return functional.apply(self, params, grads, state, hyperparameters, chosen, loss=loss)
+        return functional.apply(self._step_options, params, grads, state, hyperparameters, chosen, loss=loss)
 
     def _refuse_pure(self) -> None:
         """Raises `ValueError` for a state in host memory, which belongs to the optimizer."""
@@ -379,7 +384,7 @@ class Optimizer(StatefulOptimizer):
 
         def row(path: Any, array: Array) -> tuple[str, ...]:
             choice = self._assign(str(path), array)
-            what = (choice.optimizer.name, choice.text) if choice else ("frozen", "")
+            what = (choice.name, choice.text) if choice else ("frozen", "")
             return (str(path), str(tuple(array.shape)), dtype_name(array.dtype), *what)
 
         parameters = tree.parameters(model)
@@ -417,7 +422,8 @@ class LocalOptimizer(Optimizer):
         self.record_norms: tuple[str, ...] = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
         self._precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
-        self._stepper = HostStepper(self) if self.state_device else Stepper(self)
+        kind = HostStepper if self.state_device else Stepper
+        self._stepper = kind(self._new_options())
 
 
 Optimizer.__doc__ = with_options(Optimizer.__doc__, OPTIONS)  # pyright: ignore[reportAttributeAccessIssue]

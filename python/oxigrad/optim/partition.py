@@ -25,7 +25,6 @@ class Partition(LocalOptimizer):
     """
 
     def __init__(self, optimizers: Mapping[Pattern, RuleOptimizer | None], **options: Any) -> None:
-        super().__init__(**options)
         param_groups.check(optimizers)
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
@@ -33,6 +32,7 @@ class Partition(LocalOptimizer):
                     f"the pattern {pattern!r}: found {optimizer!r}, expected an optimizer, or None to freeze"
                 )
         self._optimizers = dict(optimizers)
+        super().__init__(**options)
         self._refuse_options()
         rules = [optimizer._rule_and_absent() for optimizer in optimizers.values() if optimizer]
         check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, rules)

@@ -20,7 +20,7 @@ from oxigrad.optim.settings.options import text_of_dtype
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import check_slot_dtype, half
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 
 
@@ -77,7 +77,7 @@ class RuleOptimizer(Part, LocalOptimizer):
         param_groups.check(groups)
         self._groups = {pattern: self._checked(pattern, values) for pattern, values in groups.items()}
         self._parameter_groups: weakref.WeakKeyDictionary[
-            Optimizer, dict[tuple[int | None, str | None], ParameterGroup]
+            Optimizer, tuple[SteppingOptions, dict[tuple[int | None, str | None], ParameterGroup]]
         ]
         self._parameter_groups = weakref.WeakKeyDictionary()
         self._version.raise_structure()
@@ -119,9 +119,13 @@ class RuleOptimizer(Part, LocalOptimizer):
         overrides = {} if at is None else list(self._groups.values())[at]
         if overrides is None:
             return None
-        groups, key = self._parameter_groups.setdefault(owner, {}), (at, half(array))
+        options, key = owner._step_options, (at, half(array))
+        held, groups = self._parameter_groups.get(owner, (None, {}))
+        if held is not options:
+            groups: dict[tuple[int | None, str | None], ParameterGroup] = {}
+            self._parameter_groups[owner] = options, groups
         if key not in groups:
-            groups[key] = ParameterGroup(owner, self, overrides, key[1])
+            groups[key] = ParameterGroup(self.name, options, self._hyperparameters, overrides, key[1])
         return groups[key]
 
     def _current(self, name: str, step: int) -> Any:
@@ -136,8 +140,12 @@ class RuleOptimizer(Part, LocalOptimizer):
 
         None where the rule is called on arrays.
         """
-        choice = ParameterGroup(self, self, {})
-        return choice.program(choice.rule())
+        group = self._whole_group()
+        return group.program(group.rule())
+
+    def _whole_group(self, storage: str | None = None) -> ParameterGroup:
+        """The group of parameters that no pattern matches; ``storage`` is that of `ParameterGroup`."""
+        return ParameterGroup(self.name, self._step_options, self._hyperparameters, {}, storage)
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""

@@ -13,11 +13,10 @@ from oxigrad.ops.backends import fetched
 from oxigrad.optim import summary
 from oxigrad.optim.settings.config import is_importable, restored
 from oxigrad.optim.settings.options import Options
-from oxigrad.rules import gradient_transforms
-from oxigrad.rules.core import norms, rule
-from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.rules.core import norms
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import PRESENCE, ParticipationLog
+from oxigrad.stepping.parameters.weak import weakly
 from oxigrad.stepping.state.state_dict import (
     COUNTS,
     FORMAT,
@@ -103,25 +102,37 @@ class StatefulOptimizer(Options):
         """The factor of the loss in `compute_gradients`, by which the step divides the gradients."""
         return self.loss_scale.value if self.loss_scale else 1.0
 
-    def _observe(self, *, finite: bool) -> None:
-        """Updates the loss scale after a step; ``finite`` is whether all gradients were."""
-        if self.loss_scale:
-            self.loss_scale.observe(finite=finite)
-
     def _resume(self, stepper: Stepper) -> None:
         """Replaces the stepper by that of a loaded state."""
         self._stepper = stepper
 
-    def _gradient_parts(self) -> tuple[Rule, ...]:
-        """The gradient transforms, by options, before the optimizer's own rule."""
-        scales, checks = self.loss_scale is not None, self.nonfinite != "propagate"
-        parts = (_UNSCALE,) if scales else ()
-        parts = (*parts, _FINITE) if checks else parts
-        return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
+    @property
+    def _step_options(self) -> SteppingOptions:
+        """The options of its steps, as the stepper has them."""
+        return self._stepper.options
 
-    def _norm_parts(self) -> tuple[Rule, ...]:
-        """The transforms that record norms."""
-        return tuple([_NORMS[name] for name in self.record_norms]) if self.record_norms else ()
+    def _new_options(self) -> SteppingOptions:
+        """The options as they are set, for the stepper."""
+        return SteppingOptions(
+            self._precision,
+            self.sparse,
+            self.nonfinite,
+            self.zero_gradients,
+            self.seed,
+            self.accumulate,
+            self.loss_scale,
+            self.record_norms,
+            tuple(self._versions()),
+            weakly(self._assign),
+            weakly(self._check_patterns),
+        )
+
+    def _set_checked(self, name: str, value: Any) -> None:
+        """See `Options._set_checked`: the stepper has the options of the next step."""
+        super()._set_checked(name, value)
+        if "_stepper" in vars(self):
+            self._stepper.set_options(self._new_options())
+            self._version.raise_structure()
 
     def _assign(self, path: str, array: Array) -> ParameterGroup | None:
         """The parameter group of a parameter, given by key path and array; None where it is frozen."""
@@ -333,9 +344,10 @@ class StatefulOptimizer(Options):
             attributes = {
                 name: value
                 for name, value in vars(self).items()
-                if name not in ("_lock", "_stepper", "_pure_step", "_parameter_groups")
+                if name not in ("_lock", "_stepper", "_resolved_applies", "_parameter_groups")
             }
-            vars(copied).update(deepcopy(attributes, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(copied))
+            vars(copied).update(deepcopy(attributes, memo), _lock=_core.Lock(), _resolved_applies={})
+            vars(copied)["_stepper"] = self._stepper.copied(copied._new_options())
         return copied
 
     # --- shown --------------------------------------------------------------------------------------------------------
@@ -361,16 +373,6 @@ class StatefulOptimizer(Options):
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
-
-
-_NORMS = {
-    "gradient": rule.read(norms.gradient_norm, "gradient"),
-    "update": rule.read(norms.update_norm, "after"),
-    "parameter": rule.read(norms.parameter_norm, "after"),
-}
-_UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
-_FINITE = rule.read(gradient_transforms.finite, "gradient")
-_ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")
 
 
 def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:

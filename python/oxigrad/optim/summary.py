@@ -19,7 +19,7 @@ def rows(plan: Plan | None, slots: Mapping[str, Mapping[str, Any]]) -> Iterator[
         by_name, description = slots.get(path, {}), ("", "", "not updated")
         if plan is not None and path in parameters:
             p = parameters[path]
-            description = str(p.shape), dtype_name(p.dtype), plan.groups[p.group].optimizer.name
+            description = str(p.shape), dtype_name(p.dtype), plan.groups[p.group].name
         dtypes = dict.fromkeys(dtype_name(slot.dtype) for slot in by_name.values())
         yield path, *description, ", ".join(by_name), ", ".join(dtypes), sum(map(bytes_of, by_name.values()))
 

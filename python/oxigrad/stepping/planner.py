@@ -10,13 +10,11 @@ from oxigrad._core import StateError
 from oxigrad.stepping.arrays.alignment import AlignedGradients, align, check_order
 from oxigrad.stepping.device.launches import DeviceSteps
 from oxigrad.stepping.device.step_counts import StepCounts
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import Changes, ParticipationLog, accumulated
-from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.slices import Slices
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.averages import Averages
 from oxigrad.stepping.slots.changed_parameters import changes_of
 from oxigrad.stepping.slots.table import SlotTable
@@ -27,16 +25,16 @@ from oxigrad.stepping.state.state_dict import PendingState, copied_slots
 class Planner:
     """The slots of an optimizer, the number of steps taken, and the plan for the model of the last one.
 
-    The optimizer ``owner`` holds it by its stepper, which refers to it weakly.
+    ``options`` are those of the optimizer that holds it.
     """
 
     presence: ParticipationLog
-    _owner = WeakAttribute[SteppingOptimizer]()
 
-    def __init__(self, owner: SteppingOptimizer) -> None:
-        self._owner = owner
+    def __init__(self, options: SteppingOptions) -> None:
+        #: The options of its steps, which the optimizer replaces when one is set.
+        self.options: SteppingOptions = options
         self._core = _core.Stepper(private_slots=True)
-        self.counts: StepCounts = StepCounts(owner, self._core)
+        self.counts: StepCounts = StepCounts(options.loss_scale, self._core)
         self._plan: Plan | None = None
         # The plan resolved for steps that hold gradients back, and for those that do not.
         self._resolved: dict[bool, ResolvedStep] = {}
@@ -55,6 +53,10 @@ class Planner:
         self.averages: Averages = Averages()
         # The parameters that had no gradient since the last step, the one under way included.
         self._without: set[str] = set()
+
+    def set_options(self, options: SteppingOptions) -> None:
+        """Takes steps by other options from now on."""
+        self.options, self.counts.loss_scale = options, options.loss_scale
 
     @property
     def slots(self) -> Mapping[str, ParameterSlots]:
@@ -89,7 +91,7 @@ class Planner:
         presence: Mapping[str, Any],
     ) -> Self:
         """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters."""
-        stepper = type(self)(self._owner)
+        stepper = type(self)(self.options)
         stepper._core.count, stepper._core.micro, stepper.counts.skipped = (
             counts["step"],
             counts["micro"],
@@ -99,9 +101,9 @@ class Planner:
         stepper.presence = ParticipationLog.of(presence)
         return stepper
 
-    def copied(self, owner: SteppingOptimizer, kind: Any = None) -> Any:
+    def copied(self, options: SteppingOptions, kind: Any = None) -> Any:
         """The stepper of a copy of its optimizer, with its counts and copies of its slots; ``kind`` is its class."""
-        stepper = (kind or type(self))(owner)
+        stepper = (kind or type(self))(options)
         stepper._core.count, stepper._core.micro = self.counts.taken, self.micro
         stepper.counts.skipped = self.counts.skipped
         stepper.slots, stepper.fitting = copied_slots(self._table.by_path), self.fitting
@@ -129,7 +131,7 @@ class Planner:
         """Makes the slots for a new model."""
         plan, leaves = self.planned(model)
         if plan is not self._plan:
-            self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
+            self._enter(ResolvedStep(plan, holds=False), leaves)
 
     def planned(self, model: Any) -> tuple[Plan, list[Any]]:
         """The plan for a model, and its leaves."""
@@ -144,7 +146,7 @@ class Planner:
         self._check_plan()
         if (
             self._plan is not None
-            and not (self._plan.idle and self._owner.accumulate > 1)
+            and not (self._plan.idle and self.options.accumulate > 1)
             and (leaves := self._plan.leaves(model)) is not None
             and (gradients := self._plan.gradients_of_step(leaves, grads)) is not None
         ):
@@ -156,7 +158,7 @@ class Planner:
             else AlignedGradients(structure.gradients(leaves) or [], [], False)
         )
         check_order(structure, leaves, aligned)
-        if self._owner.accumulate > 1:
+        if self.options.accumulate > 1:
             is_last = not self._holds(grads)
             self._without = accumulated(
                 structure, leaves, aligned.leaves, self.presence.without, first=not self.micro, last=is_last
@@ -167,7 +169,7 @@ class Planner:
 
     def _holds(self, grads: Any) -> bool:
         """Whether gradients are only accumulated in this step; means that are `AlignedGradients` back are taken."""
-        return self.micro + 1 < self._owner.accumulate and not isinstance(grads, AlignedGradients)
+        return self.micro + 1 < self.options.accumulate and not isinstance(grads, AlignedGradients)
 
     def _check_plan(self) -> None:
         """Drops a plan that other settings, or a fork, have made invalid."""
@@ -189,9 +191,9 @@ class Planner:
 
         def planned() -> Plan:
             missed = functools.partial(self.presence.missed_by, with_slots=self._table.by_path, count=count)
-            owner, version = self._owner, self._table.version
+            version = self._table.version
             options = {"present": present, "holds_own": holds_own, "missed": missed, "slices": self.slices}
-            return Plan(leaves, structure, owner, version, **options)
+            return Plan(leaves, structure, self.options, version, **options)
 
         plan = planned()
         leaves = plan.detach(leaves)
@@ -233,7 +235,7 @@ class Planner:
                 f"{self.micro} gradients are accumulated: expected flush(model) before the parameters change"
             )
         leaves, structure = tree.flatten(model)
-        survey = Plan(leaves, structure, self._owner)
+        survey = Plan(leaves, structure, self.options)
         changes = changes_of(survey, survey.detach(leaves), self._table.by_path, self.presence.inactive, remove=remove)
         before, presence = self._table.by_path, copy.deepcopy(self.presence)
         dropped = {*changes.removed, *changes.reset}
@@ -248,7 +250,7 @@ class Planner:
             self.presence.orphans |= set(changes.kept)
             self.presence.were_inactive |= set(changes.added) | set(changes.reset)
             plan, leaves = self._new_plan(leaves, structure, None)
-            self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
+            self._enter(ResolvedStep(plan, holds=False), leaves)
         except BaseException:
             self._forget()
             self._table.by_path, self.presence = before, presence

@@ -18,12 +18,12 @@ from oxigrad.stepping.arrays.gradient_check import nonfinite_error
 from oxigrad.stepping.device.launches import DeviceSteps, Launches
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.rule_executors import first_of_each_rule
 from oxigrad.stepping.plan.announcements import StepInParts
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.averages import named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, collect
@@ -34,8 +34,8 @@ class Stepper(Planner):
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def __init__(self, owner: SteppingOptimizer) -> None:
-        super().__init__(owner)
+    def __init__(self, options: SteppingOptions) -> None:
+        super().__init__(options)
         self._parts: StepInParts[PartialStep] = StepInParts("flush(model), which finishes it, or a state from before")
         # The number of steps once the one in parts is counted.
         self._counted = 0
@@ -86,9 +86,8 @@ class Stepper(Planner):
             plan, leaves, gradients = self._planned_step(model, grads)
             if keep_root:
                 plan.check_replaceable(model)
-            owner = self._owner
-            self._accumulate = owner.accumulate
-            step = ResolvedStep(plan, owner, holds=self._holds(grads))
+            self._accumulate = self.options.accumulate
+            step = ResolvedStep(plan, holds=self._holds(grads))
             if (
                 step.varies_on_host
                 or step.raises
@@ -120,7 +119,7 @@ class Stepper(Planner):
 
     def _inverse_scale(self, step: ResolvedStep) -> float:
         """The reciprocal of the loss scale as far as the host fills it in."""
-        return 1.0 / self._owner.scale if step.observes and not step.scales_there else 1.0
+        return 1.0 / self.options.scale if step.observes and not step.scales_there else 1.0
 
     def _take(
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], model: Any, grads: Any, *, keep_root: bool
@@ -215,7 +214,7 @@ class Stepper(Planner):
             writes.launches, others = prepared
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
-                step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale, step.loss)
+                step.fill(self._core.count, self._core.micro + 1, 1.0 / self.options.scale, step.loss)
         touched = collect(
             step,
             leaves,
@@ -242,7 +241,7 @@ class Stepper(Planner):
 
     def _settle(self) -> None:
         """Lets the loss scale observe a counted step that it has not observed yet."""
-        scale = self._owner.loss_scale
+        scale = self.options.loss_scale
         # In one call: a signal handler may run, and save, between any two.
         attributes, values = (vars(scale), scale._after(finite=True)) if scale else ({}, {})
         self._core.observe(attributes, values)
@@ -256,7 +255,7 @@ class Stepper(Planner):
 
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """Counts a step whose gradients are not finite as skipped and returns the model, or raises `NonFiniteError`."""
-        if self._owner.nonfinite == "raise":
+        if self.options.nonfinite == "raise":
             raise nonfinite_error({p.text: gradients[p.index] for p in plan.parameters}, plan.gather)
         self.counts.add_skipped()
         return model
@@ -289,10 +288,10 @@ class Stepper(Planner):
             self._forget()  # An array has become read-only: it is replaced from now on.
             plan, leaves = self.planned(model)
         plan.check_replaceable(model)
-        self._accumulate = self._owner.accumulate
+        self._accumulate = self.options.accumulate
         step = self._resolved.get(False)
         if step is None or step.plan is not plan or not (step.is_current() or step.refresh()):
-            step = ResolvedStep(plan, self._owner, holds=False)
+            step = ResolvedStep(plan, holds=False)
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
             self._resolved[False] = step
@@ -351,9 +350,8 @@ class Stepper(Planner):
         separate = apart([array for *_, array in changed], [*leaves, *values])
         assignments = [(old, name, array) for (old, name, _), array in zip(changed, separate, strict=True)]
         writes = _core.Writes(replacements=replacements, assignments=assignments, copies=copies)
-        owner = self._owner
-        observes = owner.loss_scale is not None
-        self._core.step(model, (), (), programs=[], seed=owner.seed, observes=observes, writes=writes)
+        observes = self.options.loss_scale is not None
+        self._core.step(model, (), (), programs=[], seed=self.options.seed, observes=observes, writes=writes)
         self._settle()
 
     # --- other values of parameters -----------------------------------------------------------------------------------

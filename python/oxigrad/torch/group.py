@@ -1,19 +1,18 @@
 """A parameter group of PyTorch as a group of a step: the rule for one storage dtype, and its hyperparameters."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad.rules.core.composition import compose
 from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.torch import formulas
 from oxigrad.torch.table import Entry
 
 
-class TensorGroup:
-    """An `oxigrad.stepping.parameters.rule_group.RuleGroup` that reads the values of a parameter group of PyTorch.
+class TensorGroup(RuleGroup):
+    """A group that reads the values of a parameter group of PyTorch.
 
     ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are
     divided by the scale of the loss. ``square`` gives the square of the norm of all gradients where they are not there
@@ -21,9 +20,6 @@ class TensorGroup:
     """
 
     entry: Entry
-    absent: Any
-
-    catches_up = False
 
     def __init__(
         self,
@@ -44,9 +40,9 @@ class TensorGroup:
         # Master weights are the parameters of the rule.
         self._storage = None if self.precision.master else storage
         self._key = self._read_key()
-        parts, self.absent, flags = self._key
-        self.flags: dict[Any, Any] = dict(flags)
-        self._rule: Rule = entry.rule.remembering(_built)(entry.rule, parts, self.absent, self.precision, storage)
+        parts, absent, flags = self._key
+        self._flags: dict[str, Any] = dict(flags)
+        self._rule: Rule = entry.rule.remembering(_built)(entry.rule, parts, absent, self.precision, storage)
         self._names = [name for name in self._rule.numbers if name not in ("step", "inverse_scale", "loss")]
 
     def _read_key(self) -> tuple[Any, ...]:
@@ -83,6 +79,16 @@ class TensorGroup:
         return self._read_key() == self._key
 
     @property
+    def absent(self) -> tuple[str, ...]:
+        """The optional slots that the parameters lack."""
+        return self._key[1]
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The hyperparameters that the rule branches on."""
+        return self._flags
+
+    @property
     def numeric(self) -> dict[str, Any]:
         """The numeric hyperparameters of the rule, as they are now."""
         return {name: self.value(name) for name in self._names}
@@ -91,14 +97,11 @@ class TensorGroup:
         """The composed rule."""
         return self._rule
 
-    def program(self, rule: Rule) -> Any:
-        """The kernel of ``rule``; None for a rule that is not elementwise."""
-        return kernel_of(rule, self.flags)
-
     @property
     def sums(self) -> bool:
         """Whether the rule needs the whole parameter, rather than one element at a time."""
-        return not self._rule.elementwise or self.program(self._rule).has_sums
+        program = self.program(self._rule)
+        return program is None or program.has_sums
 
     @property
     def draws(self) -> bool:
@@ -108,18 +111,6 @@ class TensorGroup:
     def value(self, name: str) -> Any:
         """The value of a hyperparameter; for the square of the norm, a function that is called in each step."""
         return self._square if name == "square" and self._square else self.entry.value(name, self._values)
-
-    def interior(self, name: str) -> tuple[float, float]:
-        """No limits, for the square of the norm: PyTorch's groups have no schedules."""
-        return -math.inf, math.inf
-
-    def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
-        """The square of the norm, which may be infinite or NaN."""
-        return schedule(at)
-
-    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """No factors: no rows of slots are left out."""
-        return {}
 
 
 def _built(

@@ -61,10 +61,10 @@ class SAM(LocalOptimizer):
     def __init__(
         self, optimizer: Optimizer, rho: float = 0.05, *, adaptive: bool = False, eta: float = 0.01, **options: Any
     ) -> None:
-        super().__init__(**options)
         if not isinstance(optimizer, Optimizer) or type(optimizer).minimize is not Optimizer.minimize:
             raise TypeError(f"SAM: found {optimizer!r}, expected an optimizer that takes a step by a gradient")
         self.optimizer = optimizer
+        super().__init__(**options)
         self._refuse_options()
         if isinstance(optimizer, RuleOptimizer):
             check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [optimizer._rule_and_absent()])
@@ -94,7 +94,7 @@ class SAM(LocalOptimizer):
     def perturbed(self, model: Tree, grads: Tree) -> Any:
         """A copy of ``model`` with the perturbed parameters, given the gradients at the model."""
         leaves, structure = tree.flatten(model)
-        plan = Plan(leaves, structure, self)
+        plan = Plan(leaves, structure, self._step_options)
         leaves = plan.detach(leaves)
         gradients = plan.read_gradients(grads, called=True)
         pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]

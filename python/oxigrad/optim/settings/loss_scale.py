@@ -1,20 +1,20 @@
 """Dynamic loss scaling, so that small gradients do not underflow in float16."""
 
 import dataclasses
-import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad._typing import Config
 from oxigrad.optim.settings.attributes import Sealed
 from oxigrad.rules.core.ranges import COUNT, Domain, Interval
+from oxigrad.stepping.parameters.observed_scale import ObservedScale
 
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
 _AT_LEAST_ONE = Domain(interval=Interval("[1, inf)"))
 
 
 @dataclasses.dataclass
-class LossScale(Sealed):
+class LossScale(Sealed, ObservedScale):
     """Dynamic loss scale: halved after a step with non-finite gradients, doubled after ``interval`` finite ones.
 
     Args:
@@ -52,26 +52,6 @@ class LossScale(Sealed):
         self.good = 0
         self._seal()  # since a dataclass gets its ``__init__`` after `Sealed.__init_subclass__`
 
-    @property
-    def value(self) -> float:
-        """The scale."""
-        self._sync_counts()
-        return vars(self)["value"]
-
-    @value.setter
-    def value(self, value: float) -> None:
-        vars(self)["value"] = value
-
-    @property
-    def good(self) -> int:
-        """The number of finite steps since the last change."""
-        self._sync_counts()
-        return vars(self)["good"]
-
-    @good.setter
-    def good(self, good: int) -> None:
-        vars(self)["good"] = good
-
     if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
 
         def __setattr__(self, name: str, value: Any) -> None:
@@ -82,43 +62,9 @@ class LossScale(Sealed):
         self._sync_counts()
         return {name: value for name, value in vars(self).items() if name != "_readers"}
 
-    def observe(self, *, finite: bool) -> None:
-        """Updates the scale after a step."""
-        self._sync_counts()
-        vars(self).update(self._after(finite=finite))
-
-    def _after(self, *, finite: bool) -> dict[str, Any]:
-        """The `state_dict` after a further step."""
-        value, good = vars(self)["value"], vars(self)["good"] + 1 if finite else 0
-        if not finite:
-            value /= self.factor
-        elif good == self.interval:
-            value, good = value * self.factor, 0
-        return {"value": value, "good": good}
-
-    # --- steps that a device counts -----------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[float, int]:
-        """The scale and the number of finite steps, as far as the host knows them."""
-        return vars(self)["value"], vars(self)["good"]
-
     def _of_kernel(self) -> tuple[float, float] | None:
-        """Factor and interval, by which a kernel updates the scale.
-
-        None for a subclass, which may update it otherwise.
-        """
-        return (self.factor, float(self.interval)) if type(self) is LossScale else None
-
-    def _read_by(self, sync: Callable[[], Any]) -> None:
-        """Calls ``sync``, a method, before the scale is read: it observes the steps that a device has taken since."""
-        readers = vars(self).setdefault("_readers", [])
-        if not any(reader() == sync for reader in readers):
-            readers[:] = [*(reader for reader in readers if reader() is not None), weakref.WeakMethod(sync)]
-
-    def _sync_counts(self) -> None:
-        for reader in vars(self).get("_readers", ()):
-            if (sync := reader()) is not None:
-                sync()
+        """See `ObservedScale._of_kernel`: None for a subclass, which may update the scale otherwise."""
+        return super()._of_kernel() if type(self) is LossScale else None
 
     def get_config(self) -> Config:
         """The loss scale as plain data."""

@@ -140,8 +140,6 @@ class Options(Sealed):
             if owner is not self and value != OPTIONS[name]:
                 raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
         super()._set_checked(name, value)
-        if "_stepper" in vars(self):
-            self._version.raise_structure()
 
     @property
     def slot_dtype(self) -> str | None:

@@ -10,9 +10,9 @@ from oxigrad.stepping.device.host_model import HostArray, HostModel, Landing, co
 from oxigrad.stepping.device.host_updates import HostUpdates
 from oxigrad.stepping.device.piece_run import packed, piece_size
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.stepper import Stepper
 
 
@@ -23,8 +23,8 @@ class HostStepper(Stepper):
     every rule and option. After an error of a copy to a device, the next use of the optimizer completes the step.
     """
 
-    def __init__(self, owner: SteppingOptimizer) -> None:
-        super().__init__(owner)
+    def __init__(self, options: SteppingOptions) -> None:
+        super().__init__(options)
         self._host = HostModel()
         # What a step that an error has ended still has to copy to devices.
         self._behind: list[HostArray] = []
@@ -34,7 +34,7 @@ class HostStepper(Stepper):
         """A block with the model in host memory. The values of its parameters are not copied yet."""
         self._complete()
         try:
-            yield self._host.enter(model, lambda path, array: self._owner._assign(path, array) is not None)
+            yield self._host.enter(model, lambda path, array: self.options.group_of(path, array) is not None)
         finally:
             self._host.leave()
 
@@ -75,7 +75,7 @@ class HostStepper(Stepper):
         if self._is_entered(model):
             return super().update(model, grads, loss=loss, keep_root=keep_root)
         with self._entered(model) as in_memory:
-            landing = self._host.down(grads, self._reads, zeroes=self._owner.zero_gradients)
+            landing = self._host.down(grads, self._reads, zeroes=self.options.zero_gradients)
             if (gradients := self._gradients_of_pieces(in_memory, landing)) is not None:
                 self._take_pieces(in_memory, landing, gradients, loss)
                 return model

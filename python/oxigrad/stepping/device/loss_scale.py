@@ -3,7 +3,7 @@
 from typing import Any
 
 from oxigrad.ops.backends import adapter_of, device_of, memory_of, namespace
-from oxigrad.stepping.protocols import ObservedScale
+from oxigrad.stepping.parameters.observed_scale import ObservedScale
 
 
 class DeviceScale:

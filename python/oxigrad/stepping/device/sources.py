@@ -10,23 +10,22 @@ from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.parameters.device_kernels import is_permuted, why_not, why_not_rule
 from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.rule_group import slot_dtype
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.protocols import SteppingOptimizer
 
 _NONE = "// The rule is called on arrays"
 
 
-def source(owner: SteppingOptimizer, model: Any) -> str:
+def source(options: SteppingOptions, model: Any) -> str:
     """See `oxigrad.cuda.source`."""
-    return "\n".join(f"// {', '.join(paths)}\n{text}" for text, paths in _paths_by_text(owner, model).items())
+    return "\n".join(f"// {', '.join(paths)}\n{text}" for text, paths in _paths_by_text(options, model).items())
 
 
-def why(owner: SteppingOptimizer, model: Any) -> str:
+def why(options: SteppingOptions, model: Any) -> str:
     """See `oxigrad.cuda.why`."""
     leaves, structure = tree.flatten(model)
-    plan = Plan(leaves, structure, owner)
+    plan = Plan(leaves, structure, options)
     by_reason: dict[str, list[str]] = {}
     for p in plan.parameters:
         group, array = plan.groups[p.group], leaves[p.index]
@@ -39,30 +38,30 @@ def why(owner: SteppingOptimizer, model: Any) -> str:
     return "\n".join(f"{', '.join(paths)}: {reason}" for reason, paths in by_reason.items())
 
 
-def texts(owner: SteppingOptimizer, model: Any) -> list[str]:
+def texts(options: SteppingOptions, model: Any) -> list[str]:
     """The distinct texts, without those of rules that have no kernel."""
-    return [text for text in _paths_by_text(owner, model) if not text.startswith(_NONE)]
+    return [text for text in _paths_by_text(options, model) if not text.startswith(_NONE)]
 
 
-def _paths_by_text(owner: SteppingOptimizer, model: Any) -> dict[str, list[str]]:
+def _paths_by_text(options: SteppingOptions, model: Any) -> dict[str, list[str]]:
     """The texts, each with the key paths of its parameters."""
     leaves, structure = tree.flatten(model)
-    plan = Plan(leaves, structure, owner)
+    plan = Plan(leaves, structure, options)
     by_text: dict[str, list[str]] = {}
     for p in plan.parameters:
-        for text in _texts(plan.groups[p.group], p, leaves[p.index], owner):
+        for text in _texts(plan.groups[p.group], p, leaves[p.index], is_dense=plan.options.sparse == "dense"):
             by_text.setdefault(text, []).append(p.text)
     return by_text
 
 
-def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptimizer) -> Iterator[str]:
+def _texts(group: ParameterGroup, p: Parameter, array: Any, *, is_dense: bool) -> Iterator[str]:
     """The text for a parameter, as if it were on a device, or a comment with the reason why there is none."""
     rule = group.rule()
     if why := why_not_rule(group, dtype_name(p.dtype), len(rule.numbers)):
         yield f"{_NONE}: {why}\n"
         return
     slots = [slot for slot in rule.slots if not slot.is_number]
-    slot_dtypes = [slot_dtype(group, slot, array, coded=owner.sparse == "dense") for slot in slots]
+    slot_dtypes = [slot_dtype(group, slot, array, coded=is_dense) for slot in slots]
     stored = [CODECS[dtype].stored if isinstance(dtype, str) else dtype_name(dtype) for dtype in slot_dtypes]
     dtype_of_parameter = dtype_name(p.dtype)
     stochastic = group.precision.rounding == "stochastic"

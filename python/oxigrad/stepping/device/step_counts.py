@@ -10,9 +10,8 @@ from oxigrad._core import StateError
 from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.backends import device_of, is_array, namespace
 from oxigrad.stepping.device.loss_scale import DeviceScale
-from oxigrad.stepping.parameters.weak import WeakAttribute
+from oxigrad.stepping.parameters.observed_scale import ObservedScale
 from oxigrad.stepping.plan.resolved import ResolvedStep
-from oxigrad.stepping.protocols import SteppingOptimizer
 
 
 class StepCounts:
@@ -22,10 +21,9 @@ class StepCounts:
     counts as skipped raises, rather than being counted here.
     """
 
-    _owner = WeakAttribute[SteppingOptimizer]()
-
-    def __init__(self, owner: SteppingOptimizer, core: "_core.Stepper") -> None:
-        self._owner, self._core = owner, core
+    def __init__(self, loss_scale: ObservedScale | None, core: "_core.Stepper") -> None:
+        #: The loss scale of the optimizer.
+        self.loss_scale, self._core = loss_scale, core
         self._skipped = 0
         self.counters: dict[int, Counter] = {}
         self.scale: DeviceScale | None = None
@@ -71,7 +69,8 @@ class StepCounts:
         if self._skipped >= _core.MOST_STEPS:
             raise StateError(f"{self._skipped} steps have been skipped: the count cannot exceed this")
         self._skipped += 1
-        self._owner._observe(finite=False)
+        if self.loss_scale is not None:
+            self.loss_scale.observe(finite=False)
 
     def any_skipped(self) -> bool:
         """Whether a device has skipped a step since its count was read. Waits for it."""
@@ -82,7 +81,7 @@ class StepCounts:
 
     def scale_for(self, step: ResolvedStep, leaves: list[Any]) -> DeviceScale | None:
         """The loss scale on the device for a step that reads it there, as the user may have set it."""
-        scale = self._owner.loss_scale if step.scales_there else None
+        scale = self.loss_scale if step.scales_there else None
         on_device = self.scale if self.scale is not None and self.scale.scale is scale else None
         if scale is None or on_device is None or not on_device.is_known():
             if self.scale is not None:
@@ -101,7 +100,7 @@ class StepCounts:
         if scale is None or not is_array(loss) or namespace(loss) is not namespace(scale.array):
             return None
         # The user may have set it since.
-        is_known = scale.scale is self._owner.loss_scale and scale.is_known()
+        is_known = scale.scale is self.loss_scale and scale.is_known()
         if device_of(loss) != device_of(scale.array) or not is_known:
             return None
         return xp.astype(scale.array[0], loss.dtype, copy=True)

@@ -2,68 +2,90 @@
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from oxigrad._core import RuleError, StateError
 from oxigrad.ops.backends import is_array
+from oxigrad.rules import gradient_transforms
+from oxigrad.rules.core import norms, rule
 from oxigrad.rules.core.composition import compose
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.decay import decay_factors
+from oxigrad.stepping.parameters.hyperparameter import Hyperparameter
+from oxigrad.stepping.parameters.observed_scale import ObservedScale
 from oxigrad.stepping.parameters.rule_executors import kernel_of
-from oxigrad.stepping.parameters.weak import WeakAttribute
+from oxigrad.stepping.parameters.rule_group import RuleGroup
+from oxigrad.stepping.version import Version
 
 if TYPE_CHECKING:
     from oxigrad import _core
 
 
-class SteppingOptions(Protocol):
-    """Protocol of the optimizer that takes the steps, as far as a group reads it."""
+_NORMS = {
+    "gradient": rule.read(norms.gradient_norm, "gradient"),
+    "update": rule.read(norms.update_norm, "after"),
+    "parameter": rule.read(norms.parameter_norm, "after"),
+}
+_UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
+_FINITE = rule.read(gradient_transforms.finite, "gradient")
+_ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")
+
+
+def _frozen(path: str, array: Any) -> None:
+    """No group."""
+
+
+def _unchecked(parameters: list[tuple[str, Any]]) -> None:
+    """No patterns."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SteppingOptions:
+    """The options of an optimizer that its steps read. The optimizer hands over others when one is set."""
+
+    precision: Precision
+    #: The treatment of rows that a sparse gradient lacks: "dense", "lazy" or "catch_up".
+    sparse: str = "dense"
+    #: The treatment of gradients with infinities or NaN: "propagate", "skip" or "raise".
+    nonfinite: str = "propagate"
+    #: Whether a step leaves zeros in the gradients.
+    zero_gradients: bool = False
+    #: The seed of the rule's noise.
+    seed: int = 0
+    #: The number of gradients whose mean each step uses.
+    accumulate: int = 1
+    loss_scale: ObservedScale | None = None
+    #: The kinds of norms that a step records.
+    record_norms: tuple[str, ...] = ()
+    #: The versions of the settings that a plan depends on.
+    versions: tuple[Version, ...] = ()
+    #: The group of a parameter by key path and array; None for a frozen one.
+    group_of: "Callable[[str, Any], ParameterGroup | None]" = _frozen
+    #: Raises `StructureError` where a pattern matches none of the parameters, given as paths and arrays.
+    check_patterns: Callable[[list[tuple[str, Any]]], None] = _unchecked
+
+    @functools.cached_property
+    def gradient_parts(self) -> tuple[Rule, ...]:
+        """The transforms of gradients, by options, before the optimizer's own rule."""
+        parts = (
+            (_UNSCALE, self.loss_scale is not None),
+            (_FINITE, self.nonfinite != "propagate"),
+            (_ACCUMULATE, self.accumulate > 1),
+        )
+        return tuple([part for part, is_on in parts if is_on])
+
+    @functools.cached_property
+    def norm_parts(self) -> tuple[Rule, ...]:
+        """The transforms that record norms."""
+        return tuple([_NORMS[name] for name in self.record_norms])
 
     @property
-    def _precision(self) -> Precision: ...
-
-    @property
-    def sparse(self) -> str:
-        """The treatment of rows that a sparse gradient lacks: "dense", "lazy" or "catch_up"."""
-        ...
-
-    @property
-    def nonfinite(self) -> str:
-        """The treatment of gradients with infinities or NaN: "propagate", "skip" or "raise"."""
-        ...
-
-    @property
-    def zero_gradients(self) -> bool:
-        """Whether a step leaves zeros in the gradients."""
-        ...
-
-    def _gradient_parts(self) -> tuple[Rule, ...]: ...
-
-    def _norm_parts(self) -> tuple[Rule, ...]: ...
-
-
-class Declaration(Protocol):
-    """Protocol of the declaration of a hyperparameter."""
-
-    is_flag: bool
-
-    def check(self, value: Any) -> Any:
-        """The value, validated."""
-        ...
-
-    def interior(self) -> tuple[float, float]:
-        """Two numbers between which all are valid; NaN where there are none."""
-        ...
-
-    def check_argument(self, value: Any) -> Any:
-        """The value of an argument of a pure step, validated; it may be a variable."""
-        ...
-
-    def at(self, value: Any, step: Any) -> Any:
-        """The number at a step."""
-        ...
+    def scale(self) -> float:
+        """The factor of the loss, by which gradients are divided."""
+        return self.loss_scale.value if self.loss_scale else 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,48 +93,38 @@ class RuleHyperparameters:
     """The hyperparameters of a ``rule``: their declarations, and their ``values``, constants or schedules."""
 
     rule: Rule
-    declared: Mapping[str, Declaration]
+    declared: Mapping[str, Hyperparameter[Any, Any]]
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-class HyperparameterOwner(Protocol):
-    """Protocol of the optimizer that has the rule and its hyperparameters."""
-
-    @property
-    def _hyperparameters(self) -> RuleHyperparameters: ...
-
-    @property
-    def name(self) -> str:
-        """The name of the optimizer."""
-        ...
-
-
-class ParameterGroup:
+class ParameterGroup(RuleGroup):
     """The parameters of a model that one rule updates with the same hyperparameters.
 
-    ``owner`` is the optimizer that takes the steps, ``optimizer`` the one whose rule it is: another one in a partition.
-    ``overrides`` are the hyperparameters that differ from those of ``optimizer``. ``storage`` is the name of the dtype
-    of the parameters, where that is half precision. Both optimizers are referred to weakly: they hold the group.
+    Args:
+        name: name of the optimizer whose rule it is: in a partition, not the one that takes the steps.
+        options: options of the optimizer that takes the steps.
+        hyperparameters: rule and hyperparameters of the optimizer whose rule it is.
+        overrides: hyperparameters that differ from these.
+        storage: name of the dtype of the parameters, where that is half precision.
     """
-
-    _owner = WeakAttribute[SteppingOptions]()
-    optimizer: WeakAttribute[HyperparameterOwner] = WeakAttribute("The optimizer whose rule it is.")
 
     def __init__(
         self,
-        owner: SteppingOptions,
-        optimizer: HyperparameterOwner,
+        name: str,
+        options: SteppingOptions,
+        hyperparameters: RuleHyperparameters,
         overrides: Mapping[str, Any],
         storage: str | None = None,
     ) -> None:
-        self._owner, self.optimizer = owner, optimizer
-        self._storage = storage
-        self._hyperparameters = optimizer._hyperparameters
-        self._compose: Callable[..., Rule] = self._hyperparameters.rule.remembering(_composed)
+        self.name, self._options, self._storage = name, options, storage
+        self._hyperparameters = hyperparameters
+        self._compose: Callable[..., Rule] = hyperparameters.rule.remembering(_composed)
         self._overrides = overrides
-        self._optional = self._hyperparameters.rule.optional
+        self._optional = hyperparameters.rule.optional
         self._traced_flags: Mapping[str, Any] = {}
         self._around: Callable[[Rule], Rule] | None = None
+        #: The dtypes of slots, and how parameters of half precision are rounded.
+        self.precision: Precision = options.precision
 
     def on_arrays(self, flags: Mapping[str, Any], around: Callable[[Rule], Rule] | None) -> "ParameterGroup":
         """The group for a step that calls its rule on arrays, with traced numbers for ``flags``.
@@ -125,21 +137,15 @@ class ParameterGroup:
 
     def rule(self, holds: bool = False) -> Rule:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
-        owner, rule = self._owner, self._hyperparameters.rule
-        before = owner._gradient_parts()
-        composed = self._compose(rule, before, owner._norm_parts(), holds and len(before), self.absent)
-        composed = owner._precision.around(composed, self._storage) if self._storage else composed
+        before, norms = self._options.gradient_parts, self._options.norm_parts
+        composed = self._compose(self._hyperparameters.rule, before, norms, holds and len(before), self.absent)
+        composed = self.precision.around(composed, self._storage) if self._storage else composed
         return self._around(composed) if self._around else composed
-
-    @property
-    def precision(self) -> Precision:
-        """The dtypes of slots, and how parameters of half precision are rounded."""
-        return self._owner._precision
 
     @property
     def checks(self) -> bool:
         """Whether gradients are checked for infinities and NaN."""
-        return self._owner.nonfinite != "propagate"
+        return self._options.nonfinite != "propagate"
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -189,7 +195,7 @@ class ParameterGroup:
         for slot, asks in self._optional:
             if slot in absent and asks in checked and (is_array(checked[asks]) or checked[asks]):
                 raise StateError(
-                    f"{asks} is {checked[asks]!r}: {self.optimizer.name} keeps no slot {slot}, since its own {asks} is "
+                    f"{asks} is {checked[asks]!r}: {self.name} keeps no slot {slot}, since its own {asks} is "
                     f"{self.value(asks)!r}; construct it with another one"
                 )
         return checked
@@ -210,12 +216,12 @@ class ParameterGroup:
         """The value of a hyperparameter at a step, counted from 0; raises `AttributeError` for an unknown name."""
         if name not in self._hyperparameters.declared:
             expected = ", ".join(self._hyperparameters.declared)
-            raise AttributeError(f"{self.optimizer.name} has no hyperparameter {name}: expected one of {expected}")
+            raise AttributeError(f"{self.name} has no hyperparameter {name}: expected one of {expected}")
         return self._hyperparameters.declared[name].at(self._values[name], step)
 
     def program(self, rule: Rule) -> "_core.Program | None":
         """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
-        return self.traced(rule, zero_gradients=self._owner.zero_gradients, catches_up=self.catches_up)
+        return self.traced(rule, zero_gradients=self._options.zero_gradients, catches_up=self.catches_up)
 
     def traced(self, rule: Rule, **options: Any) -> "_core.Program | None":
         """As `program`, with the ``options`` of `trace`."""
@@ -224,12 +230,12 @@ class ParameterGroup:
     @property
     def takes_rows(self) -> bool:
         """Whether sparse gradients update the rows alone that they have."""
-        return self._owner.sparse != "dense"
+        return self._options.sparse != "dense"
 
     @property
     def catches_up(self) -> bool:
         """Whether the slots of rows catch up with the steps that skipped them."""
-        return self._owner.sparse == "catch_up" and self.rule().elementwise
+        return self._options.sparse == "catch_up" and self.rule().elementwise
 
     def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The factors by which a zero gradient multiplies slots that catch up, from ``values`` of hyperparameters.

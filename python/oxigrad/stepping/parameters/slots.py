@@ -1,45 +1,47 @@
-"""The protocol of the slots of a parameter, as every door gives them to a step."""
+"""The slots of a parameter, as a step reads and writes them."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import Quantized
 
 
-class Slots(Protocol):
-    """Protocol of the slots of one parameter: arrays, and codes as `Quantized`, by name."""
+class Slots:
+    """The slots of one parameter, arrays, and codes as `Quantized`, by name: base class of the slots of each door."""
 
-    @property
-    def are_overwritten(self) -> bool:
-        """Whether results of rules that are called on arrays are copied into the memory of the slots."""
-        ...
+    __slots__ = ()
 
-    def __getitem__(self, name: str, /) -> Any: ...
+    #: Whether results of rules that are called on arrays are copied into the memory of the slots.
+    are_overwritten = False
+
+    def __getitem__(self, name: str, /) -> Any:
+        raise NotImplementedError
 
     def items(self) -> Any:
         """The names and the arrays."""
-        ...
+        raise NotImplementedError
 
     def values(self) -> Any:
         """The arrays."""
-        ...
+        raise NotImplementedError
 
     def check(self) -> None:
         """Raises `ShapeError` or `DtypeError` for a slot whose shape or dtype was changed in place."""
-        ...
+        raise NotImplementedError
 
     def of_core(self, slot: Slot) -> Any:
         """A slot as the core takes it."""
-        ...
+        value = self[slot.name]
+        return value.in_core() if isinstance(value, Quantized) else value
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them."""
-        ...
+        raise NotImplementedError
 
     def write(self, name: str, value: Any, writes: Any) -> None:
         """Adds the new value of a slot to the ``writes`` of a step, an `oxigrad.stepping.writes.StepWrites`."""
-        ...
+        raise NotImplementedError
 
 
 def arrays_of(slots: Slots | Mapping[str, Any]) -> list[Any]:

@@ -1,28 +1,23 @@
-"""Weak references to optimizers, by which their parts refer to them without a cycle."""
+"""Weak references to the methods of an optimizer, which its stepper calls without a cycle."""
 
 import weakref
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
-_T = TypeVar("_T")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
-class WeakAttribute(Generic[_T]):
-    """An attribute that refers to its value weakly. Reading it raises `ReferenceError` once that no longer exists."""
+def weakly(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function that calls a method of an object that it refers to weakly.
 
-    def __init__(self, documentation: str = "") -> None:
-        self.__doc__ = documentation
+    It raises `ReferenceError` once the object no longer exists.
+    """
+    reference = weakref.WeakMethod(method)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        # The reference is an attribute of another name: CPython 3.11 and 3.12 read attributes of an instance more
-        # slowly for good once its ``__dict__`` was used.
-        self._name = f"{name}_reference"
-
-    def __get__(self, instance: Any, owner: type | None = None) -> _T:
-        if instance is None:
-            return self  # pyright: ignore[reportReturnType] - as properties do for their class
-        if (referent := getattr(instance, self._name)()) is None:
+    def call(*args: _P.args, **named: _P.kwargs) -> _R:
+        if (bound := reference()) is None:
             raise ReferenceError("the optimizer of this object no longer exists")
-        return referent
+        return bound(*args, **named)
 
-    def __set__(self, instance: Any, value: _T) -> None:
-        setattr(instance, self._name, weakref.ref(value))
+    return call

@@ -16,9 +16,8 @@ from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.parameters.weak import WeakAttribute
+from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.protocols import SteppingOptimizer
 
 
 class GradientPlan(Assignment):
@@ -35,7 +34,8 @@ class GradientPlan(Assignment):
     #: The parameters that are at several key paths.
     tied: list[Any]
     takes_rows: bool
-    _owner = WeakAttribute[SteppingOptimizer]()
+    #: The options of the steps, as they were when the plan was made.
+    options: SteppingOptions
     takes_lazy: bool = False
 
     def gradients_of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
@@ -102,7 +102,7 @@ class GradientPlan(Assignment):
         if self.takes_rows:
             self._check_readable_rows(gradients)
         # The core sees gradients beside rows in the step alone, so that lazy views among them are resolved before it.
-        if self.takes_lazy or (self.takes_rows and not self._owner.zero_gradients):
+        if self.takes_lazy or (self.takes_rows and not self.options.zero_gradients):
             self._resolve(gradients)
         if self.tied:
             self._add_tied(gradients)
@@ -114,7 +114,7 @@ class GradientPlan(Assignment):
         """Allows gradients to be rows, or lazy views, from now on, as some of these are; False if nothing changes."""
         if not self.takes_rows and any(isinstance(g, SparseRows) for g in gradients):
             self.takes_rows = True
-        elif not self.takes_lazy and not self._owner.zero_gradients and any(map(_is_lazy, gradients)):
+        elif not self.takes_lazy and not self.options.zero_gradients and any(map(_is_lazy, gradients)):
             self.takes_lazy = True
         else:
             return False
@@ -181,17 +181,17 @@ class GradientPlan(Assignment):
         for parameter in self.parameters:
             if isinstance(g := gradients[parameter.index], SparseRows):
                 self._check_rows(parameter, g)
-                gradients[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
+                gradients[parameter.index] = g.todense() if self.options.sparse == "dense" else g
 
     def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
         path = parameter.text
         check_gradient(path, g, parameter.shape, parameter.dtype)
         rule = self.groups[parameter.group].rule()
-        if not rule.elementwise and self._owner.sparse != "dense":
+        if not rule.elementwise and self.options.sparse != "dense":
             raise RuleError(
                 f"{path_name(path)}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'"
             )
-        if self._owner.zero_gradients:
+        if self.options.zero_gradients:
             raise StructureError(
                 f"{path_name(path)}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows"
             )

@@ -27,13 +27,12 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter, copying
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import picker
 from oxigrad.stepping.plan.gradients import GradientPlan
 from oxigrad.stepping.plan.slices import Gather, Slices
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.version import Version
 
 
@@ -45,8 +44,8 @@ class Plan(GradientPlan):
     parameters without one are not updated. With ``holds_own``, these are gradients that the model holds itself.
     ``inactive`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are not
     trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in
-    the place of that of the owner, ``slices`` what the model has in place of parameters. ``versions`` are those of the
-    settings that it was made from.
+    the place of that of the ``options``, ``slices`` what the model has in place of parameters. ``versions`` are those
+    of the settings that it was made from.
 
     Raises `StructureError` for a model without parameters or gradients, `DtypeError` for complex parameters, and
     `ArrayMemoryError` for those that cannot be updated, with the key path.
@@ -59,7 +58,7 @@ class Plan(GradientPlan):
         self,
         leaves: list[Any],
         structure: _core.Structure,
-        owner: SteppingOptimizer,
+        options: SteppingOptions,
         *versions: Version,
         present: bytes | None = None,
         holds_own: bool = False,
@@ -68,11 +67,11 @@ class Plan(GradientPlan):
         slices: Slices | None = None,
     ) -> None:
         super().__init__()
-        self.versions: list[Version] = [*versions, *owner._versions()]
+        self.versions: list[Version] = [*versions, *options.versions]
         self._structures = [version.structure for version in self.versions]  # before the settings are read
         self.structure = structure
         self.present = present
-        self._owner = owner
+        self.options = options
         self.frozen: set[str] = set()
         self.idle: bool = False
         self.gather: Gather | None = slices.gather if slices else None
@@ -84,7 +83,7 @@ class Plan(GradientPlan):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
             text = str(paths[0])
             seen.append((text, slices.wholes[text] if slices else array))
-            group = owner._assign(*seen[-1])
+            group = options.group_of(*seen[-1])
             if group is None:
                 self.frozen.update(map(str, paths))
                 self.inactive.add(str(paths[0]))
@@ -114,9 +113,9 @@ class Plan(GradientPlan):
                 + _hint_of_classes(leaves)
             )
         if slices is None:  # else the plan of the whole model does it, which has the frozen ones
-            owner._check_patterns(seen)
+            options.check_patterns(seen)
         self._choose_executors(leaves)
-        self.takes_rows: bool = owner.sparse != "dense"
+        self.takes_rows: bool = self.options.sparse != "dense"
 
     def _add(
         self,
@@ -173,7 +172,7 @@ class Plan(GradientPlan):
 
     def reads_codes(self, p: Parameter) -> bool:
         """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
-        by_kernel = p.executor is DEVICE and not p.is_permuted and self._owner.sparse == "dense"
+        by_kernel = p.executor is DEVICE and not p.is_permuted and self.options.sparse == "dense"
         return by_kernel or p.executor.is_core
 
     def part(self, parameters: Sequence[Parameter]) -> "Plan":

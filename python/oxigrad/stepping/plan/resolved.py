@@ -2,7 +2,6 @@
 
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import StepProgram, refused_accumulation
-from oxigrad.stepping.protocols import SteppingOptimizer
 
 
 class ResolvedStep(StepProgram):
@@ -11,23 +10,23 @@ class ResolvedStep(StepProgram):
     # The base class reads it, and never assigns another.
     plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def __init__(self, plan: Plan, owner: SteppingOptimizer, *, holds: bool) -> None:
+    def __init__(self, plan: Plan, *, holds: bool) -> None:
         self._versions = plan.numbers()  # before the settings are read
-        scale = owner.loss_scale
+        options, scale = plan.options, plan.options.loss_scale
         # Whether the loss scale is kept on the device of all parameters, whose kernels check the gradients.
         scales_there = (
             scale is not None
             and scale._of_kernel() is not None
-            and owner.nonfinite == "skip"
-            and owner.accumulate == 1
+            and options.nonfinite == "skip"
+            and options.accumulate == 1
             and len(plan.on_devices) == len(plan.parameters)
         )
-        super().__init__(plan, seed=owner.seed, holds=holds, scales_there=scales_there)
-        if self.reads_loss is not None and owner.accumulate > 1:
-            raise refused_accumulation(self.reads_loss, owner.accumulate)
+        super().__init__(plan, seed=options.seed, holds=holds, scales_there=scales_there)
+        if self.reads_loss is not None and options.accumulate > 1:
+            raise refused_accumulation(self.reads_loss, options.accumulate)
         self.observes: bool = scale is not None
-        self.zeroes: bool = owner.zero_gradients
-        self.raises: bool = owner.nonfinite == "raise"
+        self.zeroes: bool = options.zero_gradients
+        self.raises: bool = options.nonfinite == "raise"
         #: Whether the core does the whole step in place, for gradients without sparse rows.
         self.is_in_place: bool = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.tied))
         self.varies: bool = self.varies_on_host or not self.is_in_place

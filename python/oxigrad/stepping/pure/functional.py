@@ -15,12 +15,11 @@ from oxigrad.stepping.arrays.gradient_check import nonfinite_error
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import accumulated
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import checked_loss, refused_accumulation
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.pure.fused import run_rules, select
 from oxigrad.stepping.pure.on_copies import known_number
 from oxigrad.stepping.pure.pure_step import PureStep
@@ -29,8 +28,6 @@ from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.stepping.writes import called_leaves
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-# The attribute of an optimizer that holds the `PureStep` of its last plain step.
-_PURE_STEP = "_pure_step"
 
 
 def _no_group(path: str, array: Any) -> Mapping[str, Any]:
@@ -38,14 +35,14 @@ def _no_group(path: str, array: Any) -> Mapping[str, Any]:
 
 
 def init(
-    owner: SteppingOptimizer,
+    options: SteppingOptions,
     params: Any,
     hyperparameters: Mapping[str, Any] = _NONE,
     group_of: Callable[[str, Any], Mapping[str, Any]] = _no_group,
 ) -> dict[str, Any]:
     """See `Optimizer.init`."""
     leaves, structure = tree.flatten(params)
-    plan = Plan(leaves, structure, owner)
+    plan = Plan(leaves, structure, options)
     leaves = plan.detach(leaves)
     _check_names("init", plan.groups, hyperparameters)
     of_groups = [group.checked(hyperparameters) for group in plan.groups]
@@ -56,11 +53,11 @@ def init(
         )
         for p, of_parameter in zip(plan.parameters, values, strict=True)
     }
-    return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
+    return {"step": 0, "slots": slots, **({"micro": 0} if options.accumulate > 1 else {})}
 
 
 def apply(
-    owner: SteppingOptimizer,
+    options: SteppingOptions,
     params: Any,
     grads: Any,
     state: dict[str, Any],
@@ -68,18 +65,24 @@ def apply(
     group_of: Callable[[str, Any], Mapping[str, Any]] = _no_group,
     adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
     loss: Any = None,
+    resolved: dict[str, PureStep] | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a path and an array.
 
-    ``adapt`` is that of `Plan`.
+    ``adapt`` is that of `Plan`. ``resolved`` holds the ``step`` that the last call resolved.
     """
     is_plain = not hyperparameters and group_of is _no_group and adapt is None
-    if is_plain and (taken := _taken_again(owner, params, grads, state, loss)) is not None:
+    reused = resolved if is_plain else None
+    # Taken out of the dict meanwhile: another thread resolves a step of its own.
+    step = None if reused is None else reused.pop("step", None)
+    taken = None if step is None else step.take(params, grads, state, options, loss)
+    if taken is not None and reused is not None and step is not None:
+        reused["step"] = step
         return taken
-    _check_state(owner, state)
-    plan, leaves, gradients = _planned(owner, params, grads, state, adapt)
-    last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
-    of_groups = _numbers(owner, plan, state, hyperparameters, loss)
+    _check_state(options, state)
+    plan, leaves, gradients = _planned(options, params, grads, state, adapt)
+    last = state["micro"] + 1 == options.accumulate if options.accumulate > 1 else True
+    of_groups = _numbers(plan, state, hyperparameters, loss)
     values = _own_values("apply", plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], of_groups)
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
     missed = state.get("missed_steps", {})
@@ -93,14 +96,14 @@ def apply(
     def results_of(called: list[CalledLeaf]) -> tuple[list[list[Any]], Any]:
         groups = [plan.groups[parameter.group] for parameter in plan.parameters]
         kernels = [functools.partial(group.traced, leaf.rule) for group, leaf in zip(groups, called, strict=True)]
-        results, keep = run_rules(called, kernels, owner.seed)
+        results, keep = run_rules(called, kernels, options.seed)
         return results, known_number(keep)
 
     called = called_on(holds=False)
     results, keep = results_of(called)
-    if keep is False and owner.nonfinite == "raise":
+    if keep is False and options.nonfinite == "raise":
         raise nonfinite_error({p.text: gradients[p.index] for p in plan.parameters})
-    if owner.accumulate > 1:
+    if options.accumulate > 1:
         held, _ = results_of(called_on(holds=True))
         results = [select(last, new, old) for new, old in zip(results, held, strict=True)]
     slots = {}
@@ -109,15 +112,15 @@ def apply(
             leaves[i] = new
         slots[parameter.text] = _slots_after(leaf, after, keep)
     changed = _state_after(state, slots, keep, last)
-    if is_plain and (pure := PureStep.of(plan, owner, changed)) is not None:
-        vars(owner)[_PURE_STEP] = pure
-    if owner.accumulate > 1:
+    if reused is not None and (pure := PureStep.of(plan, changed)) is not None:
+        reused["step"] = pure
+    if options.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
     return tree.unflatten(plan.structure, leaves), changed
 
 
 def _planned(
-    owner: SteppingOptimizer,
+    options: SteppingOptions,
     params: Any,
     grads: Any,
     state: Mapping[str, Any],
@@ -127,10 +130,11 @@ def _planned(
     leaves, structure = tree.flatten(params)
     aligned = align(structure, grads)
     check_order(structure, leaves, aligned)
-    if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
+    if options.accumulate > 1:
+        # As zeros, since whether the others of the mean are None is not known in a traced program.
         accumulated(structure, leaves, aligned.leaves, set(), first=False, last=False)
     present = None if aligned.is_complete else aligned.present()
-    plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
+    plan = Plan(leaves, structure, options, present=present, adapt=adapt)
     leaves, gradients = plan.detach(leaves), plan.gradients_of_leaves(aligned, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
@@ -144,12 +148,12 @@ def _planned(
 
 
 def _numbers(
-    owner: SteppingOptimizer, plan: Plan, state: Mapping[str, Any], hyperparameters: Mapping[str, Any], loss: Any
+    plan: Plan, state: Mapping[str, Any], hyperparameters: Mapping[str, Any], loss: Any
 ) -> list[dict[str, Any]]:
     """The flags and numbers of a step from a state, for each group."""
     count, micro = known_number(state["step"]), known_number(state.get("micro", 0))
-    now = {"step": count + 1, "micro": micro + 1, "inverse_scale": 1.0 / owner.scale}
-    now["loss"] = loss_of(plan, loss, owner)
+    now = {"step": count + 1, "micro": micro + 1, "inverse_scale": 1.0 / plan.options.scale}
+    now["loss"] = loss_of(plan, loss)
     numbers = {**state.get("hyperparameters", {}), **hyperparameters}
     _check_names("apply", plan.groups, numbers)
     return [{**now, **group.flags, **group.numbers(count), **group.checked(numbers)} for group in plan.groups]
@@ -179,32 +183,22 @@ def _state_after(state: Mapping[str, Any], slots: Mapping[str, Any], keep: Any, 
     return changed
 
 
-def _taken_again(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any], loss: Any) -> Any:
-    """The step by what the last one resolved; None where there is none, or it does not fit."""
-    # Taken out of the optimizer meanwhile: another thread resolves a step of its own.
-    step: PureStep | None = vars(owner).pop(_PURE_STEP, None)
-    taken = None if step is None else step.take(params, grads, state, owner, loss)
-    if taken is not None:
-        vars(owner)[_PURE_STEP] = step
-    return taken
-
-
-def loss_of(plan: Plan, loss: Any, owner: SteppingOptimizer) -> Any:
+def loss_of(plan: Plan, loss: Any) -> Any:
     """The loss, where a rule reads it; else None."""
     name = next((rule.name for group in plan.groups if "loss" in (rule := group.rule()).supplied), None)
     if name is None:
         return None
-    if owner.accumulate > 1:
-        raise refused_accumulation(name, owner.accumulate)
+    if plan.options.accumulate > 1:
+        raise refused_accumulation(name, plan.options.accumulate)
     return checked_loss(loss, name)
 
 
-def _check_state(owner: SteppingOptimizer, state: Any) -> None:
+def _check_state(options: SteppingOptions, state: Any) -> None:
     """Raises `StateError` for what is not a state by `init` or `apply`."""
     expected = "expected the state that init or the last apply returned"
     if not isinstance(state, Mapping):
         raise StateError(f"the state is {type(state).__name__}: {expected}")
-    for name in ("step", "slots", *(["micro"] if owner.accumulate > 1 else [])):
+    for name in ("step", "slots", *(["micro"] if options.accumulate > 1 else [])):
         if name not in state:
             raise StateError(f"the state has no {name}: {expected}")
     if not isinstance(state["slots"], Mapping):

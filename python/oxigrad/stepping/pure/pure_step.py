@@ -5,7 +5,6 @@
 
 import itertools
 import operator
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,10 +15,10 @@ from oxigrad._core import StructureError
 from oxigrad.ops.backends import dtype_name
 from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.parameters.device_kernels import FLOATING
+from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.programs import answer, host_parameter
 from oxigrad.stepping.plan.resolved import ResolvedStep
-from oxigrad.stepping.protocols import SteppingOptimizer
 
 _ARRAYS = {np.ndarray}
 _NUMBERS = (int, float, np.generic, np.ndarray)
@@ -33,9 +32,8 @@ class PureStep:
     It is of one call at a time, since the numbers of a step are filled in where they are kept.
     """
 
-    def __init__(self, plan: Plan, owner: SteppingOptimizer, slots: Mapping[str, Mapping[str, Any]]) -> None:
-        self._weak_owner = weakref.ref(owner)
-        self._plan, self._resolved = plan, ResolvedStep(plan, owner, holds=False)
+    def __init__(self, plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
+        self._plan, self._resolved = plan, ResolvedStep(plan, holds=False)
         self._paths = [p.text for p in plan.parameters]
         self._dtypes = [p.dtype for p in plan.parameters]
         self._slots = [self._resolved.groups[p.group].rule.slots for p in plan.parameters]
@@ -53,16 +51,16 @@ class PureStep:
         self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
 
     @classmethod
-    def of(cls, plan: Plan, owner: SteppingOptimizer, state: Mapping[str, Any]) -> "PureStep | None":
+    def of(cls, plan: Plan, state: Mapping[str, Any]) -> "PureStep | None":
         """The step of a plan; None where it takes more than kernels of the core, or counts more than steps."""
-        is_simple = state.keys() == _STATE and owner.accumulate == 1 and owner.sparse == "dense"
+        is_simple = state.keys() == _STATE and plan.options.accumulate == 1 and plan.options.sparse == "dense"
         if not is_simple or plan.idle or plan.tied or not all(p.executor.is_core for p in plan.parameters):
             return None
         slots = state["slots"]
         names = [(p.text, slot.name) for p in plan.parameters for slot in plan.groups[p.group].rule().slots]
         if not all(name in slots[path] for path, name in names):
             return None
-        step = cls(plan, owner, slots)
+        step = cls(plan, slots)
         return step if step.is_of_core else None
 
     @property
@@ -71,9 +69,9 @@ class PureStep:
         is_guarded = any(program.is_guarded for program, _ in self._resolved.programs)
         return not is_guarded and all(map(_is_taken, self._slot_dtypes, self.are_numbers))
 
-    def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer, loss: Any) -> Any:
+    def take(self, params: Any, grads: Any, state: Mapping[str, Any], options: SteppingOptions, loss: Any) -> Any:
         """The new parameters and the new state; None for other arguments than the step was resolved for."""
-        if not self.is_of(owner):  # of a copy of the optimizer, or of other settings
+        if not self.is_of(options):  # of a copy of the optimizer, or of other settings
             return None
         if type(state) is not dict or state.keys() != _STATE:
             return None
@@ -100,9 +98,9 @@ class PureStep:
             new_slots[path][name] = array
         return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": new_slots}
 
-    def is_of(self, owner: SteppingOptimizer) -> bool:
-        """Whether it was resolved for this optimizer, and for its present settings."""
-        return self._weak_owner() is owner and self._resolved.is_current()
+    def is_of(self, options: SteppingOptions) -> bool:
+        """Whether it was resolved for the optimizer with these options, and for its present settings."""
+        return self._plan.options is options and self._resolved.is_current()
 
     def run(
         self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int, loss: Any = None
@@ -121,7 +119,7 @@ class PureStep:
         resolved = self._resolved
         if resolved.reads_loss is not None and not isinstance(loss, _NUMBERS):
             return None
-        resolved.fill(step, 1, 1.0 / self._plan._owner.scale, loss)
+        resolved.fill(step, 1, 1.0 / self._plan.options.scale, loss)
         new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
         stated = []
         for at, (p, of_one, start) in enumerate(zip(self._plan.parameters, self._slots, self._starts, strict=True)):

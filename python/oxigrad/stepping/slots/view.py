@@ -5,12 +5,12 @@ from typing import Any, NoReturn
 
 from oxigrad._core import DtypeError, ShapeError
 from oxigrad.ops.backends import copied_like, dtype_name
-from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.version import Version
 
 
-class ParameterSlots(dict[str, Any]):
+class ParameterSlots(dict[str, Any], Slots):
     """A dict of slots whose arrays can be replaced by others of the same shape and dtype, which are copied.
 
     The next step starts from the assigned values; each assignment raises ``version``. Slots cannot be added or removed:
@@ -18,9 +18,6 @@ class ParameterSlots(dict[str, Any]):
     """
 
     __slots__ = ("_kinds", "_path", "_version")
-
-    #: Results of rules replace the arrays.
-    are_overwritten = False
 
     def __init__(self, path: str, slots: Mapping[str, Any], version: Version) -> None:
         super().__init__(slots)
@@ -52,11 +49,6 @@ class ParameterSlots(dict[str, Any]):
                 raise ShapeError(f"{self._path}: the slot {name} has shape {tuple(slot.shape)}, it had {shape}")
             if slot.dtype is not dtype and slot.dtype != dtype:
                 raise DtypeError(f"{self._path}: the slot {name} has dtype {slot.dtype}, it had {dtype}")
-
-    def of_core(self, slot: Slot) -> Any:
-        """A slot as the core takes it."""
-        value = self[slot.name]
-        return value.in_core() if isinstance(value, Quantized) else value
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them."""

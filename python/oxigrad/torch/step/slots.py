@@ -6,13 +6,14 @@ from typing import Any
 
 from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 
 
-class TensorSlots:
-    """`oxigrad.stepping.parameters.slots.Slots` of the tensors in the ``state`` of ``p``, written in place.
+class TensorSlots(Slots):
+    """The tensors in ``state``, that of the parameter ``p``, which are written in place.
 
     With ``recorded``, autograd records what rules compute from them, and how the results are written.
     """
@@ -75,8 +76,7 @@ class TensorSlots:
         """A slot as the core takes it."""
         if slot.is_number:
             return self._state[self._slots[slot.name][1]]
-        value = self[slot.name]
-        return value.in_core() if isinstance(value, Quantized) else value
+        return super().of_core(slot)
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them: with numbers of float64, as kernels compute with them."""
