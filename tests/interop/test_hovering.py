@@ -132,7 +132,9 @@ def difference(name: str, value: Any, shown: str) -> str:
         return f"{name} shows {shown!r}, without {summary!r}"
     last = name.rpartition(".")[2]
     expected = parameters(str(inspect.signature(value)))
-    if ufunc := re.match(rf"\(variable\) {last}: _Of([12])\n", shown):  # by the protocol of that many arguments
+    if ufunc := re.match(
+        rf"\(variable\) {last}: _(?:Of|Recorded)([12])\n", shown
+    ):  # by the protocol of that many arguments
         count = len([each for each, _ in expected if each != "/"])
         return "" if count == int(ufunc[1]) else f"{name} is shown with {ufunc[1]} arguments: {expected}"
     overloads = [parameters(shown[found.end() :]) for found in re.finditer(rf"(?:def|class) {last}(?=\()", shown)]
