@@ -178,7 +178,7 @@ def stub(name: str) -> str:
         made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
         parts = _classes(module, made) if name == "torch" else _functions(module, made)
     elif name == "keras":
-        parts = (f"class {each}(_Optimizer):\n{_of_keras(getattr(module, each))}\n" for each in module.__all__)
+        parts = _keras(module)
     elif name.startswith("optim."):
         parts = _optimizers(module)
     else:
@@ -186,18 +186,6 @@ def stub(name: str) -> str:
     body = [*parts]
     printed = f"# Printed by tools/stubs.py{f', of NumPy {NUMPY}' * (name == 'xp')}."
     return narrowed("\n".join([printed, _pruned(HEADS[name], "\n".join(body)), *body]))
-
-
-def _of_keras(made: type) -> str:
-    """The docstring of an optimizer of Keras, and its constructor where it differs."""
-    text = described(made)
-    if "__init__" not in vars(made):
-        return text
-    signature = re.sub(r"\b(typing|collections\.abc)\.", "", str(inspect.signature(made.__init__)))  # type: ignore[misc]
-    signature = (
-        signature.replace("'", '"').replace("(self, ", "(\n        self, ").replace(") -> None", "\n    ) -> None")
-    )
-    return f"{text}\n\n    def __init__{signature}: ..."
 
 
 def _pruned(head: str, body: str) -> str:
@@ -230,6 +218,15 @@ def _functions(module: ModuleType, names: list[str]) -> Iterator[str]:
         function = getattr(module, name)
         yield f"def {name}({_arguments(function, _by_default('Any', {}))}) -> Transformation:"
         yield f"{described(function)}\n"
+
+
+def _keras(module: ModuleType) -> Iterator[str]:
+    for name in module.__all__:
+        kind = getattr(module, name)
+        yield f"class {name}(_Optimizer):\n{described(kind)}"
+        if inspect.signature(kind) != inspect.signature(kind.__base__):
+            yield f"    def __init__(self, {_arguments(kind, lambda _: 'Any')}) -> None: ..."
+        yield ""
 
 
 def _optimizers(module: ModuleType) -> Iterator[str]:

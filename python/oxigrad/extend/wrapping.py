@@ -102,7 +102,8 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         if not (takes_gradients or isinstance(optimizer, WrappingOptimizer)):
             kind = type(optimizer)
             is_ours = isinstance(optimizer, Optimizer)
-            text = repr(optimizer) if is_ours else f"{kind.__module__}.{kind.__qualname__}"
+            is_long = "\n" in repr(optimizer)  # as PyTorch's optimizers are
+            text = f"{kind.__module__}.{kind.__qualname__}" if is_long else repr(optimizer)
             hint = "" if is_ours else ", of oxigrad.optim; its optimizers update modules of PyTorch too"
             raise TypeError(
                 f"{type(self).__name__}: found {text}, expected an optimizer that takes a step by a gradient{hint}"

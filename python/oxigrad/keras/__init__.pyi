@@ -80,6 +80,10 @@ class MADGRAD(_Optimizer):
 
 class Muon(_Optimizer):
     """`oxigrad.optim.Muon` as an optimizer of Keras for matrices, and `oxigrad.optim.AdamW` for all other variables."""
+    def __init__(
+        self, learning_rate: Any = None, *, excluded: Any = ('embedding',), adamw: Any = None,
+        no_weight_decay: Any = (), **settings: Any,
+    ) -> None: ...
 
     def __init__(
         self, learning_rate: Any = None, *, excluded: Iterable[str] = ("embedding",), adamw: Mapping[str, Any] | None = None, no_weight_decay: Iterable[str] = (), **settings: Any
