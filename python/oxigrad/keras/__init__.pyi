@@ -1,5 +1,5 @@
 # Printed by tools/stubs.py.
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -83,10 +83,6 @@ class Muon(_Optimizer):
     def __init__(
         self, learning_rate: Any = None, *, excluded: Any = ('embedding',), adamw: Any = None,
         no_weight_decay: Any = (), **settings: Any,
-    ) -> None: ...
-
-    def __init__(
-        self, learning_rate: Any = None, *, excluded: Iterable[str] = ("embedding",), adamw: Mapping[str, Any] | None = None, no_weight_decay: Iterable[str] = (), **settings: Any
     ) -> None: ...
 
 class NAdam(_Optimizer):
