@@ -53,7 +53,7 @@ def expected(steps: int, matrices: set[str], rates: Any, adamw_rates: Any, decay
         ({"excluded": "lm_*"}, {"hidden", "embedding"}, (0.1, 0.1)),
         ({"excluded": ()}, {"hidden", "embedding", "lm_head"}, (0.1, 0.1)),
     ],
-    ids=str,
+    ids=["defaults", "filters", "excluded head", "excluded none"],
 )
 def test_each_parameter_has_the_formula_of_its_optimizer(options: Any, matrices: set[str], rates: Any) -> None:
     opt, model = optim.muon_with_adamw(0.1, 0.2, **options), tree(0)
