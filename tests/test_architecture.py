@@ -62,7 +62,6 @@ def test_unsafe_code_is_in_the_listed_files_only() -> None:
 OF_ANY_NAME = """
 autodiff/batching: Batched _Namespace _Extension
 ops/backends/mlx: _Namespace _Linalg
-ops/calculus/polynomial: _Basis
 optax/displacement: _Namespace
 recording/traced: Traced
 """

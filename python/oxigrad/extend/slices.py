@@ -39,7 +39,7 @@ class SlicedSteps:
 
         self._optimizer = optimizer
         kind = type("SliceStepper", (Stepper,), dict.fromkeys(_OF_WHOLES, refuse))
-        optimizer._stepper = optimizer._stepper.copied(optimizer._step_options, kind)
+        optimizer._stepper = optimizer._stepper.copied(kind=kind)
 
     @property
     def slots(self) -> Mapping[str, Mapping[str, Any]]:

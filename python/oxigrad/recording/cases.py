@@ -54,7 +54,7 @@ class Case:
         return replay_of(list(self.entries), self.outputs) if self.reassociate else self.replay
 
     def compared(self, values: list[Any], replayed: Any, result: Any) -> Any:
-        """What an audit compares with the ``result`` of the function: a replay with its products.
+        """The values that an audit compares with the ``result`` of the function: a replay with its products.
 
         Where another branch is taken with them, that is the result itself.
         """

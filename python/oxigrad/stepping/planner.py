@@ -101,9 +101,9 @@ class Planner:
         stepper.presence = ParticipationLog.of(presence)
         return stepper
 
-    def copied(self, options: SteppingOptions, kind: Any = None) -> Any:
+    def copied(self, options: SteppingOptions | None = None, kind: Any = None) -> Any:
         """The stepper of a copy of its optimizer, with its counts and copies of its slots; ``kind`` is its class."""
-        stepper = (kind or type(self))(options)
+        stepper = (kind or type(self))(options or self.options)
         stepper._core.count, stepper._core.micro = self.counts.taken, self.micro
         stepper.counts.skipped = self.counts.skipped
         stepper.slots, stepper.fitting = copied_slots(self._table.by_path), self.fitting

@@ -23,7 +23,8 @@ class StepCounts:
 
     def __init__(self, loss_scale: ObservedScale | None, core: "_core.Stepper") -> None:
         #: The loss scale of the optimizer.
-        self.loss_scale, self._core = loss_scale, core
+        self.loss_scale: ObservedScale | None = loss_scale
+        self._core = core
         self._skipped = 0
         self.counters: dict[int, Counter] = {}
         self.scale: DeviceScale | None = None

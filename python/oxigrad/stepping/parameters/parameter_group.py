@@ -116,7 +116,8 @@ class ParameterGroup(RuleGroup):
         overrides: Mapping[str, Any],
         storage: str | None = None,
     ) -> None:
-        self.name, self._options, self._storage = name, options, storage
+        self.name: str = name
+        self._options, self._storage = options, storage
         self._hyperparameters = hyperparameters
         self._compose: Callable[..., Rule] = hyperparameters.rule.remembering(_composed)
         self._overrides = overrides

@@ -40,9 +40,9 @@ impl Foreign {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     None,
-    /// What is not finite.
+    /// Results that are not finite.
     Infinite,
-    /// What is zero, or nearly, too.
+    /// Results that are zero, or nearly, too.
     Small,
 }
 

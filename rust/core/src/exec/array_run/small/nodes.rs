@@ -61,7 +61,7 @@ pub(super) enum Work {
     },
 }
 
-/// What elements are written onto.
+/// The memory that elements are written onto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Onto {
     Zeros,
