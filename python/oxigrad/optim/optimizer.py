@@ -1,6 +1,6 @@
 """Base class of optimizers: options, steps, and steps as pure functions."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
@@ -15,8 +15,6 @@ from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.documentation import with_options
-from oxigrad.optim.settings.loss_scale import LossScale
-from oxigrad.optim.settings.options import checked_precision
 from oxigrad.optim.stateful import StatefulOptimizer
 from oxigrad.stepping.device.host_stepper import HostStepper
 from oxigrad.stepping.parameters.presence import Changes
@@ -396,32 +394,10 @@ class Optimizer(StatefulOptimizer):
 class LocalOptimizer(Optimizer):
     """Base class of optimizers that take steps themselves, with options: all but `oxigrad.distributed`'s."""
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        accumulate: int = 1,
-        nonfinite: str = "propagate",
-        loss_scale: LossScale | None = None,
-        zero_gradients: bool = False,
-        sparse: str = "dense",
-        slot_dtype: str | None = None,
-        master: bool = False,
-        rounding: str = "nearest",
-        record_norms: str | Iterable[str] = (),
-        state_device: str | None = None,
-    ) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__()
         self._version = Version()
-        self.state_device = state_device
-        self.sparse = sparse
-        self.seed = seed
-        self.accumulate = accumulate
-        self.loss_scale = loss_scale
-        self.zero_gradients = zero_gradients
-        self.record_norms: tuple[str, ...] = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
-        self._precision = checked_precision(slot_dtype, master, rounding)
-        self.nonfinite = nonfinite
+        self._set_options(options)
         kind = HostStepper if self.state_device else Stepper
         self._stepper = kind(self._new_options())
 

@@ -115,10 +115,9 @@ class Part(Sealed):
             what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
-        self._hyperparameters = RuleHyperparameters(self._rule, self._declared)
+        checked = {n: each.check(values[n]) if n in values else each.default for n, each in self._declared.items()}
+        self._hyperparameters = RuleHyperparameters(self._rule, self._declared, checked)
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
-        for name, declared in self._declared.items():
-            setattr(self, name, values.get(name, declared.default))
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes, with the values of hyperparameters alone: the class has the rule."""
