@@ -50,7 +50,7 @@ class Table(str):
 
 
 def middle_cut(text: str, width: int) -> str:
-    """The text, where it is wider than ``width`` without its middle.
+    """The text; if it is wider than ``width``, its middle is cut.
 
     >>> middle_cut("encoder.layers.0.weight", 15)
     'encoder….weight'

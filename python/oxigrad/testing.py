@@ -118,7 +118,7 @@ def _place(args: tuple[Any, ...], direction: Any, error: Callable[[Any], float])
 
     No text where halves cannot be told apart.
 
-    An error is the sum of those of all elements: the half of the elements with the larger error is divided again.
+    An error is summed over all elements. The half of the elements with the larger error is divided again.
     """
     start, stop = 0, sum(map(_size, tree.leaves(args)))
     while stop - start > 1:
@@ -249,9 +249,9 @@ def check_rule(
       dtype, relative to the largest element of an array.
     * For an elementwise rule, a step with a zero gradient multiplies each slot by the decay that it declares.
 
-    ``shapes`` are those of the parameters, ``steps`` the number of updates with random gradients. Raises `RuleError` or
-    `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the parameter or slot, the dtype
-    and the step where a check fails.
+    ``shapes`` are the shapes of the parameters, ``steps`` is the number of updates with random gradients. Raises
+    `RuleError` or `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the parameter or
+    slot, the dtype and the step where a check fails.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)

@@ -54,11 +54,11 @@ class Optimizer(StatefulOptimizer):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def current(self, name: str, path: Any = None) -> Any:
-        """The value of a hyperparameter in the next step, that of a schedule included.
+        """The value of a hyperparameter in the next step; a schedule is evaluated.
 
         With ``path``, for the parameter there.
 
-        Parameters in groups, and those of the optimizers of a partition, have values of their own. Raises
+        Parameters in groups or partitions may have different values. Raises
         `AttributeError` for an unknown name, `KeyError` for a path that no built model has, and `ValueError` for a
         partition without ``path``.
 
@@ -115,7 +115,7 @@ class Optimizer(StatefulOptimizer):
         """Takes a step with the mean of the gradients accumulated so far, as at the end of an epoch; returns the model.
 
         Without accumulated gradients it does nothing. A step in the backward that an error has ended is counted; see
-        `ahead`. Errors are those of `update`.
+        `ahead`. Raises the errors of `update`.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD
@@ -132,7 +132,7 @@ class Optimizer(StatefulOptimizer):
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
         ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the
-        parameters hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``. A parameter
+        parameters hold their gradients, as a ``torch.nn.Module`` does in the attribute ``grad``. A parameter
         whose gradient is None, or that is in a subtree of ``model`` for which ``grads`` has None, is not updated: its
         slots stay as they are, and the step that its rule reads, as in Adam's bias correction, does not count this one,
         as in PyTorch. While gradients are accumulated, None counts as zeros unless all are None. ``loss`` is the value
@@ -156,7 +156,7 @@ class Optimizer(StatefulOptimizer):
     def compute_gradients(self, loss: Callable[[T], Array], model: T) -> tuple[Array, T]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 
-        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it. Raises `DerivativeError`
+        With a ``loss_scale``, it is the gradient of the scaled loss, as `update` expects. Raises `DerivativeError`
         for a loss that is a constant, as one that is computed from values of the parameters. Python floats are no
         parameters: the first call warns of those that the loss depends on, with their key paths.
         """
@@ -173,7 +173,7 @@ class Optimizer(StatefulOptimizer):
     def _unrecorded_gradients(
         self, loss: Callable[[Tree], Array], model: Tree, begin: Callable[..., Any] | None = None
     ) -> tuple[Any, Any]:
-        """The value of ``loss(model)`` and its gradient; ``begin`` is that of `value_and_grad_of`."""
+        """The value of ``loss(model)`` and its gradient; ``begin`` as in `value_and_grad_of`."""
         factors: list[Any] = []
 
         def scaled(model: Tree) -> Array:
@@ -240,10 +240,10 @@ class Optimizer(StatefulOptimizer):
         from variables. With a ``loss_scale`` it runs as it is.
 
         With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is
-        final, and the gradient is dropped: memory holds a few gradients at a time. The bits are those of a step after
-        it. The step follows the backward, and memory holds all gradients, where it needs them at once: for a rule that
-        sums over all parameters, as `ClipByGlobalNorm`, for a parameter on a device, for other gradients, as of `SAM`,
-        and with ``accumulate``, ``loss_scale``, ``nonfinite``, ``zero_gradients`` or ``state_device``. Raises
+        final, and the gradient is dropped: memory holds a few gradients at a time. The step is bit-identical to a step
+        after it. The step follows the backward, and memory holds all gradients, where it needs them at once: for a rule
+        that sums over all parameters, as `ClipByGlobalNorm`, for a parameter on a device, for other gradients, as of
+        `SAM`, and with ``accumulate``, ``loss_scale``, ``nonfinite``, ``zero_gradients`` or ``state_device``. Raises
         `ValueError` together with ``record``, and for optimizers with another `minimize`. After an error in the middle,
         `ahead` names the parameters that are updated, and `flush` finishes the step.
 
@@ -323,12 +323,12 @@ class Optimizer(StatefulOptimizer):
         It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and
         hyperparameters. On arrays in host memory it runs the kernels of `update`, on copies, and gives the same bits,
         apart from slots of codes ("8bit", "4bit"): its state has them whole, in the dtype that they have otherwise.
-        Where it is differentiated, or the arrays are elsewhere, rules are called on them, and last bits may differ:
+        If it is differentiated, or the arrays are on a device, rules are called on arrays, and last bits may differ:
         libraries sum in other orders, and compute powers and float64 numbers beside float32 arrays in other ways.
 
-        Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, take the place of
-        those of the optimizer, in all of its groups; those of ``groups``, a dict from patterns of key paths as in the
-        constructor, take the place of these for the parameters that match. They are numbers, variables or arrays
+        Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, replace the
+        optimizer's values in all groups. ``groups``, a dict from patterns of key paths as in the constructor, replaces
+        them for the parameters that match. They are numbers, variables or arrays
         without axes, which may be traced, and so is the ``loss``, which rules such as `MoMo` read.
 
         With a `LossScale`, gradients are divided by its value, which the step leaves as it is: it does not observe pure
@@ -337,8 +337,8 @@ class Optimizer(StatefulOptimizer):
         With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise it, and
         skips the step.
 
-        Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole
-        number; `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and
+        Raises `TypeError` for an unknown name, for a function of the step, and for a variable instead of an
+        integer; `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and
         `StateError` for a hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of
         ``SGD(momentum=0)``.
 

@@ -17,7 +17,7 @@ _PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spa
 def names() -> Iterator[None]:
     """A context in which SciPy's functions take variables: each is its twin in `oxigrad.xp` for variables.
 
-    The names are those of SciPy's modules, for all threads. A name that a program has imported before, as
+    The context changes the names of SciPy's modules, for all threads. A name that a program has imported before, as
     ``from scipy.linalg import det``, stays SciPy's function.
 
     >>> import numpy as np
