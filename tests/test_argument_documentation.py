@@ -27,6 +27,13 @@ MODULES = {
     "oxigrad.distributed": (),
     "oxigrad.torch": ("torch",),
     "oxigrad.optax": ("jax", "optax"),
+    "oxigrad.testing": (),
+    "oxigrad.cuda": (),
+    "oxigrad.scipy": ("scipy",),
+    "oxigrad.interop.torch": ("torch",),
+    "oxigrad.interop.jax": ("jax",),
+    "oxigrad.interop.autograd": ("autograd",),
+    "oxigrad.extend": (),
 }
 # What makes them is another function, whose arguments are described; a user does not call them.
 MADE = {
@@ -35,6 +42,7 @@ MADE = {
     "oxigrad.distributed": "Communicator Header Layout Span WorkerDevice WorkerReport",
     "oxigrad.optax": "State",
     "oxigrad.tree": "Key Structure",
+    "oxigrad.extend": "Adapter Domain Recording Worker as_array config_of crc32c",  # the last is compiled
 }
 
 

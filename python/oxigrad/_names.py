@@ -115,6 +115,10 @@ def parameter_kinds(function: Callable[..., Any]) -> "dict[str, inspect._Paramet
 def library(name: str, absent: str) -> ModuleType:
     """The module of another library; raises ``ModuleNotFoundError`` with the text ``absent`` if it is not installed.
 
+    Args:
+        name: name of the module, such as "scipy.linalg".
+        absent: text of the error, such as what needs the library.
+
     >>> library("numpy", "needs NumPy").__name__
     'numpy'
     """

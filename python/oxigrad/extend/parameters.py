@@ -27,6 +27,9 @@ _FLOATING = {"bfloat16", "float16", "float32", "float64"}
 class Parameters:
     """Reads and writes the parameters that an optimizer updates, by key path, in models of any library.
 
+    Args:
+        optimizer: optimizer whose settings select the parameters.
+
     >>> import oxigrad as ox
     >>> parameters, model = Parameters(ox.optim.SGD()), {"w": np.ones(2), "name": "m"}
     >>> parameters.read(model)

@@ -310,6 +310,9 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
 def number(value: Any) -> int | float:
     """The value as a Python number: any real number, or a 0-d array of any library.
 
+    Args:
+        value: real number, or array of any library with one element and no axes.
+
     Raises `TypeError` for anything else.
 
     >>> import numpy as np

@@ -51,6 +51,11 @@ def _either(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..
 def fft_backend(method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A backend of `scipy.fft` whose transforms take variables, a function for `scipy.fft.set_backend`.
 
+    Args:
+        method: function of `scipy.fft` that SciPy dispatches.
+        args: positional arguments of the function.
+        named: arguments of the function by keyword.
+
     >>> import numpy as np
     >>> import scipy.fft
     >>> import oxigrad as ox

@@ -28,6 +28,9 @@ _entries: dict[int, _Entry] = {}
 def namespace(*values: Any) -> Any:
     """The standard's namespace of the first array among the values, or else NumPy's.
 
+    Args:
+        *values: arrays, variables and numbers.
+
     Raises `TypeError` for an object of no array library.
 
     >>> import numpy as np
@@ -42,7 +45,11 @@ def namespace(*values: Any) -> Any:
 
 
 def adapter_of(value: Any) -> Adapter:
-    """The adapter of the value's library; NumPy's for a number, the generic one for an object of no array library."""
+    """The adapter of the value's library; NumPy's for a number, the generic one for an object of no array library.
+
+    Args:
+        value: an array, a variable, a number or any other object.
+    """
     value = plain(value)
     try:
         return (_entries.get(id(type(value))) or _remembered(value))[2]
