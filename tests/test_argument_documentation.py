@@ -42,7 +42,8 @@ MADE = {
     "oxigrad.distributed": "Communicator Header Layout Span WorkerDevice WorkerReport",
     "oxigrad.optax": "State",
     "oxigrad.tree": "Key Structure",
-    "oxigrad.extend": "Adapter Domain Recording Worker as_array config_of crc32c",  # the last is compiled
+    # The last takes bytes; those before it take a value, of which the sentence on the function speaks.
+    "oxigrad.extend": "Adapter Domain Recording Worker adapter_of as_array config_of namespace crc32c",
 }
 
 

@@ -28,9 +28,6 @@ _entries: dict[int, _Entry] = {}
 def namespace(*values: Any) -> Any:
     """The standard's namespace of the first array among the values, or else NumPy's.
 
-    Args:
-        *values: arrays, variables and numbers.
-
     Raises `TypeError` for an object of no array library.
 
     >>> import numpy as np
@@ -45,11 +42,7 @@ def namespace(*values: Any) -> Any:
 
 
 def adapter_of(value: Any) -> Adapter:
-    """The adapter of the value's library; NumPy's for a number, the generic one for an object of no array library.
-
-    Args:
-        value: an array, a variable, a number or any other object.
-    """
+    """The adapter of the value's library; NumPy's for a number, the generic one for an object of no array library."""
     value = plain(value)
     try:
         return (_entries.get(id(type(value))) or _remembered(value))[2]
