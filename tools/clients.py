@@ -96,8 +96,8 @@ Variables have the place of autograd's boxes. Autograd's graph has no counterpar
 |---|---|---|---|---|---|
 {suites}
 
-Of SurPyval's parametric tests a sample is run; `make clients OPTIONS=--whole` runs all 2,394 in half an hour, and none passes with
-autograd alone but the test below. These tests pass with autograd alone:
+A sample of SurPyval's parametric tests is run. `make clients OPTIONS=--whole` runs all 2,394 in half an hour: only the test below
+passes with autograd alone. These tests pass with autograd alone:
 
 {differences}
 

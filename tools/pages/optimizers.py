@@ -217,6 +217,20 @@ def index() -> str:
     return "\n".join(lines) + "\n"
 
 
+# Optimizers whose paths differ most.
+PANELS = ("LBFGS", "SGD", "Adagrad", "AdamW", "Lion", "Prodigy")
+
+
+def panels() -> str:
+    """Six pictures of paths, each with a link to the page of its optimizer."""
+    lines = ["::::{grid} 1 2 2 3", ":gutter: 2", ""]
+    for name in PANELS:
+        said = f"The path of {name} down Rosenbrock's function, and Beale's"
+        lines += [f":::{{grid-item-card}} {name}", f":link: {name}", ":link-type: doc"]
+        lines += [f":img-bottom: pictures/{name}.png", f":img-alt: {said}", ":::", ""]
+    return "\n".join([*lines, "::::"])
+
+
 def write(folder: Path) -> None:
     """Writes the pages of all optimizers into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
