@@ -48,7 +48,7 @@ def batched(name: str, args: tuple[Any, ...], named: dict[str, Any] | None) -> A
 
 
 def check_matmul(a: Any, b: Any) -> None:
-    """Raises `ShapeError` for arrays whose shapes are not those of a matrix product."""
+    """Raises `ShapeError` for arrays whose shapes do not fit a matrix product."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
         shapes.check_shapes("matmul", [tuple(a.shape), tuple(b.shape)])
 

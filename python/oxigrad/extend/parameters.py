@@ -27,6 +27,9 @@ _FLOATING = {"bfloat16", "float16", "float32", "float64"}
 class Parameters:
     """Reads and writes the parameters that an optimizer updates, by key path, in models of any library.
 
+    Args:
+        optimizer: optimizer whose settings select the parameters.
+
     >>> import oxigrad as ox
     >>> parameters, model = Parameters(ox.optim.SGD()), {"w": np.ones(2), "name": "m"}
     >>> parameters.read(model)
@@ -57,14 +60,14 @@ class Parameters:
     def gradients(
         self, model: Tree, grads: Tree | None, *, optional: bool = False, on_host: bool = True
     ) -> dict[str, Any]:
-        """The gradients by key path, those of tied parameters added up.
+        """The gradients by key path; gradients of tied parameters are summed.
 
         Without ``grads``, those that the model holds itself.
 
-        Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have
-        those of the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is
-        None. Dense ones are in host memory, unless they are to stay where they are. Raises `StructureError`,
-        `ShapeError` or `DtypeError` with the key path.
+        Each parameter needs a gradient, because workers must have gradients of the same parameters. (`Optimizer.update`
+        skips parameters without one.) With ``optional``, the result lacks the parameters whose gradient is None. Dense
+        ones are in host memory, unless they are to stay where they are. Raises `StructureError`, `ShapeError` or
+        `DtypeError` with the key path.
         """
         if grads is None:
             leaves, structure = tree.flatten(model)
@@ -287,7 +290,7 @@ def _host(array: Any) -> np.ndarray:
 
 
 def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:
-    """A gradient in host memory, or where it is, of the parameter's shape and dtype; float32 for half precision."""
+    """A gradient of the parameter's shape and dtype (float32 for half precision), in host memory if ``on_host``."""
     is_sparse = isinstance(gradient, SparseRows)
     read = host_gradient if on_host else resolved
     array = gradient.coalesce().map(_host) if is_sparse else read(gradient)

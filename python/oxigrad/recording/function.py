@@ -406,8 +406,8 @@ def record(
         audit: calls whose replay is compared with a call of ``f``: "powers" (2, 4, 8, ... 1,024 and every 1,024th),
             "always", "never", or the number of calls from one audit to the next.
         on_stale: what an audit does where results differ: "raise" `StaleRecordingError`, or "warn".
-        reassociate: whether replays may add up the products of matrices and vectors in another order than NumPy, which
-            is faster for small ones, and changes last bits.
+        reassociate: whether the core computes small products of matrices and vectors. They then depend on no BLAS, and
+            differ from NumPy's in last bits.
 
     Inputs are read at each call: the arguments, and the arrays, numbers and trees of them that globals, closure cells
     and defaults of ``f`` hold by name, also those of the object of a method and of the plain functions that ``f`` calls

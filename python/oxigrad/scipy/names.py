@@ -17,7 +17,7 @@ _PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spa
 def names() -> Iterator[None]:
     """A context in which SciPy's functions take variables: each is its twin in `oxigrad.xp` for variables.
 
-    The names are those of SciPy's modules, for all threads. A name that a program has imported before, as
+    The context changes the names of SciPy's modules, for all threads. A name that a program has imported before, as
     ``from scipy.linalg import det``, stays SciPy's function.
 
     >>> import numpy as np
@@ -50,6 +50,11 @@ def _either(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..
 
 def fft_backend(method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A backend of `scipy.fft` whose transforms take variables, a function for `scipy.fft.set_backend`.
+
+    Args:
+        method: function of `scipy.fft` that SciPy dispatches.
+        args: positional arguments of the function.
+        named: arguments of the function by keyword.
 
     >>> import numpy as np
     >>> import scipy.fft

@@ -37,7 +37,7 @@ def _lifted(name: str, value: Any) -> Any:
 
 
 def _of_iterables(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Function whose list may be any iterable, as that of autograd's `stack`."""
+    """Function whose list may be any iterable, as in autograd's `stack`."""
 
     @functools.wraps(f, updated=())
     def wrapped(arrays: Any, *args: Any, **kwargs: Any) -> Any:

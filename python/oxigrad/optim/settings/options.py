@@ -89,7 +89,7 @@ def _dtype(opt: Any, value: Any) -> Any:
 
 
 def text_of_dtype(dtype: Any) -> str | None:
-    """The name of a dtype of any library, or of the class of a dtype; None where there is none."""
+    """The name of a dtype of any library, or of the class of a dtype; None for other objects."""
     if dtype is None or isinstance(dtype, str):
         return dtype
     return dtype_name(np.dtype(dtype) if isinstance(dtype, type) else dtype)
