@@ -11,9 +11,8 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.communicator import Buffer, Place, succeed
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.mpi.library import MPI

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer
+from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.decisions.training import Trainings
-from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub
 from oxigrad.distributed.messages.message import size_of
@@ -47,7 +46,7 @@ class ThreadCommunicator(HubCommunicator):
         return super()._collect(name, detail, copies, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
-        return self._hub.ask(self._uid, getattr(self._hub, method), *args).read(what, self._place)
+        return self._hub.ask(self._uid, getattr(self._hub, method), *args)
 
     def _tell(self, method: str, *args: Any) -> None:
         self._hub.call(self._uid, getattr(self._hub, method), *args)
