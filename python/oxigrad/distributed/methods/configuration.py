@@ -1,6 +1,6 @@
 """Configurations that the workers of a job compare: of any optimizer, and as plain data."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad._typing import Config
@@ -22,6 +22,19 @@ def settings_of(optimizer: Any) -> Any:
     options = {name: getattr(optimizer, name, value) for name, value in OPTIONS.items() if name not in _PARTS}
     values = {**options, **dict(optimizer._parts())}
     return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
+
+
+def options_set(optimizer: Any, names: Collection[str]) -> list[str]:
+    """The options among ``names`` that an optimizer has at other values than the defaults, in their order.
+
+    >>> from oxigrad import optim
+    >>> options_set(optim.SGD(accumulate=2, seed=1), {"accumulate", "loss_scale"})
+    ['accumulate']
+    """
+    values = {name: getattr(optimizer, name) for name in OPTIONS if name in names}
+    if values.get("loss_scale") is not None and values.get("nonfinite") == "skip":  # which the scale implies
+        del values["nonfinite"]
+    return [name for name, value in values.items() if value != OPTIONS[name]]
 
 
 def values_of_functions(optimizer: Any, step: int | None = None) -> Config:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad import tree, xp
+from oxigrad import xp
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
@@ -28,11 +28,6 @@ from oxigrad.optim import SGD, Optimizer, Quantized
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
-
-
-def _write_served(wrapper: Any, value: Any) -> tuple[Plain, Arrays]:
-    """The centre as it is, on the worker that serves it."""
-    return {}, {} if wrapper._server is None else {path: {_KEPT: array} for path, array in wrapper.centre().items()}
 
 
 class ElasticAverage(CollectiveWrapper):
@@ -91,6 +86,11 @@ class ElasticAverage(CollectiveWrapper):
 
     _are_replicas = False
     _has_own_writes = True
+
+    def _write_served(self, value: Any) -> tuple[Plain, Arrays]:
+        """The centre as it is, on the worker that serves it."""
+        return {}, {} if self._server is None else {path: {_KEPT: array} for path, array in self.centre().items()}
+
     _fields = (
         integer("_count", "count"),
         arrays("_centre", _SEEN),
@@ -423,19 +423,18 @@ class ElasticAverage(CollectiveWrapper):
 
         For gradients of your own with ``nesterov``: take them here, and give them to `update` with ``model``.
         """
-        plan, leaves = self._parameters._planned(model)
-        slots, filled = self.optimizer.slots, list(leaves)
-        for p in plan.parameters:
+        slots, groups, step = self.optimizer.slots, self._parameters.plan(model).groups, self.optimizer.step
+
+        def ahead(p: Any, x: Any) -> Any:
             if "m" not in slots.get(p.text, {}):
-                continue
-            numbers = plan.groups[p.group].numbers(self.optimizer.step)
-            x, m = leaves[p.index], slots[p.text]["m"]
+                return x
+            numbers, m = groups[p.group].numbers(step), slots[p.text]["m"]
             there = x - numbers["learning_rate"] * numbers["momentum"] * xp.asarray(
                 np.asarray(m) if isinstance(m, Quantized) else m
             )
-            for i in p.indices:
-                filled[i] = xp.asarray(xp.astype(there, x.dtype))
-        return tree.unflatten(plan.structure, filled)
+            return xp.asarray(xp.astype(there, x.dtype))
+
+        return self._parameters.mapped(model, ahead)
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """See `Optimizer._gradients`; with ``nesterov``, value and gradient are those at `lookahead`."""
