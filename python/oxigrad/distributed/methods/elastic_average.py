@@ -387,9 +387,9 @@ class ElasticAverage(CollectiveWrapper):
 
     def _answered(self, connection: Connection) -> DecodedReply:
         """Waits for the answer to the last request: the centre, or a refusal of the push."""
-        wait = connection.wait(max(self._applied, 0))
+        wait = connection.wait()
         while True:
-            answer = connection.answer(wait)
+            answer = connection.answer(wait, max(self._applied, 0))
             has_centre = answer.token >= 0 and answer.number >= connection.number
             is_refused = any(not each.accepted and each.number >= connection.number for each in answer.verdicts)
             if has_centre or is_refused or answer.kind in NOTICES:
