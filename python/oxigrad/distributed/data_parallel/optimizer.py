@@ -238,7 +238,7 @@ class DataParallel(LocalSums):
 
     @property
     def _has_own_writes(self) -> bool:
-        """See `WholeSteps._has_own_writes`: the pieces are written after the optimizer's step."""
+        """See `Wrapper._has_own_writes`: the pieces are written after the optimizer's step."""
         return self._shards is not None
 
     def flush(self, model: Tree) -> Tree:

@@ -1,7 +1,7 @@
 """Configurations that the workers of a job compare: of any optimizer, and as plain data."""
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from oxigrad._typing import Config
 from oxigrad.extend import OPTIONS, config_of, number
@@ -68,34 +68,3 @@ def plain(value: Any) -> Any:
 
 def _named(function: Any) -> str:
     return f"the function {getattr(function, '__qualname__', type(function).__qualname__)}"
-
-
-class Agreed:
-    """The parts of a wrapper's configuration that the workers of a job have alike."""
-
-    optimizer: Any
-    communicator: Any
-    _arguments: ClassVar[Mapping[str, Any]] = {}
-    _fixed: ClassVar[frozenset[str]] = frozenset()
-
-    if TYPE_CHECKING:  # the class beside this one has it
-
-        @property
-        def name(self) -> str:
-            """See `Optimizer.name`."""
-            ...
-
-    def _agreed_config(self) -> Config:
-        """The name and the arguments that cannot change, as plain data, which all workers have alike."""
-        return {"optimizer": self.name, **arguments_of(self, (n for n in self._arguments if n in self._fixed))}
-
-    def _agreed_settings(self) -> list[Any]:
-        """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
-        return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
-
-    def _joining_config(self) -> list[Any]:
-        """As `_agreed_config`, of a worker that asks to join.
-
-        With hyperparameters, unless they may have changed since the start.
-        """
-        return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]
