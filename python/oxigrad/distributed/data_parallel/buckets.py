@@ -23,7 +23,7 @@ _UNDER_WAY = 2
 def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: float) -> list[list[str]]:
     """The key paths in ``order``, in buckets of one dtype that are closed once they have ``limit`` bytes.
 
-    >>> specs = {name: GradientSpec(np.zeros(size)) for name, size in {"a": 1, "b": 3, "c": 1}.items()}
+    >>> specs = {name: GradientSpec.of(np.zeros(size)) for name, size in {"a": 1, "b": 3, "c": 1}.items()}
     >>> cut(specs, "abc", 16)
     [['a', 'b'], ['c']]
     """

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from oxigrad import SparseRows
-from oxigrad.distributed.messages.gradients import GradientSpec
 
 NONE, DENSE, ROWS = range(3)
 """The kind of the gradient of a parameter on a worker: None, an array, or rows."""
@@ -23,8 +22,3 @@ def flags_of(codes: Sequence[int], count: int) -> np.ndarray:
     """The flags of the last bucket: the count of gradients, and for each parameter a one for an array and for rows."""
     kinds = np.array(codes)
     return np.concatenate([[count], kinds == DENSE, kinds == ROWS]).astype(np.float64)
-
-
-def no_rows(spec: GradientSpec) -> SparseRows:
-    """The gradient of a parameter of which no row is used."""
-    return SparseRows(np.zeros(0, np.int64), np.zeros((0, *spec.shape[1:]), spec.dtype), spec.shape)

@@ -14,14 +14,14 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
-from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
+from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of
 from oxigrad.distributed.data_parallel.local_sums import LocalSums
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.fields import FLAG
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.distributed.methods.means import divided, sum_of_rows
+from oxigrad.distributed.methods.means import divided, no_rows, sum_of_rows
 from oxigrad.extend import COUNT, as_array
 from oxigrad.optim import Optimizer
 

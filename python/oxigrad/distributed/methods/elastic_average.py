@@ -22,7 +22,7 @@ from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.parameters import check_unchanged, promoted
+from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.extend import as_array, to_host
 from oxigrad.optim import SGD, Optimizer, Quantized
 
@@ -174,11 +174,11 @@ class ElasticAverage(CollectiveWrapper):
 
     def _penalized(self, model: Tree, grads: Tree | None) -> Tree:
         """The gradients with the penalty ``rho / 2 * |x - c|**2`` added to the loss."""
-        values = self._parameters.read(model)
+        values = self._parameters.wide(model)
         penalized = {}
         for path, g in self._parameters.gradients(model, grads).items():
             dense = as_array(g)
-            pull = promoted(values[path]) - self._centre[path]
+            pull = values[path] - self._centre[path]
             penalized[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
         return self._parameters.tree(model, penalized)
 
@@ -187,7 +187,7 @@ class ElasticAverage(CollectiveWrapper):
         if not self.synchronous:
             return self._pushed(model)
         while True:
-            parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+            parameters = self._parameters.wide(model)
             differences = {path: value - self._centre[path] for path, value in parameters.items()}
             rate, beta = self._rate, self._rate * self.communicator.size
             new = {path: parameters[path] - d.dtype.type(rate) * d for path, d in differences.items()}
@@ -330,7 +330,7 @@ class ElasticAverage(CollectiveWrapper):
         self._layout, self._connection, self._server, self._number, self._applied = None, None, None, 0, -1
 
     def _started(self, model: Tree) -> tuple[Tree, bool]:
-        parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+        parameters = self._parameters.wide(model)
         layout = Layout(parameters)
         if self.synchronous:
             self._description = agreement.described(parameters, self._joining_config())
@@ -402,7 +402,7 @@ class ElasticAverage(CollectiveWrapper):
     def _pushed(self, model: Tree) -> Tree:
         connection = self._connection
         assert connection is not None  # noqa: S101 - for the type checker
-        parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+        parameters = self._parameters.wide(model)
         for _ in range(2):
             connection.number = self._number + 1  # the same after an interrupt: a push is applied once
             connection.request(PUSH, self._applied, connection.codec.encode(parameters))
@@ -445,4 +445,4 @@ class ElasticAverage(CollectiveWrapper):
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         if not self._centre:
-            self._centre = {path: np.array(promoted(v)) for path, v in self._parameters.read(model).items()}
+            self._centre = {path: np.array(v) for path, v in self._parameters.wide(model).items()}

@@ -281,8 +281,8 @@ class ModelAverage(AverageState):
     def _send(self, model: Tree, fragment: int) -> None:
         """Takes the mean over the workers of a fragment's parameters, or of their differences from the anchors."""
         if (contribution := self._contributed.pop(fragment, None)) is None:  # else it is given again
-            values = self._parameters.read(model)
-            contribution = {path: promoted(values[path]) for path in self._paths(values, fragment)}
+            values = self._parameters.wide(model)
+            contribution = {path: values[path] for path in self._paths(values, fragment)}
             if self._outer:
                 contribution = {path: self._anchors[path] - value for path, value in contribution.items()}
         if not self.delay:
@@ -358,11 +358,11 @@ class ModelAverage(AverageState):
 
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
-        values = self._parameters.read(model)
+        values = self._parameters.wide(model)
         if self.fragments > len(values):
             raise ValueError(f"fragments is {self.fragments}: expected at most {len(values)}, the number of parameters")
         if self._outer and not self._anchors:
-            self._anchors = {path: np.array(promoted(value)) for path, value in values.items()}
+            self._anchors = {path: np.array(value) for path, value in values.items()}
 
     def get_config(self) -> Config:
         """See `Wrapper.get_config`."""
