@@ -409,7 +409,7 @@ class DataParallel(LocalSums):
 
     def _in_order(self, first: Sequence[str]) -> list[str]:
         """The key paths of all parameters, those of ``first`` first."""
-        return [*dict.fromkeys([*(path for path in first if path in self._specs), *self._specs])]
+        return [*dict.fromkeys([*[path for path in first if path in self._specs], *self._specs])]
 
     def _own_kinds(self, sums: Mapping[str, Any], count: int) -> list[int]:
         """The kind of the gradient of each parameter on this worker."""

@@ -162,8 +162,9 @@ class Hub:
 
     def _check_place(self, place: Sequence[int], what: str) -> None:
         """Raises an error for a caller that is in no place of this generation."""
-        self._check_fence(place)
         rank, size, generation = place
+        if (rank, generation) in self._fenced:
+            raise Excluded(rank, generation)
         if generation != self._generation:
             raise WorkerLost((), what)
         if size != len(self._members) or not 0 <= rank < size:

@@ -129,11 +129,10 @@ class Reader:
         """The next array, with the bytes that pad it skipped."""
         size = count * dtype.itemsize
         whole = -(-size // _WORD) * _WORD
-        if whole > self.left:
-            raise Refused("length", f"a gradient ends {whole - self.left} bytes too early")
-        array = self._data[self._at : self._at + size].view(dtype)
-        self._at += whole
-        return array
+        at, self._at = self._at, self._at + whole
+        if self.left < 0:
+            raise Refused("length", f"a gradient ends {-self.left} bytes too early")
+        return self._data[at : at + size].view(dtype)
 
     def rest(self, size: int) -> np.ndarray:
         """The next bytes, which are not padded."""

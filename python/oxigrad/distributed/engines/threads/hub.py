@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Place
 from oxigrad.distributed.engines.hub import Condition, Hub, Round
-from oxigrad.distributed.errors import Aborted, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Aborted, Excluded, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import size_of
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
@@ -86,7 +86,8 @@ class ThreadHub(Hub):
     def _check_worker(self, uid: str) -> None:
         if uid in self._killed:
             raise Killed
-        self._check_included(uid)
+        if uid in self._excluded:
+            raise Excluded(*self._excluded[uid])
         if self._failure is not None:
             raise Aborted(self._failure)
 

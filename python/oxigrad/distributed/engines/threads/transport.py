@@ -23,7 +23,7 @@ class ThreadCommunicator(HubCommunicator):
         super().__init__(uid, place, hub.job, timeout, Trainings(is_known=is_first))
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        detail = (op, *((buffer.dtype, buffer.size) for buffer in bufs))
+        detail = (op, *[(buffer.dtype, buffer.size) for buffer in bufs])
         is_small = size_of(bufs) <= SMALL
         contribution = [b.copy() for b in bufs] if is_small else [*bufs]
         contributions, reduced = super()._collect("all_reduce", detail, contribution, seconds)
