@@ -94,7 +94,7 @@ class Coordinator(Service):
         self._memory_of_mean: tuple[np.ndarray, Gradients] | None = None
         self.codec: GradientCodec = codec_of(arrays, config, training)
         self._offered: Optimizer | None = None
-        self._spare = Spare(count=8)
+        self._spare = Spare(count=8, most=1 << 62)  # as many as gradients wait, of any size
         #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that
         #: they are in.
         self._held: dict[Key, tuple[Gradients, np.ndarray]] = {}
