@@ -54,10 +54,13 @@ PYTHON = {
     "distributed/decisions": "distributed/errors",
     "distributed/messages": "__init__ extend distributed/errors",
     "distributed/engines/background": "distributed/errors distributed/messages/reports/clock",
-    "distributed/communicator": "distributed/decisions distributed/engines/background distributed/errors distributed/messages",
+    "distributed/engines/backoff": "",
+    "distributed/engines/mailbox": "distributed/errors distributed/messages",
+    "distributed/communicator": "distributed/decisions distributed/engines/background distributed/engines/backoff "
+    "distributed/engines/mailbox distributed/errors distributed/messages distributed/messages/reports/clock",
     "distributed/engines/devices": "cuda/__init__ extend distributed/communicator",
     "distributed/engines": "__init__ extend launch distributed/communicator distributed/decisions distributed/engines/background "
-    "distributed/errors distributed/messages distributed/messages/reports/clock",
+    "distributed/engines/backoff distributed/engines/mailbox distributed/errors distributed/messages",
     "distributed": "__init__ _typing extend optim schedules tree xp distributed/communicator distributed/decisions "
     "distributed/engines/background distributed/engines/devices distributed/errors distributed/messages distributed/messages/reports "
     "distributed/messages/reports/clock",

@@ -167,6 +167,19 @@ class Parameters:
             if is_array(leaves[index]) and dtype_name(leaves[index].dtype) in _FLOATING
         }
 
+    def mapped(self, model: Tree, change: Callable[[Any, Any], Any]) -> Tree:
+        """A copy of the model with ``change(parameter, array)`` in place of the array of each parameter.
+
+        The arrays are outside of their library's own recording.
+        """
+        plan, leaves = self._planned(model)
+        arrays = list(leaves)
+        for p in plan.parameters:
+            changed = change(p, leaves[p.index])
+            for index in p.indices:
+                arrays[index] = changed
+        return tree.unflatten(plan.structure, arrays)
+
     def check_replaceable(self, model: Tree) -> None:
         """Raises `StructureError` for a model that `write` would have to replace by another tree."""
         self._planned(model)[0].check_replaceable(model)
