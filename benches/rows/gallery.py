@@ -63,9 +63,9 @@ def ours(name: str) -> Ready:
 def recorded(name: str) -> Ready:
     """Its recording."""
     module = program(name)
-    both = ox.record(ox.value_and_grad(module.loss))
+    both: Any = ox.value_and_grad(module.loss)
     require_recorded(both, module.start())
-    return checked(name, both)
+    return checked(name, ox.record(both))
 
 
 def in_autograd(name: str) -> Ready:
@@ -73,7 +73,8 @@ def in_autograd(name: str) -> Ready:
     import autograd
     import autograd.numpy
 
-    return checked(name, autograd.value_and_grad(program(name, autograd.numpy).loss))
+    value_and_grad: Any = autograd.value_and_grad
+    return checked(name, value_and_grad(program(name, autograd.numpy).loss))
 
 
 def in_jax(name: str) -> Ready:

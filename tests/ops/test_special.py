@@ -60,11 +60,12 @@ def _fisher(dfn: Any, dfd: Any, x: Any) -> Any:
     ],
 )
 def test_degrees_of_freedom_have_a_derivative(f: Any, args: tuple[float, ...]) -> None:
-    forward, inverse, distribution = (
+    functions: Any = (
         (xp.special.stdtr, xp.special.stdtrit, xp.stats.t)
         if f is _student
         else (xp.special.fdtr, xp.special.fdtri, xp.stats.f)
     )
+    forward, inverse, distribution = functions
     with mp.workdps(40):
         exact = [mp.mpf(arg) for arg in args]
         *slopes, density = (
