@@ -1,9 +1,12 @@
 """The ten programs of `examples/gallery`: gradients as they run, and recorded, beside autograd and jax.jit where these can run them.
 
+    python benches/gallery.py [OPTIONS of benches/versus.py]
+
 Everybody runs the same text, with another library for ``np``. Autograd and JAX lack assignments to arrays. The reference is a directional
 derivative by central differences of the program in NumPy.
 """
 
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +19,7 @@ from measure import Contestant, Goal, Ready, Row, WrongResultError
 from oxigrad import tree
 from rows.recorded import require_recorded
 
-FOLDER = Path(__file__).parents[2] / "examples" / "gallery"
+FOLDER = Path(__file__).parents[1] / "examples" / "gallery"
 IMPORT, CHANGED = "from oxigrad import xp as np", "  # changed: "
 # The programs that neither assign to arrays nor call SciPy's functions by oxigrad's names.
 IN_AUTOGRAD = IN_JAX = ("crf", "hierarchical_logistic", "phase_retrieval")
@@ -116,3 +119,9 @@ def recorded_row(name: str) -> Row:
 
 NAMES = sorted(file.stem for file in FOLDER.glob("*.py"))
 ROWS = [*map(row, NAMES), *map(recorded_row, NAMES)]
+FAMILIES = ()
+
+if __name__ == "__main__":
+    import versus
+
+    sys.exit(versus.main(sys.argv[1:], "gallery"))
