@@ -36,6 +36,8 @@ ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "tests" / "clients"
 FOLDER = ROOT / "target" / "clients"
 LOCK, TRAINERS_LOCK = PROGRAMS / "requirements.txt", PROGRAMS / "trainers.txt"
+# The release of autograd whose tests are run, which is newer than that of the libraries: PennyLane takes none from 1.9 on.
+AUTOGRAD_LOCK = PROGRAMS / "autograd.txt"
 # Numbers at the end of an iteration differ by its tolerance.
 TOLERANCE = 1e-5
 LIMIT = 300.0  # seconds a program
@@ -119,6 +121,7 @@ class Suite:
     folder: Callable[[], Path]
     files: str
     differences: dict[str, str]
+    lock: Path = LOCK
 
 
 @dataclasses.dataclass
@@ -178,7 +181,7 @@ def results() -> dict[str, str]:
 
 def prepare() -> None:
     """Makes the environments, where they are not those of the lock files."""
-    environment, extras = FOLDER / "venv", FOLDER / "trainers"
+    environment, extras, newest = (FOLDER / name for name in ("venv", "trainers", "newest"))
     if stale(environment, LOCK):
         venv.create(environment, with_pip=True, clear=True)
         subprocess.run([*pip(python()), "--requirement", str(LOCK)], check=True)
@@ -188,6 +191,10 @@ def prepare() -> None:
         command = [*pip(Path(sys.executable)), "--no-deps", "--upgrade", "--target", str(extras)]
         subprocess.run([*command, "--requirement", str(TRAINERS_LOCK)], check=True)
         stamp(extras, TRAINERS_LOCK)
+    if stale(newest, AUTOGRAD_LOCK):
+        command = [*pip(python()), "--no-deps", "--upgrade", "--target", str(newest)]
+        subprocess.run([*command, "--requirement", str(AUTOGRAD_LOCK)], check=True)
+        stamp(newest, AUTOGRAD_LOCK)
     for which in ("autograd", "oxigrad"):
         (FOLDER / which).mkdir(exist_ok=True)
         text = (INSTALL if which == "oxigrad" else "") + CHECK.format(which == "oxigrad")
@@ -228,7 +235,8 @@ def site_packages() -> Path:
 
 def autograd_tests() -> Path:
     """The tests of HIPS autograd, which its source distribution has."""
-    folder = FOLDER / f"autograd-{release('autograd')}"
+    version = release("autograd", AUTOGRAD_LOCK)
+    folder = FOLDER / f"autograd-{version}"
     if not folder.exists():
         download = [
             str(python()),
@@ -241,7 +249,7 @@ def autograd_tests() -> Path:
             "--dest",
             str(FOLDER),
         ]
-        subprocess.run([*download, f"autograd=={release('autograd')}"], check=True)
+        subprocess.run([*download, f"autograd=={version}"], check=True)
         with tarfile.open(f"{folder}.tar.gz") as archive:
             archive.extractall(FOLDER, filter="data")
     return folder / "tests"
@@ -265,6 +273,7 @@ SUITES = {
             "test_wrappers.test_deprecated": "`f.defvjp`, `f.defgrad` and `quick_grad_check`, deprecated since 2017, are absent",
             "test_wrappers.test_wrapped_name_and_docs": "the test compares the texts of docstrings",
         },
+        AUTOGRAD_LOCK,
     ),
     "surpyval": Suite(
         lambda: site_packages() / "surpyval" / "tests" / "univariate" / "parametric",
@@ -289,14 +298,17 @@ def program_row(name: str) -> tuple[str, bool]:
     for key in theirs.values.keys() - {*same}:
         print(f"{name}, {key}: {theirs.values[key]} with autograd, {ours.values.get(key)}", file=sys.stderr)
     total = len(theirs.values.keys() | ours.values.keys())
-    line = row_of_counts(library_of(name), total, len(theirs.values), len(same), theirs.seconds, ours.seconds)
+    library = library_of(name)
+    line = row_of_counts(library, release(library), total, len(theirs.values), len(same), theirs.seconds, ours.seconds)
     return line, len(same) < len(theirs.values)
 
 
-def row_of_counts(library: str, total: int, theirs: int, ours: int, their_seconds: float, our_seconds: float) -> str:
+def row_of_counts(
+    library: str, version: str, total: int, theirs: int, ours: int, their_seconds: float, our_seconds: float
+) -> str:
     """A row of the tables that compare oxigrad with autograd."""
     ratio = f"{our_seconds / their_seconds:.2f}" if their_seconds and our_seconds else "–"
-    return f"| {library} | {release(library)} | {total} | {theirs} | {ours} | {ratio} |"
+    return f"| {library} | {version} | {total} | {theirs} | {ours} | {ratio} |"
 
 
 def library_of(name: str) -> str:
@@ -324,9 +336,9 @@ def are_near(one: list[float] | None, other: list[float]) -> bool:
     return all(math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-9) for a, b in zip(one, other, strict=True))
 
 
-def release(library: str) -> str:
-    """The release of a library in the lock file."""
-    named = dict(line.split("==") for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line)
+def release(library: str, lock: Path = LOCK) -> str:
+    """The release of a library in a lock file."""
+    named = dict(line.split("==") for line in lock.read_text(encoding="utf-8").splitlines() if "==" in line)
     known = {name.lower().replace("_", "-"): version for name, version in named.items()}
     return known[library.lower()]
 
@@ -342,7 +354,8 @@ def suite_row(name: str) -> tuple[str, bool]:
     unexpected = [test for test in lost if not test.startswith(tuple(SUITES[name].differences))]
     for test in unexpected:
         print(f"{name}: {test} passes with autograd alone", file=sys.stderr)
-    line = row_of_counts(name, len(theirs), len(passed), sum(ours.values()), their_seconds, our_seconds)
+    version = release(name, SUITES[name].lock)
+    line = row_of_counts(name, version, len(theirs), len(passed), sum(ours.values()), their_seconds, our_seconds)
     return line, bool(unexpected) or not passed
 
 
@@ -366,7 +379,9 @@ def outcomes(name: str, which: str) -> tuple[dict[str, bool], float]:
     paths = [str(folder / file) for file in SUITES[name].files.split()] or [str(folder)]
     command = [str(python()), "-m", "pytest", *options, "--tb=no", f"--junitxml={report}", *paths]
     before = os.times()
-    subprocess.run(command, env=variables(FOLDER / which, folder), stdout=subprocess.DEVNULL, check=False)
+    newest = [FOLDER / "newest"] if SUITES[name].lock == AUTOGRAD_LOCK else []
+    environment = variables(FOLDER / which, folder, *newest)
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
     after = os.times()
     seconds = after.children_user + after.children_system - before.children_user - before.children_system
     tests: dict[str, bool] = {}

@@ -94,7 +94,7 @@ def install() -> None:
         iterate=variable_methods.iterate,
         iterate_reversed=variable_methods.iterate_reversed,
         like_cotangent=tangents.like_cotangent,
-        masked_zeros=masks.masked_zeros,
+        masked_zeros=masks.spoiled_zeros,
         matrix_transpose=primitives.matrix_transpose,
         mermaid=diagram.mermaid,
         namespace_module=namespace_module,

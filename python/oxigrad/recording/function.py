@@ -299,6 +299,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
     def save(self, file: Any) -> None:
         """Writes the recordings to a file, which `ox.load_recording` reads in another process.
 
+        ``file`` is a path, or a binary file object such as `io.BytesIO`, which then has the recordings as bytes.
         Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is
         recorded, and for arguments or results in other containers than lists, tuples and dicts.
         """
