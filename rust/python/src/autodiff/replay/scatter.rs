@@ -12,6 +12,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
 use crate::autodiff::operations::record::record;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// Adds the cotangent `g` of `x[key]` to `sum`, the cotangent of `x` so far, at `key`; returns whether it did.
@@ -62,6 +63,26 @@ pub fn scatter_onto(mut sum: Value, g: &Object<'_>, key: &Object<'_>, shape: &Ob
         return Ok(Value::from(term));
     }
     record(py, Op::Elementwise(Elementwise::Add), &[sum.into_object(py), term], None).map(Value::from)
+}
+
+/// A copy of ``x`` with ``value`` at the elements of a key.
+#[pyfunction]
+pub fn assigned<'py>(x: &Object<'py>, key: &Object<'py>, value: &Object<'py>) -> PyResult<Object<'py>> {
+    assigned_onto(Value::new(x), key, value).map(|array| array.into_object(x.py()))
+}
+
+/// The same in the memory of `x`, if nobody else has it.
+pub fn assigned_onto(x: Value, key: &Object<'_>, value: &Object<'_>) -> PyResult<Value> {
+    let py = key.py();
+    let mut array = x.into_object(py);
+    if !is_array(&array) || !is_host(value)? {
+        return callbacks::assigned(py, (array, key, value)).map(Value::from);
+    }
+    if !is_unshared(&array) {
+        array = array.call_method1(intern!(py, "copy"), ("K",))?;
+    }
+    array.set_item(key, value)?;
+    Ok(Value::from(array))
 }
 
 fn add_into(key: &Object<'_>, shape: &Object<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
