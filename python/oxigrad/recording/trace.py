@@ -165,7 +165,8 @@ class Trace:
         entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=by_name)
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
-        if isinstance(result, (tuple, list)) or getattr(result, "base", None) is not None:
+        is_array = type(result) is np.ndarray
+        if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
             self._note_views(traced, (target, function, tuple(args), named))
         if type(result) is complex and target.kind in (
             "op",
@@ -203,14 +204,14 @@ class Trace:
         entry.is_permuted = self.entries[array.entry].is_permuted
         return self._traced(self._append(entry), array.plain)
 
-    def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
+    def scattered(self, total: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
 
         A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the
         elements of the slice: the bits are the same.
         """
         scattered = self._scattered.get(total.entry) if isinstance(total, Traced) and total.recorder is self else None
-        if scattered is not None and _are_of_one_slice(scattered[0], g, scattered[1], key):
+        if scattered is not None and _are_of_one_slice(scattered[0].plain, plain_of(g), scattered[1], key):
             total, g = None, scattered[0].computed("add", (scattered[0], g), None)
         result = self.apply(Target("core", "scatter_into"), scatter_into, (total, g, key, shape), {})
         if total is None:
@@ -331,15 +332,15 @@ def _is_ufunc(target: Target) -> bool:
 _OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
 
 
-def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
+def _are_of_one_slice(one: np.ndarray, other: Any, key: Any, its: Any) -> bool:
     """Whether two cotangents are arrays alike of the same elements, which a key of slices and integers names."""
     parts, others = (each if type(each) is tuple else (each,) for each in (key, its))
     are_plain = all(is_plain_part(part) for part in (*parts, *others)) and any(type(part) is slice for part in parts)
     return (
         are_plain
         and parts == others
-        and type(one.plain) is type(other.plain) is np.ndarray
-        and (one.plain.shape, one.plain.dtype) == (other.plain.shape, other.plain.dtype)
+        and type(one) is type(other) is np.ndarray
+        and (one.shape, one.dtype) == (other.shape, other.dtype)
     )
 
 

@@ -120,9 +120,9 @@ class Traced(BatchLevel):
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
         return self.recorder.constant(x) if isinstance(x, np.ndarray) and not isinstance(x, BatchLevel) else x
 
-    def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
-        """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""
-        return self.recorder.scattered(total, self, key, shape)
+    def scattered(self, total: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+        """The cotangent of ``x`` with ``g``, that of ``x[key]``, added to ``total``, its sum so far or None."""
+        return self.recorder.scattered(total, g, key, shape)
 
     def computed(self, name: str, args: Any, named: dict[str, Any] | None) -> Any:
         """An op, of which this is the argument with the highest level."""

@@ -22,18 +22,19 @@ use crate::prelude::*;
 /// negative zero elsewhere as it is; elements that an integer array names twice are added one after the other, to the
 /// sum.
 ///
-/// In a recording, the method of a traced cotangent does.
+/// In a recording, the method of a traced value does: of the cotangent, or of the sum.
 pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
     let py = g.py();
     let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
     let shape = shape_of(entry, 0, py);
-    if is_host(g)? {
-        return add_into(&key, &shape, g, sum);
-    }
-    let is_traced = g.is_instance_of::<BatchLevel>();
-    let method = if is_traced { g.getattr_opt(intern!(py, "scattered_into"))? } else { None };
-    let Some(method) = method else { return Ok(false) };
-    *sum = Value::new(&method.call1((sum.object(py), key, shape))?);
+    let before = sum.object(py);
+    let batched = [g, &before].into_iter().find(|value| value.is_instance_of::<BatchLevel>());
+    let Some(batched) = batched else {
+        drop(before); // which has the memory that is written to
+        return Ok(is_host(g)? && add_into(&key, &shape, g, sum)?);
+    };
+    let Some(method) = batched.getattr_opt(intern!(py, "scattered"))? else { return Ok(false) };
+    *sum = Value::new(&method.call1((before, g, key, shape))?);
     Ok(true)
 }
 
