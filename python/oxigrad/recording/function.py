@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
-from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Tape, Variable
+from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Variable
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
@@ -147,9 +147,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            # The arrays that the function makes, and assigns to.
-            with Tape() as constants, answering(captures.namespaces()):
-                result = _core.call_traced(function, args_traced, named_traced)
+            with answering(captures.namespaces()):
+                result = _core.call_traced(function, args_traced, named_traced, trace)
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
@@ -167,7 +166,6 @@ class Recorded(RecordedFunction, Generic[P, R]):
         leaves, structure = tree.flatten(result)
         is_leaf = len(leaves) == 1 and leaves[0] is result
         is_ours = trace.refusal is not None and not any(isinstance(leaf, Variable) for leaf in leaves)
-        leaves = [leaf.value if isinstance(leaf, Variable) and constants.owns(leaf) else leaf for leaf in leaves]
         odd = next(
             (leaf for leaf in leaves if not is_input(leaf) and not isinstance(leaf, (Traced, *_CONSTANTS))), None
         )
