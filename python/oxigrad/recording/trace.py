@@ -59,6 +59,8 @@ class Trace:
         self.alive = 0
         #: Why the function cannot be recorded, which no `try` of the function's catches.
         self.refusal: str | None = None
+        #: Whether an input may be in any order in memory. Otherwise values lie in replays as they do here.
+        self.has_any_order = False
         self.entries: list[Entry] = []
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
@@ -88,6 +90,7 @@ class Trace:
         entry = Entry("input")
         # Contiguous arrays alone are replayed by a recording of a contiguous one: any other may be in any order.
         entry.is_permuted = isinstance(value, np.ndarray) and not value.flags.c_contiguous
+        self.has_any_order = self.has_any_order or entry.is_permuted
         return self._unwritable(self._traced(self._append(entry), value))
 
     def constant(self, value: np.ndarray) -> Any:
@@ -163,7 +166,7 @@ class Trace:
         by_name = ({**named} if is_data else self._ids(named)) if named else None
         function = function if recorded is target else targets.function_of(recorded)
         entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=by_name)
-        entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
+        entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
         is_array = type(result) is np.ndarray
         if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
@@ -314,7 +317,10 @@ _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
 
 def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
-    """Whether the result of a call may be in another order in memory than that of its indices."""
+    """Whether the result of a call may be in another order in memory than that of its indices.
+
+    ``is_permuted`` tells whether that may depend on an input's order.
+    """
     if not isinstance(result, np.ndarray) or result.ndim < 2:
         return False
     if target == ("core", "scatter_into") or (result.ndim == 2 and target.name == "matmul"):
