@@ -20,8 +20,13 @@ def settings_of(optimizer: Any) -> Any:
     if (config := config_of(optimizer)) is not None:
         return {**{name: plain(value) for name, value in OPTIONS.items()}, **config}
     options = {name: getattr(optimizer, name, value) for name, value in OPTIONS.items() if name not in _PARTS}
-    values = {**options, **dict(optimizer._parts())}
+    values = {**options, **_hyperparameters(optimizer)}
     return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
+
+
+def _hyperparameters(optimizer: Any) -> dict[str, Any]:
+    """The hyperparameters of an optimizer and of all that it has inside, by name."""
+    return dict(optimizer._parts())
 
 
 def options_set(optimizer: Any, names: Collection[str]) -> list[str]:
@@ -46,7 +51,8 @@ def values_of_functions(optimizer: Any, step: int | None = None) -> Config:
     >>> values_of_functions(optim.SGD(lambda step: 0.1))
     {'learning_rate': 0.1}
     """
-    functions = {name: value for name, value in optimizer._parts() if callable(value) and plain(value) == _named(value)}
+    values = _hyperparameters(optimizer)
+    functions = {name: value for name, value in values.items() if callable(value) and plain(value) == _named(value)}
     return {name: number(value(optimizer.step if step is None else step)) for name, value in functions.items()}
 
 
