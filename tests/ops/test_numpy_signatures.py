@@ -118,7 +118,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[str, str]] = {
     ("missing", "rcond"): ("linalg.pinv", "the standard's name is rtol"),
     ("missing", "compute_uv"): ("linalg.svd", "the standard has svdvals for that"),
     **({} if NUMPY >= (2, 5) else {("further", "descending"): ("argsort sort", "the standard's parameter")}),
-    ("further", "b"): ("linalg.eigh", "SciPy's second matrix"),
+    ("further", "b"): ("linalg.eigh linalg.eigvalsh", "SciPy's second matrix"),
     ("further", "n_cols"): ("eye", "the standard's name of M"),
     ("further", "constant_values"): ("pad", "a keyword of NumPy's modes"),
     ("further", "end_values"): ("pad", "a keyword of NumPy's modes"),

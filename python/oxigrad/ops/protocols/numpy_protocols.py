@@ -373,9 +373,8 @@ def _bound(
         }
     if not named and len(args) <= count:
         return args, {}
-    arguments = {**dict(zip(theirs, args, strict=False)), **named}
+    arguments, rest = {**dict(zip(theirs, args, strict=False)), **named}, dict[str, Any]()
     first = [name for name in theirs if name in arguments][:count]
-    rest: dict[str, Any] = {}
     for name in arguments:
         own_name = _PARAMETERS.get(name, name)
         if name in first or _is_default(theirs.get(name), arguments[name]):
@@ -392,8 +391,7 @@ def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
     """Whether an argument has its default value."""
     if value is None or value is np._NoValue:
         return parameter is None or parameter.default is value or parameter.default is np._NoValue
-    default = None if parameter is None else parameter.default
-    return _is_same(value, default)
+    return _is_same(value, None if parameter is None else parameter.default)
 
 
 def _is_same(value: Any, default: Any) -> bool:

@@ -109,7 +109,7 @@ fn fraction(a: f64, x: f64) -> f64 {
         b += 2.0;
         (before, last) = (last, [b * last[0] + above * before[0], b * last[1] + above * before[1]]);
         let next = last[0] / last[1];
-        if (next - h).abs() <= ROUNDED * next.abs() {
+        if (next - h).abs() < ROUNDED * next.abs() {
             return next;
         }
         h = next;
