@@ -7,7 +7,7 @@ from oxigrad import _core, tree
 from oxigrad._core import ArrayMemoryError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import adapter_of, detached, dtype_name, is_array, is_immutable, on_host
-from oxigrad.ops.backends.memory.transfers import Event, Transfers
+from oxigrad.ops.backends.memory.transfers import Copies, Event
 from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.executor import executor_of
@@ -27,7 +27,7 @@ class HostModel:
         self._gradients: dict[str, Any] = {}
         # The gradients on devices that the step leaves zeros in.
         self._zeroed: list[HostArray] = []
-        self._transfers: dict[tuple[type, str | None], Transfers] = {}
+        self._transfers: dict[tuple[type, str | None], Copies] = {}
         self._events: list[Event] = []
         #: Whether gradients lie in the memory of those of the step before, with their shapes and dtypes.
         self.is_steady: bool = False
@@ -88,7 +88,7 @@ class HostModel:
         )
         return here if is_alike else self._transfers_of(there).like(detached(there))
 
-    def _transfers_of(self, array: Any) -> Transfers:
+    def _transfers_of(self, array: Any) -> Copies:
         key = type(adapter_of(array)), adapter_of(array).place(array)
         if key not in self._transfers:
             self._transfers[key] = adapter_of(array).transfers(array)

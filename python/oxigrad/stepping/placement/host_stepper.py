@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxigrad import _core
+from oxigrad.ops.backends.memory.transfers import Copies
 from oxigrad.stepping.arrays.precision import MASTER, half
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
@@ -124,7 +125,7 @@ class HostStepper(Stepper):
             plan.detach(leaves, for_core=True)
         plan.check_parameters(leaves)
         sized = [(p, int(leaves[p.index].nbytes)) for p in plan.parameters]
-        ring, arrays = Ring(lambda _: None), self._host.arrays
+        ring, arrays = Ring(lambda _: Copies()), self._host.arrays
         for parameters in packed(sized, piece_size(sum(size for _, size in sized)), lambda _: None):
             update = functools.partial(self.take_part, step, parameters, model, leaves, gradients)
             paths = [p.text for p in parameters]

@@ -102,13 +102,13 @@ class Ring(Generic[AnyPiece]):
 
     def __init__(
         self,
-        copies: Callable[[Any], Any],
+        copies: Callable[[Any], Copies],
         *,
         threads: int | None = None,
         within: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
     ) -> None:
         self._copies_of, self._threads, self._within = copies, threads, within
-        self._copies: dict[Any, Any] = {}
+        self._copies: dict[Any, Copies] = {}
         self._memory: dict[tuple[Any, int], Any] = {}
         self.worker: Worker = Worker()
         self.begin(None)

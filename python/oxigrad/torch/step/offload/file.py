@@ -11,7 +11,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad.ops.backends import resolved
-from oxigrad.ops.backends.memory.transfers import Event
+from oxigrad.ops.backends.memory.transfers import Copies, Event
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.placement.ring import Ring, packed
 from oxigrad.stepping.plan.announcements import Assignments
@@ -33,7 +33,7 @@ _PIECE, _PLACES = 1 << 24, 4
 _SHARE = 1 / 32
 
 
-class FileDevice:
+class FileDevice(Copies):
     """Copies between the file of slots and host memory, by a thread in each direction.
 
     In place of a tensor of the device a copy takes the number of the first byte in the file. Its end raises `OSError`
@@ -48,9 +48,6 @@ class FileDevice:
     def memory(self, count: int) -> Any:
         """New host memory of so many bytes, which begins at a page."""
         return torch.frombuffer(mmap.mmap(-1, max(count, 1)), dtype=torch.uint8)
-
-    def mark(self) -> None:
-        """Does nothing."""
 
     def copy_down(self, source: Any, target: Any) -> Event:
         """Begins a read."""
@@ -82,7 +79,7 @@ class FilePiece(TensorPiece):
 
     def __init__(self, batch: HostBatch, slices: Sequence[Slice], file: StateFile, largest: int) -> None:
         super().__init__(batch, slices)
-        self._mapped = self._slots()
+        self._mapped, self._waits = self._slots(), True
         tensors = []
         for number, slots in enumerate(self._mapped):
             for key, tensor in slots.arrays():
@@ -137,7 +134,6 @@ class FilePiece(TensorPiece):
 
     def up(self, copies: Any, memory: Any) -> list[Event]:
         """Begins the writes out of its place."""
-        self._check()
         return [copies.copy_up(memory[at : at + count], start) for start, at, count in self._ranges]
 
 

@@ -1,6 +1,7 @@
 """Parameters on a device with their state in host memory, ``state_device="host"``: the choice, and their steps."""
 
 import dataclasses
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,9 +82,10 @@ class HostSteps(PieceSteps):
         # The groups and their parameters that some were chosen of.
         self._groups = _core.Signature([], {})
         self._chosen: set[int] = set()
-        # The memory of sums, which later steps use too; and the names of the parameters that have a sum there.
-        self._memory: Any = torch.utils.weak.WeakTensorKeyDictionary()
-        self.sums: Any = torch.utils.weak.WeakTensorKeyDictionary()
+        # The memory of sums, which later steps use too, with the parameter, by its identity.
+        self._memory: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        #: The parameters that have a sum, with their names.
+        self.sums: dict[Any, str] = {}
         super().__init__(Ring(lambda device: device_of(device), threads=memory.threads, within=torch.no_grad))
 
     def holds(self, opt: Any, p: Any) -> bool:
@@ -171,14 +173,18 @@ class HostSteps(PieceSteps):
 
     def _sum(self, place: TensorPlace) -> Any:
         """The memory of the sum of a parameter's gradients, which is not page-locked; a new one has no values."""
-        p, total = place.tensor, self._memory.get(place.tensor)
+        p = place.tensor
+        held = self._memory.get(id(p))
+        total = held[1] if held is not None and held[0]() is p else None
         if total is None or total.shape != p.shape or total.dtype != p.dtype:
+            self._memory = {key: memory for key, memory in self._memory.items() if memory[0]() is not None}
             try:
-                total = self._memory[p] = torch.empty_like(p.data, device="cpu")
+                total = torch.empty_like(p.data, device="cpu")
             except RuntimeError as error:
                 raise MemoryError(
                     f"{place.path}: no host memory of {p.nbytes:,} bytes for the sum of gradients: {error}"
                 ) from error
+            self._memory[id(p)] = weakref.ref(p), total
             self.sums.pop(p, None)
         return total
 
@@ -191,7 +197,9 @@ class HostSteps(PieceSteps):
         return [(each, pieces.aligned(each.length * size)) for each in slices]
 
     def _totals(self, places: Sequence[TensorPlace]) -> Totals:
-        return {id(place.tensor): (self._memory[place.tensor], True) for place in places if place.tensor in self.sums}
+        return {
+            id(place.tensor): (self._memory[id(place.tensor)][1], True) for place in places if place.tensor in self.sums
+        }
 
     def _added(self, places: Sequence[TensorPlace]) -> None:
         for place in places:

@@ -64,8 +64,9 @@ class TensorPiece(Piece):
         self.paths = [each.path for each in slices]
         tensors = [each.leaf.tensor for each in slices]
         self._gradients = [each.of(conversion.local(p.grad)) for each, p in zip(slices, tensors, strict=True)]
-        # The data's version is not that of the parameter, which autograd checks.
-        self._weights = [each.of(conversion.local(p.data)) for each, p in zip(slices, tensors, strict=True)]
+        self._weights = self._gradients
+        if batch is not None:  # The data's version is not that of the parameter, which autograd checks.
+            self._weights = [each.of(conversion.local(p.data)) for each, p in zip(slices, tensors, strict=True)]
         of_all = [totals.get(id(p)) for p in tensors]
         self._totals = [
             None if total is None else (each.of(conversion.local(total[0])), total[1])
@@ -77,6 +78,8 @@ class TensorPiece(Piece):
         for path, g, w in zip(self.paths, self._gradients, self._weights, strict=True):
             check_dtype(path, g, w)
             self._offsets.append((self._reserve(g), 0 if batch is None else self._reserve(w)))
+        # Whether others are copied before the update, so that the memory may be gone by then.
+        self._waits = norm is not None
         self._place: Any = None
         self._views: tuple[list[Any], list[Any]] = [], []
 
@@ -127,30 +130,31 @@ class TensorPiece(Piece):
         """Gives gradients of the device back that are in host memory now, adds them to their totals, and measures."""
         if self._gradients:
             self._gradients = []
+            self._weights = [] if self.batch is None else self._weights
             for total, g in zip(self._totals, self._placed(memory)[0], strict=True):
                 if total is not None:
                     total[0].add_(g) if total[1] else total[0].copy_(g)
-        if self._norm is not None:
-            self._check()
+        if self._norm is not None and self.batch is not None:
             for each, g, w in zip(self.slices, *self._of_update(memory)[:2], strict=True):
                 self._norm.add(self.batch.opt, self.batch.places[id(each.leaf.tensor)], g, w)
 
     def _check(self) -> None:
         """Raises `ArrayMemoryError` if memory of a parameter or gradient was freed or replaced since the step began."""
+        adapter = adapter_of(self.slices[0].leaf.tensor)
         for each, w in () if self.batch is None else zip(self.slices, self._weights, strict=True):
-            p = conversion.local(each.leaf.tensor.data)
-            if why := adapter_of(w).obstacle(w):
+            if why := adapter.obstacle(w):
                 raise ArrayMemoryError(f"{each.path}: the parameter has become {why}, in the middle of a step")
-            if p.untyped_storage().data_ptr() != w.untyped_storage().data_ptr():
+            if each.leaf.tensor.data.untyped_storage().data_ptr() != w.untyped_storage().data_ptr():
                 raise ArrayMemoryError(f"{each.path}: the memory of the parameter was replaced in the middle of a step")
         for path, g in zip(self.paths, self._gradients, strict=False):  # without gradients once they have landed
-            if why := adapter_of(g).unreadable(g):
+            if why := adapter.unreadable(g):
                 raise ArrayMemoryError(f"{path}: the gradient has become {why}, in the middle of a step")
 
     def use(self, memory: Any) -> None:
         """Updates the parameters in their place, and their slots; rules are called on whole parameters."""
         if self.batch is not None:
-            self._check()
+            if self._waits:
+                self._check()
             self.batch.update(self.slices, *self._of_update(memory))
 
     def up(self, copies: Any, memory: Any) -> list[Event]:
@@ -191,7 +195,8 @@ def divided(batch: HostBatch, p: TensorParameter, count: int) -> Iterator[Slice]
     """
     elements, step = conversion.local(p.tensor).numel(), max(count // _BLOCK, 1) * _BLOCK
     is_cut = (
-        p.executor is HOST
+        elements > step
+        and p.executor is HOST
         and not batch.plan.groups[p.group].sums
         and conversion.local(p.tensor).is_contiguous()
         and all(conversion.real(tensor).is_contiguous() for _, tensor in batch.plan.slots[p.text].arrays())
