@@ -21,11 +21,13 @@ from oxigrad import _core, optim, schedules, xp
 from oxigrad.optim.settings.hyperparameters import Hyperparameter
 from oxigrad.rules.core import rule
 from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup, RuleHyperparameters, SteppingOptions
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
-from oxigrad.stepping.slots.averages import Averages, named, nonempty
+from oxigrad.stepping.plan.programs import lay_out
+from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram
+from oxigrad.stepping.planner import Planner
+from oxigrad.stepping.slots.averages import named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import PendingState, Report
 from oxigrad.stepping.version import Version
@@ -393,15 +395,17 @@ def decay_rule(xp, p, g, m, *, rate=0.5, beta=0.25, mode="plain"):
     return p - rate * (m if mode == "plain" else g), m
 
 
-def hyperparameters(**values: Any) -> RuleHyperparameters:
+DECAY = rule.read(decay_rule)
+
+
+def hyperparameters(**values: Any) -> dict[str, Any]:
     """The hyperparameters of a rule, with other values than its defaults."""
-    read = rule.read(decay_rule)
-    declared = {name: Hyperparameter(name, value) for name, value in read.defaults.items()}
-    return RuleHyperparameters(read, declared, {**read.defaults, **values})
+    return {**DECAY.defaults, **values}
 
 
-def group_of(of_rule: RuleHyperparameters, overrides: Mapping[str, Any]) -> ParameterGroup:
-    return ParameterGroup("Decay", SteppingOptions(Precision()), of_rule, overrides)
+def group_of(values: dict[str, Any], overrides: Mapping[str, Any]) -> ParameterGroup:
+    declared = {name: Hyperparameter(name, value) for name, value in DECAY.defaults.items()}
+    return ParameterGroup("Decay", SteppingOptions(Precision()), DECAY, declared, values, overrides)
 
 
 def test_a_group_alone() -> None:
@@ -434,16 +438,16 @@ def test_a_resolved_group_alone() -> None:
         "rate": 0.25,
         "beta": 0.25,
     }
-    of_rule.values["rate"] = 0.125
+    of_rule["rate"] = 0.125
     assert program.refresh() and resolved.scalars[1:] == [0.125, 0.25] and not program.varies_on_host
-    of_rule.values["mode"] = "other"
+    of_rule["mode"] = "other"
     assert not program.refresh()  # which takes another kernel
 
 
 def test_groups_of_one_kernel_are_laid_out_as_sets_of_its_scalars() -> None:
     of_rule = hyperparameters()
     groups = [ResolvedGroup(group_of(of_rule, given)) for given in ({}, {"rate": 1.0}, {"mode": "other"}, {})]
-    programs, layout = lay_out(groups)
+    programs, layout = lay_out((group.program, number, group.scalars) for number, group in enumerate(groups))
     assert layout == [(0, 0), (0, 1), (1, 0), (0, 2)]
     assert [len(sets) for _, sets in programs] == [3, 1]
     assert programs[0][1][1] is groups[1].scalars
@@ -470,11 +474,11 @@ def test_slots_that_are_assigned_raise_the_version() -> None:
 
 
 def test_averages_alone() -> None:
-    averages = Averages()
-    averages.refuse_swapped()
-    averages.swapped = {}
+    planner = Planner(SteppingOptions(Precision()))
+    planner.refuse_swapped()
+    planner.swapped = {}
     with pytest.raises(ox.StateError, match="swap_out brings the parameters back"):
-        averages.refuse_swapped()
+        planner.refuse_swapped()
     slots = {"a": {"average": 1.0}, "b": {"m": 2.0}}
     assert named(slots, "average") == {"a": 1.0}
     assert nonempty({"a": 1.0}, "averages") == {"a": 1.0}
@@ -502,7 +506,7 @@ class Stepping:
     skipped: int = 0
     slots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     fitting: Any = None
-    averages: Averages = dataclasses.field(default_factory=Averages)
+    swapped: Any = None
     presence: ParticipationLog = dataclasses.field(default_factory=ParticipationLog)
 
     @property
@@ -511,6 +515,8 @@ class Stepping:
 
     def check_whole(self) -> None:
         pass
+
+    refuse_swapped = Planner.refuse_swapped
 
     @property
     def own_slots(self) -> Mapping[str, Mapping[str, Any]]:
@@ -550,7 +556,7 @@ def test_a_state_alone() -> None:
     assert (second._stepper.counts.taken, second._stepper.counts.skipped) == (5, 1)
     assert (second._stepper.slots["w"]["m"] == 1).all()
     assert second._stepper.slots["w"]["m"] is not first._stepper.slots["w"]["m"]
-    second._stepper.averages.swapped = {}
+    second._stepper.swapped = {}
     with pytest.raises(ox.StateError):
         collect(second)
 
