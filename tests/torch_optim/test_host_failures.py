@@ -75,7 +75,7 @@ def test_a_step_that_fails_tells_what_is_ahead_and_is_completed(
     if is_failed:
         check_failed(opt, params, before, 0, opt.step if at % 2 else opt.synchronize)
     else:
-        assert what == "memory" or at == 9  # There are fewer allocations, and pieces.
+        assert what == "memory" or at == 9 or (clip and at == 5)  # There are fewer allocations, and pieces.
     device.failing.clear()
     assert opt.ahead == []
     train(opt, params, [1])

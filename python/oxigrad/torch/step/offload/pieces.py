@@ -170,7 +170,7 @@ def cut(
 ) -> list[TensorPiece]:
     """The parameters of a batch in pieces of at most ``size`` bytes; a slice that cannot be cut may be larger.
 
-    With a ``norm``, each parameter is whole, and alone. With ``is_called``, rules are called on all of them together.
+    With a ``norm``, each parameter is whole. With ``is_called``, rules are called on all of them together.
     """
     slices = list[Slice]()
     for p in batch.plan.parameters:
@@ -179,7 +179,7 @@ def cut(
     if is_called:
         return [TensorPiece(batch, slices, totals, norm)] if slices else []
     sizes = [2 * aligned(each.length * each.leaf.dtype.itemsize) for each in slices]
-    pieces = packed(zip(slices, sizes, strict=True), 0 if norm is not None else size, device_of)
+    pieces = packed(zip(slices, sizes, strict=True), size, device_of)
     return [TensorPiece(batch, each, totals, norm) for each in pieces]
 
 
