@@ -24,10 +24,8 @@ from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.programs import lay_out
-from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram
-from oxigrad.stepping.planner import Planner
-from oxigrad.stepping.slots.averages import named, nonempty
+from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
+from oxigrad.stepping.slots.averages import Averages, named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import PendingState, Report
 from oxigrad.stepping.version import Version
@@ -447,7 +445,7 @@ def test_a_resolved_group_alone() -> None:
 def test_groups_of_one_kernel_are_laid_out_as_sets_of_its_scalars() -> None:
     of_rule = hyperparameters()
     groups = [ResolvedGroup(group_of(of_rule, given)) for given in ({}, {"rate": 1.0}, {"mode": "other"}, {})]
-    programs, layout = lay_out((group.program, number, group.scalars) for number, group in enumerate(groups))
+    programs, layout = lay_out(groups)
     assert layout == [(0, 0), (0, 1), (1, 0), (0, 2)]
     assert [len(sets) for _, sets in programs] == [3, 1]
     assert programs[0][1][1] is groups[1].scalars
@@ -474,11 +472,11 @@ def test_slots_that_are_assigned_raise_the_version() -> None:
 
 
 def test_averages_alone() -> None:
-    planner = Planner(SteppingOptions(Precision()))
-    planner.refuse_swapped()
-    planner.swapped = {}
+    averages = Averages()
+    averages.refuse_swapped()
+    averages.swapped = {}
     with pytest.raises(ox.StateError, match="swap_out brings the parameters back"):
-        planner.refuse_swapped()
+        averages.refuse_swapped()
     slots = {"a": {"average": 1.0}, "b": {"m": 2.0}}
     assert named(slots, "average") == {"a": 1.0}
     assert nonempty({"a": 1.0}, "averages") == {"a": 1.0}
@@ -506,7 +504,7 @@ class Stepping:
     skipped: int = 0
     slots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     fitting: Any = None
-    swapped: Any = None
+    averages: Averages = dataclasses.field(default_factory=Averages)
     presence: ParticipationLog = dataclasses.field(default_factory=ParticipationLog)
 
     @property
@@ -515,8 +513,6 @@ class Stepping:
 
     def check_whole(self) -> None:
         pass
-
-    refuse_swapped = Planner.refuse_swapped
 
     @property
     def own_slots(self) -> Mapping[str, Mapping[str, Any]]:
@@ -556,7 +552,7 @@ def test_a_state_alone() -> None:
     assert (second._stepper.counts.taken, second._stepper.counts.skipped) == (5, 1)
     assert (second._stepper.slots["w"]["m"] == 1).all()
     assert second._stepper.slots["w"]["m"] is not first._stepper.slots["w"]["m"]
-    second._stepper.swapped = {}
+    second._stepper.averages.swapped = {}
     with pytest.raises(ox.StateError):
         collect(second)
 

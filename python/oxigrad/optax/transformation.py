@@ -16,7 +16,7 @@ from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, Rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.pure import functional
-from oxigrad.stepping.slots.averages import compute_averages, nonempty
+from oxigrad.stepping.slots.averages import Averages, nonempty
 from oxigrad.stepping.state.step_count import check_step_count
 
 # A function that makes the optimizer for the parameters.
@@ -171,7 +171,7 @@ class Steps:
         named = given_parameters(params)
         opt, (leaves, structure) = self.optimizer(named), tree.flatten(named.tree)
         plan = Plan(leaves, structure, opt._step_options)
-        by_path = nonempty(compute_averages(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
+        by_path = nonempty(Averages().compute(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
         averages = [
             xp.astype(by_path.get(path, leaf), leaf.dtype, copy=False)
             for path, leaf in zip(named.paths, named.leaves, strict=True)

@@ -15,6 +15,7 @@ from oxigrad.stepping.parameters.presence import Changes, ParticipationLog, accu
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.slices import Slices
+from oxigrad.stepping.slots.averages import Averages
 from oxigrad.stepping.slots.changed_parameters import changes_of
 from oxigrad.stepping.slots.table import SlotTable
 from oxigrad.stepping.slots.view import ParameterSlots
@@ -49,8 +50,7 @@ class Planner:
         self._devices: DeviceSteps | None = None
         #: The slices that the model of a step has in place of parameters.
         self.slices: Slices | None = None
-        #: The parameters whose averages are swapped in, by key path; None while they are not.
-        self.swapped: dict[str, Any] | None = None
+        self.averages: Averages = Averages()
         # The parameters that had no gradient since the last step, the one under way included.
         self._without: set[str] = set()
 
@@ -108,13 +108,8 @@ class Planner:
         stepper.counts.skipped = self.counts.skipped
         stepper.slots, stepper.fitting = copied_slots(self._table.by_path), self.fitting
         stepper.presence = ParticipationLog.of(self.presence.state(self.counts.taken, self._table.by_path))
-        stepper.swapped = self.swapped
+        stepper.averages = copy.copy(self.averages)
         return stepper
-
-    def refuse_swapped(self) -> None:
-        """Raises `StateError` while averages are in the place of the parameters."""
-        if self.swapped is not None:
-            raise StateError("the averages are swapped in: swap_out brings the parameters back")
 
     @property
     def plan(self) -> Plan | None:
@@ -234,7 +229,7 @@ class Planner:
 
     def rebuild(self, model: Any, *, remove: bool) -> Changes:
         """See `Optimizer.rebuild`."""
-        self.refuse_swapped()
+        self.averages.refuse_swapped()
         if self.micro:
             raise StateError(
                 f"{self.micro} gradients are accumulated: expected flush(model) before the parameters change"

@@ -24,7 +24,7 @@ from oxigrad.stepping.plan.announcements import StepInParts
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
-from oxigrad.stepping.slots.averages import compute_averages, named, nonempty
+from oxigrad.stepping.slots.averages import named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, collect
 
@@ -80,7 +80,7 @@ class Stepper(Planner):
 
     def _update_anew(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool) -> Any:
         """`update` without a current resolved step; makes one."""
-        self.refuse_swapped()
+        self.averages.refuse_swapped()
         before, fitting, counts = self._table.by_path, self.fitting, (self._core.count, self.micro)
         try:
             plan, leaves, gradients = self._planned_step(model, grads)
@@ -262,7 +262,7 @@ class Stepper(Planner):
 
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
-        self.refuse_swapped()
+        self.averages.refuse_swapped()
         if self._parts.updated:
             self.count_parts()
         if not self.micro:
@@ -278,7 +278,7 @@ class Stepper(Planner):
 
     def resolve_whole(self, model: Any, loss: Any) -> tuple[ResolvedStep, list[Any]]:
         """The step of all parameters of a model that changes in place, with its numbers, and the leaves."""
-        self.refuse_swapped()
+        self.averages.refuse_swapped()
         self._parts.check_none()
         self._counted = self._core.count + 1
         if self._plan is not None and self._plan.idle:
@@ -363,19 +363,19 @@ class Stepper(Planner):
         replacements, copies = plan.written_with(leaves, values)
         self._resolved.clear()  # so that the next step checks for swapped averages
         # As a part of the write, so that no interrupt comes between.
-        noted = [(vars(self), "swapped", swapped)]
+        noted = [(vars(self.averages), "swapped", swapped)]
         return self._core.write(model, _core.Writes(replacements=replacements, assignments=noted, copies=copies))
 
     def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
         """See `Optimizer.averaged_parameters`."""
         self.check_whole()
         if model is not None and self.slots:
-            of_model = compute_averages(*self.planned(model), self.slots, self.counts.taken, self.swapped)
+            averages = self.averages.compute(*self.planned(model), self.slots, self.counts.taken)
         elif self.plan and any(group.rule().average for group in self.plan.groups):
             raise StateError("the averages are computed from the parameters: expected a model")
         else:
-            of_model = named(self.slots, "average")
-        return nonempty(of_model, "averages")
+            averages = named(self.slots, "average")
+        return nonempty(averages, "averages")
 
     def copied_parameters(self) -> dict[str, Any]:
         """See `Optimizer.copied_parameters`."""
@@ -384,15 +384,15 @@ class Stepper(Planner):
 
     def swap_in(self, model: Any) -> Any:
         """See `Optimizer.swap_in`."""
-        if self.swapped is not None:
+        if self.averages.swapped is not None:
             raise StateError("the averages are swapped in already")
-        swapped_in = self.averaged_parameters(model)
+        averages = self.averaged_parameters(model)
         plan, leaves = self.planned(model)
-        before = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in swapped_in}
-        return self.write_parameters(plan, leaves, model, swapped_in, before)
+        before = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
+        return self.write_parameters(plan, leaves, model, averages, before)
 
     def swap_out(self, model: Any) -> Any:
         """See `Optimizer.swap_out`."""
-        if self.swapped is None:
+        if self.averages.swapped is None:
             raise StateError("the averages are not swapped in")
-        return self.write_parameters(*self.planned(model), model, self.swapped, None)
+        return self.write_parameters(*self.planned(model), model, self.averages.swapped, None)

@@ -1,35 +1,32 @@
 """The programs of a step, and the parameters that the core updates by them."""
 
-from collections.abc import Hashable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar
 
 from oxigrad import _core
 from oxigrad._names import path_name
 from oxigrad.rules.core.slots import Slot
 
-# The programs of a step, each with its sets of scalars.
-Programs: TypeAlias = "list[tuple[_core.Program, list[list[float]]]]"
+Scalars = TypeVar("Scalars")
 
 
-def lay_out(
-    sets: "Iterable[tuple[_core.Program | None, Hashable, list[float]]]",
-) -> tuple[Programs, list[tuple[int, int]]]:
-    """The distinct programs with their distinct sets of scalars, and for each of ``sets`` the indices of both.
+class ProgramTable(Generic[Scalars]):
+    """The distinct programs of a step, each with its distinct sets of scalars."""
 
-    Each of ``sets`` is a program, None for a rule without one, with scalars and a key, which is equal for equal ones.
-    """
-    programs: Programs = []
-    layout: list[tuple[int, int]] = []
-    places: dict[Hashable, tuple[int, int]] = {}
-    for program, key, scalars in sets:
-        if program is not None and (id(program), key) not in places:
-            number = next((k for k, (other, _) in enumerate(programs) if other is program), len(programs))
-            if number == len(programs):
-                programs.append((program, []))
-            places[id(program), key] = number, len(programs[number][1])
-            programs[number][1].append(scalars)
-        layout.append(places.get((id(program), key), (0, 0)))
-    return programs, layout
+    def __init__(self) -> None:
+        self.programs: list[tuple[_core.Program, list[Scalars]]] = []
+        self._places: dict[Hashable, tuple[int, int]] = {}
+
+    def place(self, program: "_core.Program", key: Hashable, scalars: Callable[[], Scalars]) -> tuple[int, int]:
+        """The index of a program, and that of its set of scalars with this key; adds both where they are missing."""
+        if (id(program), key) not in self._places:
+            number = next((k for k, (other, _) in enumerate(self.programs) if other is program), len(self.programs))
+            if number == len(self.programs):
+                self.programs.append((program, []))
+            sets = self.programs[number][1]
+            self._places[id(program), key] = number, len(sets)
+            sets.append(scalars())
+        return self._places[id(program), key]
 
 
 def host_parameter(
@@ -44,7 +41,7 @@ def host_parameter(
     first: int = 0,
     whole: int | None = None,
 ) -> "_core.HostParameter":
-    """A parameter that the core updates in place, with the values of its slots, and its place as `lay_out` has it.
+    """A parameter that the core updates in place, with the values of its slots, and its place in a `ProgramTable`.
 
     Of a slice, ``first`` is the index of its first element in the parameter, which has ``whole`` elements.
     """

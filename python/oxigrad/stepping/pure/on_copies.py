@@ -5,6 +5,7 @@ rule called on the arrays would not: a library sums in another order, has anothe
 float64 numbers beside float32 arrays where a kernel rounds them first.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf, check_library, check_totals, first_of_each_rule
-from oxigrad.stepping.plan.programs import host_parameter, lay_out, step_once
+from oxigrad.stepping.plan.programs import ProgramTable, host_parameter, step_once
 
 Results = list[list[Any]]
 
@@ -68,11 +69,11 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
     This is True, or a Boolean array for rules with a guard.
     """
     check_totals((leaf.path, leaf.rule) for leaf in leaves)
-    keys = [(id(leaf.rule), id(leaf.values)) for leaf in leaves]
-    scalars = {
-        key: [float(leaf.values[name]) for name in leaf.rule.numbers] for key, leaf in zip(keys, leaves, strict=True)
-    }
-    table, layout = lay_out((program, key, scalars[key]) for program, key in zip(programs, keys, strict=True))
+    table: ProgramTable[list[float]] = ProgramTable()
+    layout = [
+        table.place(program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
+        for leaf, program in zip(leaves, programs, strict=True)
+    ]
     results = [[*map(_copied, leaf.before())] for leaf in leaves]
     parameters = [
         host_parameter(
@@ -92,7 +93,7 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
             parameters,
             tuple([result[0] for result in results]),
             gradients,
-            programs=table,
+            programs=table.programs,
             count=leaves[0].drawn_at - 1,
             seed=seed,
             touched=touched,
@@ -106,6 +107,10 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
         for result, leaf in zip(results, leaves, strict=True)
     ]
     return converted, np.asarray(done is not None) if is_guarded else True
+
+
+def _scalars(leaf: CalledLeaf) -> list[float]:
+    return [float(leaf.values[name]) for name in leaf.rule.numbers]
 
 
 def _read_gradients(leaves: Sequence[CalledLeaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:
