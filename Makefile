@@ -179,7 +179,6 @@ generated: .venv/test .venv/wheel # Print the rules as native code, and tables o
 	$(BIN)/python tools/overview.py
 	$(BIN)/python tools/gpu_table.py
 	$(BIN)/python tools/figures.py
-	$(BIN)/python tools/offload_picture.py
 	$(BIN)/python tools/stubs.py # those of the libraries that are installed
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/function_table.py
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed

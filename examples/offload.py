@@ -6,7 +6,7 @@
 Prints for each mode the bytes of parameters and of the optimizer's state, the most that gradients took at once, and the sum of what lies
 on the device, and whether losses and parameters are those of steps after the backward, to the bit: without and with clipping by the global norm.
 Then the same with several backwards a step, of micro-batches, whose gradients are added on the device or in host memory.
-Only ``delay=1`` is another training. Parameters are in host memory here, in the place of a GPU. Then `minimize` trains a transformer of
+Parameters are in host memory here, in the place of a GPU. Then `minimize` trains a transformer of
 NumPy arrays, whose peak is all memory beyond that before the step. The exit status is 1 where a line does not hold what it promises.
 """
 
@@ -51,7 +51,6 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "after, micro-batches": {},
     "host, in_backward, micro-batches": {"state_device": "host", "in_backward": True},
 }
-DELAYED = {"state_device": HostMemory(delay=1)}
 
 
 class Transformer(nn.Module):
@@ -122,7 +121,6 @@ def train(steps: int, dtype: Any, parts: int = 1, **options: Any) -> tuple[list[
         loss.backward()
         opt.step()
         losses.append(loss.item() * parts)
-    opt.synchronize()
     return losses, model, opt, peak.most
 
 
@@ -137,7 +135,7 @@ def compare(steps: int, name: str, clipping: dict[str, Any], folder: str) -> boo
     dtype, precision = PRECISIONS[name]
     before: tuple[list[float], list[Any]] = [], []
     holds = True
-    for mode, options in [*MODES.items(), ("host, delay=1", DELAYED), *IN_PARTS.items()]:
+    for mode, options in [*MODES.items(), *IN_PARTS.items()]:
         parts = PARTS if mode in IN_PARTS else 1
         device = options.get("state_device")
         placed = {"state_device": Path(folder) / device} if isinstance(device, Path) else {}
@@ -151,10 +149,6 @@ def compare(steps: int, name: str, clipping: dict[str, Any], folder: str) -> boo
         is_equal = losses == before[0] and all(map(torch.equal, params, before[1]))
         if not options:
             print(f"{row}  {losses[0]:.4f} to {losses[-1]:.4f}")
-        elif options is DELAYED:
-            is_other = losses[0] == before[0][0] and losses[1:] != before[0][1:]
-            print(f"{row}  another training: {losses[-1]:.4f}" if is_other else f"{row}  not delayed")
-            holds = holds and is_other
         else:
             print(f"{row}  {'equal to the bit' if is_equal else 'differs'}")
             small = sum(p.nbytes for p in params if p.nbytes <= 1 << 16)

@@ -151,7 +151,6 @@ def test_every_place_of_the_optimizer_trains_alike(
     assert offload.main(steps=3)
     printed = capsys.readouterr().out
     assert printed.count("equal to the bit") == 2 * len(offload.MODES) + 1
-    assert printed.count("another training") == 2
 
 
 def test_muon_in_host_memory_trains_as_on_the_spot(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,11 +116,12 @@ ROOMS = {
         "state": "arrays parameters",
         "slots": "arrays parameters plan state version",
         "device": "arrays parameters plan slots",
+        "placement": "arrays parameters plan",
         "writes": "arrays device parameters plan slots",
         "pure": "arrays parameters plan slots state writes",
         "planner": "arrays device parameters plan slots state",
         "stepper": "arrays device parameters plan planner slots writes",
-        "device/host_stepper": "arrays device parameters plan stepper",
+        "placement/host_stepper": "arrays parameters placement plan stepper",
         "__init__": "",
     },
     "recording": {

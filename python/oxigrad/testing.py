@@ -285,7 +285,7 @@ def check_rule(
     defined = optim.define(rule, name, elementwise=elementwise)
     if defined._rule.elementwise:
         kinds["a kernel over"] = defined
-        _check_decays(defined(**hyperparameters)._hyperparameters)
+        _check_decays(defined(**hyperparameters))
     dtypes = ["float64", "float32", "float16"] + ["bfloat16"] * (importlib.util.find_spec("ml_dtypes") is not None)
     for dtype in dtypes[:2]:
         for size in _SIZES:
@@ -305,9 +305,9 @@ def check_rule(
             _compare(f"{name}: {kind} {memory} of {dtype}", outputs, expected, limits[dtype])
 
 
-def _check_decays(hyperparameters: Any) -> None:
-    values = hyperparameters.values
-    rule = hyperparameters.rule.without([slot for slot, asks in hyperparameters.rule.optional if not values[asks]])
+def _check_decays(opt: Any) -> None:
+    values = opt.hyperparameters
+    rule = opt._rule.without([slot for slot, asks in opt._rule.optional if not values[asks]])
     factors = decay_factors(rule, {name: value for name, value in values.items() if not callable(value)})
     for slot in rule.slots:
         if slot.decay is not None and factors.get(slot.name, slot.decay) is None:

@@ -261,13 +261,4 @@ def of_tensors(folder: Path) -> dict[str, Callable[[], Way]]:
         "in_backward clipped": lambda: OfTensors("AdamW", in_backward=True, max_norm=1.0),
         "in_backward host": lambda: OfTensors("AdamW", in_backward=True, state_device=memory()),
         "in_backward file": lambda: OfTensors("AdamW", in_backward=True, state_device=file),
-        "host delayed": lambda: Delayed("AdamW", state_device=memory(delay=1)),
     }
-
-
-class Delayed(OfTensors):
-    """Steps whose updates run beside the next forward; each is completed."""
-
-    def step(self, number: int) -> None:
-        super().step(number)
-        self.opt.synchronize()

@@ -69,7 +69,7 @@ def variables(opt: Any) -> Iterator[tuple[str, float]]:
     """The hyperparameters that can vary, and a value of each in the interior of its interval."""
     group = opt._assign("w", MODEL["w"])
     for name, value in group.numeric.items():
-        domain, own = group._hyperparameters.declared[name].domain, name.rpartition(".")[2]
+        domain, own = group._declared[name].domain, name.rpartition(".")[2]
         if domain is not None and domain.is_whole:
             continue
         needs = {asks for slot, asks in group._optional if slot in group.absent}

@@ -21,7 +21,7 @@ from oxigrad import _core, optim, schedules, xp
 from oxigrad.optim.settings.hyperparameters import Hyperparameter
 from oxigrad.rules.core import rule
 from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup, RuleHyperparameters, SteppingOptions
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
@@ -393,15 +393,17 @@ def decay_rule(xp, p, g, m, *, rate=0.5, beta=0.25, mode="plain"):
     return p - rate * (m if mode == "plain" else g), m
 
 
-def hyperparameters(**values: Any) -> RuleHyperparameters:
+DECAY = rule.read(decay_rule)
+
+
+def hyperparameters(**values: Any) -> dict[str, Any]:
     """The hyperparameters of a rule, with other values than its defaults."""
-    read = rule.read(decay_rule)
-    declared = {name: Hyperparameter(name, value) for name, value in read.defaults.items()}
-    return RuleHyperparameters(read, declared, {**read.defaults, **values})
+    return {**DECAY.defaults, **values}
 
 
-def group_of(of_rule: RuleHyperparameters, overrides: Mapping[str, Any]) -> ParameterGroup:
-    return ParameterGroup("Decay", SteppingOptions(Precision()), of_rule, overrides)
+def group_of(values: dict[str, Any], overrides: Mapping[str, Any]) -> ParameterGroup:
+    declared = {name: Hyperparameter(name, value) for name, value in DECAY.defaults.items()}
+    return ParameterGroup("Decay", SteppingOptions(Precision()), DECAY, declared, values, overrides)
 
 
 def test_a_group_alone() -> None:
@@ -434,9 +436,9 @@ def test_a_resolved_group_alone() -> None:
         "rate": 0.25,
         "beta": 0.25,
     }
-    of_rule.values["rate"] = 0.125
+    of_rule["rate"] = 0.125
     assert program.refresh() and resolved.scalars[1:] == [0.125, 0.25] and not program.varies_on_host
-    of_rule.values["mode"] = "other"
+    of_rule["mode"] = "other"
     assert not program.refresh()  # which takes another kernel
 
 

@@ -20,7 +20,7 @@ from oxigrad import AliasError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.stepping.state import block_file, write_back  # noqa: E402
 from oxigrad.torch.state.file import StateFile  # noqa: E402
-from oxigrad.torch.step.offload import file, pieces  # noqa: E402
+from oxigrad.torch.step.offload import file, plan  # noqa: E402
 from torch_offload import check_failed, check_failed_backward, check_same, failing_at  # noqa: E402
 from torch_problems import (  # noqa: E402
     OTHER_STEPS,
@@ -286,7 +286,7 @@ def test_a_failure_in_the_backward_is_completed_by_the_step(
 
 def failing(patched: pytest.MonkeyPatch, what: str, at: int) -> None:
     """Lets a read, a write or an update fail, after some that do not."""
-    where, name = (pieces, "step_once") if what == "update" else (os, what)
+    where, name = (plan, "step_once") if what == "update" else (os, what)
     patched.setattr(where, name, failing_at(getattr(where, name), at, OSError(errno.EIO, "failed")))
 
 

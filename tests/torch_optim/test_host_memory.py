@@ -16,8 +16,8 @@ ours = pytest.importorskip("oxigrad.torch")
 from late_device import LateDevice  # noqa: E402
 
 from oxigrad import AliasError  # noqa: E402
+from oxigrad.ops.backends.memory import torch_transfers  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
-from oxigrad.torch.step.offload import devices  # noqa: E402
 from torch_offload import check_same  # noqa: E402
 from torch_problems import (  # noqa: E402
     OTHER_STEPS,
@@ -229,7 +229,6 @@ def test_copies_may_end_in_any_order(device: LateDevice, seed: int) -> None:
     ("memory", "match"),
     [
         ({"fraction": 1.5}, "fraction is 1.5"),
-        ({"delay": 2}, "delay is 2"),
         ({"piece": 0}, "piece is 0"),
         ({"places": 1.5}, "places is 1.5"),
         ({"places": True}, "places is True"),
@@ -241,8 +240,6 @@ def test_options_are_checked(memory: dict[str, Any], match: str) -> None:
 
 
 def test_combinations_that_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="delay is 1"):
-        ours.AdamW(parameters(), in_backward=True, state_device=ours.HostMemory(delay=1))
     with pytest.raises(ValueError, match=r"ends in \.safetensors"):
         ours.AdamW(parameters(), state_device="hosts")
     with pytest.raises(TypeError, match="SparseAdam does not support state_device"):
@@ -317,7 +314,7 @@ def test_copies_on_streams_wait_for_the_work_before_them(monkeypatch: pytest.Mon
         calls.append(("end", stream.name))
 
     monkeypatch.setattr(torch.cuda, "stream", within)
-    copies_of_cuda = devices.CudaDevice(torch.device("cuda", 0))
+    copies_of_cuda = torch_transfers.CudaDevice(torch.device("cuda", 0))
     copies_of_cuda.mark()
     source, target = torch.ones(3), torch.zeros(3)
     end = copies_of_cuda.copy_down(source, target)

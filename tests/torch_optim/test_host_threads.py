@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
 from oxigrad import _core  # noqa: E402
-from oxigrad.torch.step.offload.pieces import Piece  # noqa: E402
+from oxigrad.torch.step.offload.pieces import TensorPiece  # noqa: E402
 
 THREADS = """
 import sys, pathlib, time, torch, oxigrad as ox
@@ -58,7 +58,7 @@ def test_a_limit_of_threads_ends_with_the_update() -> None:
     p = torch.nn.Parameter(torch.ones(100))
     opt = ours.AdamW([p], state_device=ours.HostMemory(threads=1))
     p.grad = torch.ones(100)
-    with mock.patch.object(Piece, "update", autospec=True, side_effect=lambda piece, memory: limits.append(limit())):
+    with mock.patch.object(TensorPiece, "use", autospec=True, side_effect=lambda piece, memory: limits.append(limit())):
         opt.step()
     assert limits == [1] and limit() is None
 

@@ -15,7 +15,7 @@ from late_device import LateDevice  # noqa: E402
 from oxigrad import optim  # noqa: E402
 from oxigrad.ops.backends.memory import torch_transfers  # noqa: E402
 from oxigrad.ops.backends.torch import TorchAdapter  # noqa: E402
-from oxigrad.stepping.device import host_model  # noqa: E402
+from oxigrad.stepping.placement import host_model  # noqa: E402
 from torch_problems import equal, layers, values  # noqa: E402
 
 Pose = Callable[[Any], Any]

@@ -17,7 +17,7 @@ from torch_problems import OURS, equal, parameters, values  # noqa: E402
 
 NAMES = sorted({*OURS.names} - {"LBFGS", "SparseAdam"})
 READS_LOSS = ("MoMo", "MoMoAdam", "PolyakSGD")
-WHERE = ("host", "delay", "file", "in_backward", "in_backward host", "in_backward file")
+WHERE = ("host", "file", "in_backward", "in_backward host", "in_backward file")
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,6 @@ def placed(where: str, folder: Path) -> dict[str, Any]:
     options: dict[str, Any] = {"in_backward": True} if "in_backward" in where else {}
     if "host" in where:
         options["state_device"] = "host"
-    elif "delay" in where:
-        options["state_device"] = ours.HostMemory(delay=1)
     elif "file" in where:
         options["state_device"] = folder / "state.safetensors"
     return options
@@ -102,7 +100,7 @@ def test_products_of_matrices_use_the_threads_of_the_caller(name: str) -> None:
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("where", ["host", "delay", "file"])
+@pytest.mark.parametrize("where", ["host", "file"])
 def test_threads_that_step_one_optimizer_lose_no_step(where: str, tmp_path: Path) -> None:
     p, q = (torch.nn.Parameter(torch.linspace(0.0, 1.0, 50)) for _ in range(2))
     opt = ours.SGD([p], lr=0.125, momentum=0.5, **placed(where, tmp_path))
@@ -138,11 +136,12 @@ def replaced(p: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [freed, replaced])
-def test_memory_that_is_gone_before_a_delayed_update_is_an_error_by_name(change: Any) -> None:
+def test_memory_that_is_gone_in_the_middle_of_a_step_is_an_error_by_name(change: Any) -> None:
+    """Updates that clip wait for the norm of all gradients, which ``step()`` knows."""
     p = torch.nn.Parameter(torch.ones(1000))
-    opt = ours.AdamW([{"params": [p]}], state_device=ours.HostMemory(delay=1))
-    p.grad = torch.ones(1000)
-    opt.step()
+    opt = ours.AdamW([{"params": [p]}], in_backward=True, max_norm=1.0, state_device="host")
+    p.sum().backward()
+    opt._pieces._ring.join()
     change(p)
     with pytest.raises(ArrayMemoryError, match=r"params'\]\[0\]: the (parameter|memory of the parameter)"):
-        opt.synchronize()
+        opt.step()

@@ -162,7 +162,7 @@ class Chain(DeclaredAttributes, RuleOptimizer):
         yield from self._kinds
 
     def _get_attribute(self, name: str) -> Any:
-        return self._hyperparameters.values[name]
+        return self._hyperparameters[name]
 
     def _set_attribute(self, name: str, value: Any) -> None:
         self._declared[name].__set__(self, value)

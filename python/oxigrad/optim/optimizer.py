@@ -16,8 +16,8 @@ from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.documentation import with_options
 from oxigrad.optim.stateful import StatefulOptimizer
-from oxigrad.stepping.device.host_stepper import HostStepper
 from oxigrad.stepping.parameters.presence import Changes
+from oxigrad.stepping.placement.host_stepper import HostStepper
 from oxigrad.stepping.pure import functional
 from oxigrad.stepping.pure.pure_step import PureStep
 from oxigrad.stepping.stepper import Stepper

@@ -103,7 +103,7 @@ class RuleOptimizer(Part, LocalOptimizer):
 
     def _rule_and_absent(self) -> tuple[Rule, set[str]]:
         """The rule, and the optional slots that no parameter has."""
-        values = self._hyperparameters.values
+        values = self._hyperparameters
         overridden = {name for group in self._groups.values() for name in group or ()}
         return self._rule, {slot for slot, asks in self._rule.optional if not (values[asks] or asks in overridden)}
 
@@ -125,14 +125,14 @@ class RuleOptimizer(Part, LocalOptimizer):
             groups: dict[tuple[int | None, str | None], ParameterGroup] = {}
             self._parameter_groups[owner] = options, groups
         if key not in groups:
-            groups[key] = ParameterGroup(self.name, options, self._hyperparameters, overrides, key[1])
+            groups[key] = self._new_group(options, overrides, key[1])
         return groups[key]
 
     def _current(self, name: str, step: int) -> Any:
         """See `Optimizer._current`."""
         if name not in self._declared:
             raise AttributeError(f"{self.name} has no hyperparameter {name}{self._hint(name)}")
-        return self._declared[name].at(self._hyperparameters.values[name], step)
+        return self._declared[name].at(self._hyperparameters[name], step)
 
     @property
     def program(self) -> Any:
@@ -145,7 +145,11 @@ class RuleOptimizer(Part, LocalOptimizer):
 
     def _whole_group(self, storage: str | None = None) -> ParameterGroup:
         """The group of parameters that no pattern matches; ``storage`` as in `ParameterGroup`."""
-        return ParameterGroup(self.name, self._step_options, self._hyperparameters, {}, storage)
+        return self._new_group(self._step_options, {}, storage)
+
+    def _new_group(self, options: SteppingOptions, overrides: Mapping[str, Any], storage: str | None) -> ParameterGroup:
+        """A group of parameters with its hyperparameters and ``overrides``."""
+        return ParameterGroup(self.name, options, self._rule, self._declared, self._hyperparameters, overrides, storage)
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""

@@ -83,13 +83,6 @@ class TensorOptimizer(KeepingDtypes):
         """Puts the state where ``state_device`` says."""
         if isinstance(device, HostMemory) or device == "host":
             self._host = self._pieces = HostSteps(device if isinstance(device, HostMemory) else HostMemory())
-            if self._backward is not None and self._host.memory.delay:
-                raise ValueError("delay is 1: expected 0 with in_backward=True, whose updates are in the backward")
-            if self._backward is None and self._host.memory.gradient_dtype is not None:
-                raise ValueError(
-                    "gradient_dtype is 'float32': expected in_backward=True, by which gradients are added in host "
-                    "memory"
-                )
         elif device is not None:
             self.state_file = StateFile(device)
             self._pieces = FileSteps(self.state_file)
@@ -186,7 +179,7 @@ class TensorOptimizer(KeepingDtypes):
         """Sets the gradients to None, or to zero; drops sums of micro-batches in host memory."""
         super().zero_grad(set_to_none)
         if self._host is not None:
-            self._host.sums.clear()
+            self._host.drop_sums()
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients of ``loss * scale``, or of ``loss`` if ``scale`` is None.
@@ -284,12 +277,7 @@ class TensorOptimizer(KeepingDtypes):
         return [] if self._pieces is None else self._pieces.ahead
 
     def synchronize(self) -> None:
-        """Gives the parameters the update that is under way, for ``state_device=HostMemory(delay=1)``.
-
-        Completes a step that an error ended.
-
-        ``state_dict()`` and copies of the optimizer call it; without an update under way it does nothing.
-        """
+        """Completes a step that an error ended, of a state in host memory or a file; else it does nothing."""
         if self._pieces is not None and self._backward is None:
             self._pieces.synchronize(self)
 
@@ -360,7 +348,7 @@ class TensorOptimizer(KeepingDtypes):
     def __getstate__(self) -> dict[str, Any]:
         self._check_whole()
         if self._host is not None:
-            self._host.sums.check_none()
+            self._host.check_no_sums()
         options = {"in_backward": self._backward is not None, "state_device": self._host and self._host.memory}
         return super().__getstate__() | {key: value for key, value in options.items() if value}
 

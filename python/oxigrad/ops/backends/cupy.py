@@ -8,7 +8,7 @@ from oxigrad.ops.backends.arrays import device_of, dtype_name, is_basic
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.cupy_transfers import CuPyTransfers
 from oxigrad.ops.backends.memory.device_memory import DeviceMemory, dense_strides
-from oxigrad.ops.backends.memory.transfers import Transfers
+from oxigrad.ops.backends.memory.transfers import Copies
 
 
 class CuPyAdapter(Adapter):
@@ -27,7 +27,7 @@ class CuPyAdapter(Adapter):
         """CuPy's current stream of the device."""
         return self.cupy.cuda.get_current_stream(device).ptr
 
-    def transfers(self, array: Any) -> Transfers:
+    def transfers(self, array: Any) -> Copies:
         """By streams of the device, and page-locked host memory."""
         return CuPyTransfers(self, array.data.device_id)
 

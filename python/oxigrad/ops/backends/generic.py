@@ -14,7 +14,7 @@ from oxigrad._core import is_inexact
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, is_basic, on_host, size_of
 from oxigrad.ops.backends.functions import kernels, matrix_functions
 from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, interface_memory
-from oxigrad.ops.backends.memory.transfers import BlockingTransfers, Transfers
+from oxigrad.ops.backends.memory.transfers import BlockingTransfers, Copies
 
 # Ops that the standard has in an extension: its name, and the arguments that select the op's results.
 _EXTENSIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -180,7 +180,7 @@ class Adapter:
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
-    def transfers(self, array: Any) -> Transfers:
+    def transfers(self, array: Any) -> Copies:
         """The copies between the device of an array and host memory."""
         return BlockingTransfers(self)
 

@@ -16,7 +16,7 @@ import numpy as np
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, dense_strides
-from oxigrad.ops.backends.memory.transfers import Transfers
+from oxigrad.ops.backends.memory.transfers import Copies
 
 # Functions of ``xp`` that are methods of tensors with the same arguments.
 _ELEMENTWISE = """abs acos acosh add asin asinh atan atan2 atanh ceil copysign cos cosh divide exp exp2 expm1
@@ -206,8 +206,8 @@ class TorchAdapter(Adapter):
     def _cuda(self) -> Any:
         return importlib.import_module("torch.cuda")
 
-    def transfers(self, array: Any) -> Transfers:
-        """Transfers by streams of the device, if it has streams."""
+    def transfers(self, array: Any) -> Copies:
+        """Copies by streams of the device, if it has streams."""
         return importlib.import_module("oxigrad.ops.backends.memory.torch_transfers").device_of(array.device)
 
     def to_host(self, array: Any) -> np.ndarray:

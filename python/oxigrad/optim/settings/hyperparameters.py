@@ -12,7 +12,6 @@ from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.optim.settings.documentation import of_rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.parameters.hyperparameter import Hyperparameter
-from oxigrad.stepping.parameters.parameter_group import RuleHyperparameters
 from oxigrad.stepping.version import Version
 
 HyperparameterValue: TypeAlias = float | schedules.Schedule
@@ -115,17 +114,10 @@ class Part(Sealed):
             what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
-        checked = {n: each.check(values[n]) if n in values else each.default for n, each in self._declared.items()}
-        self._hyperparameters = RuleHyperparameters(self._rule, self._declared, checked)
+        self._hyperparameters: dict[str, Any] = {
+            name: each.check(values[name]) if name in values else each.default for name, each in self._declared.items()
+        }
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The attributes, with the values of hyperparameters alone: the class has the rule."""
-        return {**vars(self), "_hyperparameters": self._hyperparameters.values}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        values = state["_hyperparameters"]
-        vars(self).update(state, _hyperparameters=RuleHyperparameters(self._rule, self._declared, values))
 
     @classmethod
     def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
@@ -145,7 +137,7 @@ class Part(Sealed):
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
         """Read-only view of the hyperparameters by name; set them as attributes."""
-        return types.MappingProxyType(self._hyperparameters.values)
+        return types.MappingProxyType(self._hyperparameters)
 
     def get_config(self) -> Config:
         """The part as plain data."""

@@ -7,7 +7,7 @@ called on arrays.
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,11 +35,8 @@ from oxigrad.stepping.slots.memory import are_codes, are_numbers, memory_of_slot
 NO_MOVES = np.empty((0, 3), np.uint64)
 
 
-class Copies(NamedTuple):
-    """Copies of parameters and gradients, by the parameter's position, that kernels read and write instead."""
-
-    parameters: dict[int, Any]
-    gradients: dict[int, Any]
+# Copies of parameters, and of gradients, that kernels read and write instead, by the parameter's position.
+Copies: TypeAlias = tuple[dict[int, Any], dict[int, Any]]
 
 
 class Launches:
@@ -121,7 +118,9 @@ class DeviceSteps:
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
         params, grads = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
-        holds, others, copies, there = resolved.holds, list[Parameter](), Copies({}, {}), self.plan.on_devices
+        holds, others, there = resolved.holds, list[Parameter](), self.plan.on_devices
+        copies: Copies = {}, {}
+        of_parameters, of_gradients = copies
         # Forgotten where the step fails: only the tables of a `DeviceStep` tell then where arrays were.
         cache = self._caches.pop(holds, None)
         moves = None if cache is None else cache.moved([*params, *grads], exposed=exposed)
@@ -144,20 +143,20 @@ class DeviceSteps:
         launches.scale = scale
         for device, of_device in cache.leaves.items():
             read = grads
-            if copies.gradients or len(of_device) < len(grads):
-                read = [copies.gradients.get(there[at].position, grads[at]) for at in cache.positions[device]]
+            if of_gradients or len(of_device) < len(grads):
+                read = [of_gradients.get(there[at].position, grads[at]) for at in cache.positions[device]]
             with naming(of_device):
                 stream = self._stream(device, [(params[at], there[at]) for at in cache.first[device]])
                 own_moves = None if moves is None else moves.get(device, NO_MOVES)
                 self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
         if not (others or any(copies)):
             self._caches[holds] = cache
-        launches.copies = [*copies.parameters.values(), *copies.gradients.values()]
+        launches.copies = [*of_parameters.values(), *of_gradients.values()]
         for p in there if any(copies) else ():
-            if p.position in copies.parameters:
-                launches.assign(detached(leaves[p.index]), copies.parameters[p.position])
-            if p.position in copies.gradients and resolved.zeroes:
-                launches.assign(gradients[p.index], copies.gradients[p.position])
+            if p.position in of_parameters:
+                launches.assign(detached(leaves[p.index]), of_parameters[p.position])
+            if p.position in of_gradients and resolved.zeroes:
+                launches.assign(gradients[p.index], of_gradients[p.position])
         slot_arrays = cache.slots
         if others:
             numbers = sorted({at for positions in cache.positions.values() for at in positions})
@@ -321,11 +320,11 @@ class DeviceSteps:
         rule_slots = [(slot, slots[slot.name]) for slot in rule.slots]
         own_memory, memory = memory_of(array), memory_of(g)
         if p.is_copied:
-            array = copies.parameters[p.position] = row_major(detached(array))
+            array = copies[0][p.position] = row_major(detached(array))
             own_memory = memory_of(array)
         if own_memory is not None and not (memory and memory.is_dense and memory.strides == own_memory.strides):
-            copies.gradients[p.position] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
-            memory = memory_of(copies.gradients[p.position])
+            g = copies[1][p.position] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
+            memory = memory_of(g)
         of_slots, scales, numbers = memory_of_slots(rule_slots)
         arrays: list[Any] = [memory, own_memory, *of_slots]
         strides = None if own_memory is None else own_memory.strides

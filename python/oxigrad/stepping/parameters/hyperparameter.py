@@ -38,10 +38,10 @@ class Hyperparameter(Generic[_Read, _Set]):
     @overload
     def __get__(self, part: Any, owner: type | None = None) -> _Read: ...
     def __get__(self, part: Any, owner: type | None = None) -> Any:
-        return self if part is None else part._hyperparameters.values[self.name]
+        return self if part is None else part._hyperparameters[self.name]
 
     def __set__(self, part: Any, value: _Set) -> None:
-        part._hyperparameters.values[self.name] = self.check(value)
+        part._hyperparameters[self.name] = self.check(value)
         part._version.raise_number()
 
     def check(self, value: Any) -> Any:

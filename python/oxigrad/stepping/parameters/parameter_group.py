@@ -88,22 +88,15 @@ class SteppingOptions:
         return self.loss_scale.value if self.loss_scale else 1.0
 
 
-@dataclasses.dataclass(frozen=True)
-class RuleHyperparameters:
-    """The hyperparameters of a ``rule``: their declarations, and their ``values``, constants or schedules."""
-
-    rule: Rule
-    declared: Mapping[str, Hyperparameter[Any, Any]]
-    values: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
 class ParameterGroup(RuleGroup):
     """The parameters of a model that one rule updates with the same hyperparameters.
 
     Args:
         name: name of the optimizer whose rule it is: in a partition, not the one that takes the steps.
         options: options of the optimizer that takes the steps.
-        hyperparameters: rule and hyperparameters of the optimizer whose rule it is.
+        rule: the rule of that optimizer.
+        declared: the declarations of its hyperparameters.
+        values: their values, constants or schedules, which the optimizer may set.
         overrides: hyperparameters that differ from these.
         storage: name of the dtype of the parameters, where that is half precision.
     """
@@ -112,16 +105,18 @@ class ParameterGroup(RuleGroup):
         self,
         name: str,
         options: SteppingOptions,
-        hyperparameters: RuleHyperparameters,
+        rule: Rule,
+        declared: Mapping[str, Hyperparameter[Any, Any]],
+        values: Mapping[str, Any],
         overrides: Mapping[str, Any],
         storage: str | None = None,
     ) -> None:
         self.name: str = name
         self._options, self._storage = options, storage
-        self._hyperparameters = hyperparameters
-        self._compose: Callable[..., Rule] = hyperparameters.rule.remembering(_composed)
+        self._rule, self._declared, self._common = rule, declared, values
+        self._compose: Callable[..., Rule] = rule.remembering(_composed)
         self._overrides = overrides
-        self._optional = hyperparameters.rule.optional
+        self._optional = rule.optional
         self._traced_flags: Mapping[str, Any] = {}
         self._around: Callable[[Rule], Rule] | None = None
         #: The dtypes of slots, and how parameters of half precision are rounded.
@@ -139,7 +134,7 @@ class ParameterGroup(RuleGroup):
     def rule(self, holds: bool = False) -> Rule:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
         before, norms = self._options.gradient_parts, self._options.norm_parts
-        composed = self._compose(self._hyperparameters.rule, before, norms, holds and len(before), self.absent)
+        composed = self._compose(self._rule, before, norms, holds and len(before), self.absent)
         composed = self.precision.around(composed, self._storage) if self._storage else composed
         return self._around(composed) if self._around else composed
 
@@ -153,12 +148,12 @@ class ParameterGroup(RuleGroup):
         """The optional slots that are absent under the current hyperparameters."""
         if not self._optional:
             return ()
-        values, overrides = self._hyperparameters.values, self._overrides
+        values, overrides = self._common, self._overrides
         return tuple([slot for slot, asks in self._optional if not overrides.get(asks, values[asks])])
 
     @property
     def _values(self) -> dict[str, Any]:
-        return {**self._hyperparameters.values, **self._overrides}
+        return {**self._common, **self._overrides}
 
     @property
     def text(self) -> str:
@@ -168,14 +163,14 @@ class ParameterGroup(RuleGroup):
     @property
     def flags(self) -> dict[str, Any]:
         """The hyperparameters that the rule branches on."""
-        declared = self._hyperparameters.declared
+        declared = self._declared
         flags = {name: value for name, value in self._values.items() if declared[name].is_flag}
         return {**flags, **self._traced_flags} if self._traced_flags else flags
 
     @property
     def numeric(self) -> dict[str, Any]:
         """The numeric hyperparameters: constants, and schedules as they are."""
-        declared = self._hyperparameters.declared
+        declared = self._declared
         return {name: value for name, value in self._values.items() if not declared[name].is_flag}
 
     def numbers(self, at: Any) -> dict[str, Any]:
@@ -190,7 +185,7 @@ class ParameterGroup(RuleGroup):
         """
         if not values:
             return {}
-        declared = self._hyperparameters.declared
+        declared = self._declared
         checked = {name: declared[name].check_argument(value) for name, value in values.items() if name in declared}
         absent = self.absent
         for slot, asks in self._optional:
@@ -203,22 +198,22 @@ class ParameterGroup(RuleGroup):
 
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
         """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
-        return self._hyperparameters.declared[name].at(schedule, at)
+        return self._declared[name].at(schedule, at)
 
     def interior(self, name: str) -> tuple[float, float]:
         """Two numbers between which all are values of a hyperparameter; NaN where there are none."""
-        return self._hyperparameters.declared[name].interior()
+        return self._declared[name].interior()
 
     def value(self, name: str) -> Any:
         """The value of a hyperparameter at the first step."""
-        return self._hyperparameters.declared[name].at(self._values[name], 0)
+        return self._declared[name].at(self._values[name], 0)
 
     def current(self, name: str, step: int) -> Any:
         """The value of a hyperparameter at a step, counted from 0; raises `AttributeError` for an unknown name."""
-        if name not in self._hyperparameters.declared:
-            expected = ", ".join(self._hyperparameters.declared)
+        if name not in self._declared:
+            expected = ", ".join(self._declared)
             raise AttributeError(f"{self.name} has no hyperparameter {name}: expected one of {expected}")
-        return self._hyperparameters.declared[name].at(self._values[name], step)
+        return self._declared[name].at(self._values[name], step)
 
     def program(self, rule: Rule) -> "_core.Program | None":
         """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""

@@ -219,12 +219,6 @@ class InBackward:
         """
         p = place.tensor
         if not opt._host.streams(opt, p) or conversion.is_distributed(p):
-            if opt._host.memory.gradient_dtype is not None:
-                raise RuntimeError(
-                    f"{place.path}: gradient_dtype is 'float32', and gradients of micro-batches are added on the "
-                    "device, in their dtype: expected "
-                    "fraction=1, no DTensor, and no max_norm with a rule that is not elementwise"
-                )
             return
         self._check_gradient(place.path, p, accumulates=True)
         if p.grad.layout is torch.strided and self._is_last(p):

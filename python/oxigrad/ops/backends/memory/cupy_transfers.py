@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.ops.backends.memory.transfers import DONE, BlockingTransfers, Event
+from oxigrad.ops.backends.memory.transfers import DONE, BlockingTransfers, Copies, Event
 
 
-class CuPyTransfers:
+class CuPyTransfers(Copies):
     """Copies by an ``adapter`` on two streams of the device ``number``, one in each direction.
 
     A non-contiguous array is copied at once, through memory that CuPy allocates.

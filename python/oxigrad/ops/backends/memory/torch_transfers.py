@@ -27,7 +27,7 @@ class HostDevice(Copies):
     copy_up = copy_down
 
 
-class CudaDevice:
+class CudaDevice(Copies):
     """Copies on two streams of a CUDA device, one in each direction, between its memory and page-locked host memory."""
 
     def __init__(self, device: Any) -> None:

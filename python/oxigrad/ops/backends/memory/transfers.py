@@ -1,7 +1,7 @@
 """Copies between device memory and host memory, and the events that mark their completion."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,8 @@ class Event(NamedTuple):
 DONE = Event(lambda: True, lambda: None)
 
 
-class Copies(Protocol):
-    """The copies of a device. Those in one direction end in order; those down and those up overlap.
+class Copies:
+    """The copies of a device: base class. Those in one direction end in order; those down and those up overlap.
 
     `mark` and `join` have nothing to do where each copy is done at once.
     """
@@ -28,25 +28,25 @@ class Copies(Protocol):
 
     def copy_down(self, source: Any, target: Any) -> Event:
         """Begins the copy of an array of the device into one in host memory."""
-        ...
+        raise NotImplementedError
 
     def copy_up(self, source: Any, target: Any) -> Event:
         """Begins the copy of an array in host memory into one of the device."""
-        ...
+        raise NotImplementedError
 
     def join(self) -> None:
         """Makes later work of the device wait for the copies to it."""
 
-
-class Transfers(Copies, Protocol):
-    """The copies of a device, between arrays there and arrays like them in host memory."""
-
     def like(self, array: Any) -> Any:
         """A new array in host memory, which copies read and write, with the shape and dtype of one of the device."""
-        ...
+        raise NotImplementedError
+
+    def memory(self, count: int) -> Any:
+        """New host memory of ``count`` bytes, for tensors."""
+        raise NotImplementedError
 
 
-class BlockingTransfers(Transfers):
+class BlockingTransfers(Copies):
     """Copies by an ``adapter`` between arrays of its library and NumPy's, which are done at once."""
 
     def __init__(self, adapter: Any) -> None:

@@ -1,264 +1,218 @@
-"""The pieces in which gradients and parameters are copied, and the updates of the pieces by the core."""
+"""The slices of parameters that a place holds, and their updates by the core."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from oxigrad._core import ArrayMemoryError
 from oxigrad.ops.backends import adapter_of
-from oxigrad.rules.core.slots import Slot
+from oxigrad.ops.backends.memory.transfers import Event
 from oxigrad.stepping.arrays.precision import half
-from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST
-from oxigrad.stepping.plan.programs import step_once
-from oxigrad.stepping.writes import StepWrites, call_step
-from oxigrad.torch.library import torch
+from oxigrad.stepping.placement.ring import Piece, packed
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.plan import HostBatch
-from oxigrad.torch.step.plan import TensorParameter
+from oxigrad.torch.step.plan import TensorParameter, TensorPlace
 from oxigrad.torch.step.slots import TensorSlots
 
-# Elements of a part begin at multiples of it: blocks of codes, which have a scale, have so many, or half as many.
+# The unit of slices: blocks of codes, which have a scale, have so many elements, or half as many.
 _BLOCK = 256
 # Tensors in a place begin at multiples of so many bytes.
 _ALIGNMENT = 64
-# The source and the target of a copy.
-Pair = tuple[Any, Any]
+# Sums of the gradients of earlier micro-batches, by the identity of the parameter; False for memory without values.
+Totals = Mapping[int, tuple[Any, bool]]
+_NO_TOTALS: Totals = MappingProxyType({})
 
 
-class Part(NamedTuple):
-    """The elements of a parameter from ``start`` to ``stop`` in row-major order.
+class Slice(NamedTuple):
+    """Elements of a parameter: ``length`` from ``first`` on, in row-major order. All of them have its shape."""
 
-    With ``is_whole``, all of them, in their shape.
-    """
-
-    parameter: TensorParameter
-    start: int
-    stop: int
-    is_whole: bool
+    path: str
+    leaf: Any
+    first: int
+    length: int
 
     def of(self, tensor: Any) -> Any:
         """These elements of a tensor like the parameter: a view, or a copy of a gradient in another order."""
-        return tensor if self.is_whole else tensor.reshape(-1)[self.start : self.stop]
-
-    def slots(self, batch: HostBatch) -> TensorSlots:
-        """The slots of these elements: views."""
-        slots = batch.plan.slots[self.parameter.text]
-        return slots if self.is_whole else slots.within(self.start, self.stop)
+        is_whole = self.length == tensor.numel()
+        return tensor if is_whole else tensor.reshape(-1)[self.first : self.first + self.length]
 
 
-class Piece:
-    """Parts of parameters that are copied, and updated, together.
+class TensorPiece(Piece):
+    """Slices of parameters that are copied, and updated, together. Their gradients and parameters lie in its place.
 
-    In their place lie the gradients, and the parameters. The gradients of the device are kept until their copy is done.
-    Where micro-batches before have a sum, the gradient is added to it, and the sum is what the update reads.
+    Gradients of the device are kept until their copy is done. A gradient is added to the total of its parameter, which
+    the update then reads. Without a ``batch``, that is all.
+
+    Args:
+        batch: the step of the parameters.
+        slices: slices of parameters on one device, with gradients.
+        totals: the sums of gradients.
+        norm: the norm that gradients are measured for, if they are scaled by it; slices are whole then.
     """
 
-    def __init__(self, batch: HostBatch, parts: Sequence[Part]) -> None:
-        self.batch: HostBatch = batch
-        self.parts: Sequence[Part] = parts
-        # The data's version is not that of the parameter, which autograd checks.
-        self._weights = [part.of(conversion.local(part.parameter.tensor.data)) for part in parts]
-        self._gradients: list[Any] = [part.of(conversion.local(part.parameter.tensor.grad)) for part in parts]
-        sums = [batch.sums.get(id(part.parameter.tensor)) for part in parts]
-        self._sums: list[Any] = [
-            None if total is None else part.of(total) for part, total in zip(parts, sums, strict=True)
+    def __init__(
+        self,
+        batch: HostBatch | None,
+        slices: Sequence[Slice],
+        totals: Totals = _NO_TOTALS,
+        norm: MeasuredNorm | None = None,
+    ) -> None:
+        self.batch: Any = batch
+        self.slices, self._norm = slices, norm
+        self.paths = [each.path for each in slices]
+        tensors = [each.leaf.tensor for each in slices]
+        self._gradients = [each.of(conversion.local(p.grad)) for each, p in zip(slices, tensors, strict=True)]
+        self._weights = self._gradients
+        if batch is not None:  # The data's version is not that of the parameter, which autograd checks.
+            self._weights = [each.of(conversion.local(p.data)) for each, p in zip(slices, tensors, strict=True)]
+        of_all = [totals.get(id(p)) for p in tensors]
+        self._totals = [
+            None if total is None else (each.of(conversion.local(total[0])), total[1])
+            for each, total in zip(slices, of_all, strict=True)
         ]
+        self.device: Any = self._weights[0].device
+        self.size: int = 0
         self._offsets: list[tuple[int, int]] = []
+        for path, g, w in zip(self.paths, self._gradients, self._weights, strict=True):
+            check_dtype(path, g, w)
+            self._offsets.append((self._reserve(g), 0 if batch is None else self._reserve(w)))
+        # Whether others are copied before the update, so that the memory may be gone by then.
+        self._waits = norm is not None
         self._place: Any = None
         self._views: tuple[list[Any], list[Any]] = [], []
-        self.size: int = 0
-        for w, g in zip(self._weights, self._gradients, strict=True):
-            check_dtype(parts[len(self._offsets)].parameter.text, g, w)
-            self._offsets.append((self._reserve(g), self._reserve(w)))
 
     def _reserve(self, tensor: Any) -> int:
         start, self.size = self.size, self.size + aligned(tensor.numel() * tensor.element_size())
         return start
 
-    @property
-    def paths(self) -> list[str]:
-        """The names of the parameters that it has parts of."""
-        return [part.parameter.text for part in self.parts]
-
-    @property
-    def device(self) -> Any:
-        """The device of its parameters."""
-        return self._weights[0].device
-
     def _placed(self, memory: Any) -> tuple[list[Any], list[Any]]:
         """The gradients and parameters in a place. Views are made once: a device waits while the host makes them."""
         if self._place is not memory:
             at = [*zip(self._offsets, self._weights, strict=True)]
-            self._views = (
-                [viewed(memory, start, w) for (start, _), w in at],
-                [viewed(memory, start, w) for (_, start), w in at],
-            )
+            weights = [] if self.batch is None else [viewed(memory, start, w) for (_, start), w in at]
+            self._views = [viewed(memory, start, w) for (start, _), w in at], weights
             self._place = memory
         return self._views
 
-    def _landed(self, memory: Any) -> tuple[list[Any], list[Any]]:
-        """The gradients, of all micro-batches, and the parameters in a place."""
+    def _of_update(self, memory: Any) -> tuple[list[Any], list[Any], list[TensorSlots]]:
+        """The gradients, of all micro-batches, the parameters, and their slots."""
         gradients, weights = self._placed(memory)
-        return [g if total is None else total for g, total in zip(gradients, self._sums, strict=True)], weights
+        totals = [g if total is None else total[0] for g, total in zip(gradients, self._totals, strict=True)]
+        return totals, weights, self._slots()
 
-    def down(self, memory: Any) -> Iterator[Pair]:
-        """The copies into its place: of gradients, and of parameters that the update reads."""
+    def _slots(self) -> list[TensorSlots]:
+        """The slots of each slice: views."""
+        plan = self.batch.plan
+        slots = [(each, plan.slots[each.path], conversion.local(each.leaf.tensor)) for each in self.slices]
+        return [
+            of if each.length == p.numel() else of.within(each.first, each.first + each.length) for each, of, p in slots
+        ]
+
+    # --- stages -------------------------------------------------------------------------------------------------------
+
+    def down(self, copies: Any, memory: Any) -> list[Event]:
+        """Begins the copies of gradients, and of parameters that the update reads."""
+        self._check()
         gradients, weights = self._placed(memory)
-        yield from zip(self._gradients, gradients, strict=True)
-        for part, source, target in zip(self.parts, self._weights, weights, strict=True):
-            if self._reads(part):
-                yield source, target
+        pairs = [*zip(self._gradients, gradients, strict=True)]
+        for each, source, target in zip(self.slices, self._weights, weights, strict=False):
+            pairs += [(source, target)] if self._reads(each.leaf) else []
+        return [copies.copy_down(*pair) for pair in pairs]
 
-    def _reads(self, part: Part) -> bool:
-        """Whether the update reads the parameter, rather than its master weights alone."""
-        group, p = self.batch.plan.groups[part.parameter.group], part.parameter
+    def _reads(self, p: Any) -> bool:
+        """Whether the update reads a parameter, rather than its master weights alone."""
+        group = self.batch.plan.groups[p.group]
         return not (half(p) and group.precision.master and p.executor is HOST)
 
-    def landed(self, memory: Any) -> None:
-        """Frees gradients of the device that are in host memory now, and adds them to earlier micro-batches."""
-        self._gradients = []
-        for total, g in zip(self._sums, self._placed(memory)[0], strict=True):
-            if total is not None:
-                total.add_(g)
+    def land(self, memory: Any) -> None:
+        """Gives gradients of the device back that are in host memory now, adds them to their totals, and measures."""
+        if self._gradients:
+            self._gradients = []
+            self._weights = [] if self.batch is None else self._weights
+            for total, g in zip(self._totals, self._placed(memory)[0], strict=True):
+                if total is not None:
+                    total[0].add_(g) if total[1] else total[0].copy_(g)
+        if self._norm is not None and self.batch is not None:
+            for each, g, w in zip(self.slices, *self._of_update(memory)[:2], strict=True):
+                self._norm.add(self.batch.opt, self.batch.places[id(each.leaf.tensor)], g, w)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises `ArrayMemoryError` if memory of a parameter or gradient was freed or replaced since the step began."""
-        for part, w in zip(self.parts, self._weights, strict=True):
-            path, p = part.parameter.text, conversion.local(part.parameter.tensor.data)
-            if why := adapter_of(w).obstacle(w):
-                raise ArrayMemoryError(f"{path}: the parameter has become {why}, in the middle of a step")
-            if p.untyped_storage().data_ptr() != w.untyped_storage().data_ptr():
-                raise ArrayMemoryError(f"{path}: the memory of the parameter was replaced in the middle of a step")
-        for part, g in zip(self.parts, self._gradients, strict=False):  # without gradients once they have landed
-            check_gradient_memory(part.parameter.text, g)
+        adapter = adapter_of(self.slices[0].leaf.tensor)
+        for each, w in () if self.batch is None else zip(self.slices, self._weights, strict=True):
+            if why := adapter.obstacle(w):
+                raise ArrayMemoryError(f"{each.path}: the parameter has become {why}, in the middle of a step")
+            if each.leaf.tensor.data.untyped_storage().data_ptr() != w.untyped_storage().data_ptr():
+                raise ArrayMemoryError(f"{each.path}: the memory of the parameter was replaced in the middle of a step")
+        for path, g in zip(self.paths, self._gradients, strict=False):  # without gradients once they have landed
+            if why := adapter.unreadable(g):
+                raise ArrayMemoryError(f"{path}: the gradient has become {why}, in the middle of a step")
 
-    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
-        """Adds the norms of the gradients to ``norm``. Its parts are whole."""
-        for part, g, w in zip(self.parts, *self._landed(memory), strict=True):
-            norm.add(opt, self.batch.places[id(part.parameter.tensor)], g, w)
-
-    def update(self, memory: Any) -> None:
+    def use(self, memory: Any) -> None:
         """Updates the parameters in their place, and their slots; rules are called on whole parameters."""
-        program, plan, writes = self.batch.fill(), self.batch.plan, StepWrites()
-        gradients, leaves = [*plan.parameters], [*plan.parameters]
-        written, read, parameters = [], [], []
-        numbers: dict[tuple[str, str], Any] = {}
-        all_slots = self._slots(memory)
-        for part, g, w, slots in zip(self.parts, *self._landed(memory), all_slots, strict=True):
-            p = part.parameter
-            gradients[p.index], leaves[p.index] = g, w
-            if p.executor is HOST:
-                values = [(slot, self._slot(p, slots, slot, numbers)) for slot in program.groups[p.group].rule.slots]
-                parameters.append(program.host_parameter(p, w, values, first=part.start))
-                written.append(w)
-                read.append(g)
-        slots_by_path = {part.parameter.text: slots for part, slots in zip(self.parts, all_slots, strict=True)}
-        call_step(program, leaves, gradients, slots_by_path, writes)
-        step_once(
-            parameters,
-            tuple(written),
-            tuple(read),
-            programs=program.programs,
-            count=plan.count,
-            seed=program.seed,
-            writes=writes.frozen(),
-        )
-        self.batch.numbers |= numbers
+        if self.batch is not None:
+            if self._waits:
+                self._check()
+            self.batch.update(self.slices, *self._of_update(memory))
 
-    def _slots(self, memory: Any) -> list[TensorSlots]:
-        """The slots of the elements of each part."""
-        return [part.slots(self.batch) for part in self.parts]
-
-    def _slot(self, p: TensorParameter, slots: TensorSlots, slot: Slot, numbers: dict[tuple[str, str], Any]) -> Any:
-        """A slot as the core takes it; of one number a copy, since each part begins with the number before the step."""
-        value = slots.of_core(slot)
-        if not slot.is_number:
-            return value
-        key = self.batch.plan.groups[p.group].entry.key_of_slot(slot.name)
-        return numbers.setdefault((p.text, key), value.clone())
-
-    def up(self, memory: Any) -> Iterator[Pair]:
-        """The copies out of its place: of parameters."""
-        yield from zip(self._placed(memory)[1], self._weights, strict=True)
+    def up(self, copies: Any, memory: Any) -> list[Event]:
+        """Begins the copies of parameters."""
+        if self.batch is None:
+            return []
+        self._check()
+        return [copies.copy_up(*pair) for pair in zip(self._placed(memory)[1], self._weights, strict=True)]
 
 
-class Addend(NamedTuple):
-    """Elements of a gradient on its device, and those of the sum; with ``is_first``, the sum has none yet."""
+def cut(
+    batch: HostBatch, size: int, totals: Totals, norm: MeasuredNorm | None, *, is_called: bool
+) -> list[TensorPiece]:
+    """The parameters of a batch in pieces of at most ``size`` bytes; a slice that cannot be cut may be larger.
 
-    path: str
-    gradient: Any
-    total: Any
-    is_first: bool
-
-
-class SumPiece:
-    """Gradients that are copied down together, each into a place from where it is added to its sum."""
-
-    def __init__(self, addends: Sequence[Addend]) -> None:
-        self._addends = addends
-        #: The names of the parameters.
-        self.paths: list[str] = [addend.path for addend in addends]
-        #: The device of the gradients.
-        self.device: Any = addends[0].gradient.device
-        self._offsets: list[int] = []
-        self.size: int = 0
-        for addend in addends:
-            self._offsets.append(self.size)
-            self.size += aligned(addend.gradient.nbytes)
-        # Tensors with the shapes and dtypes of gradients, which take no memory.
-        self._likes = [torch.empty_like(addend.gradient, device="meta") for addend in addends]
-
-    def _placed(self, memory: Any) -> Iterator[Any]:
-        return (viewed(memory, start, like) for start, like in zip(self._offsets, self._likes, strict=True))
-
-    def down(self, memory: Any) -> Iterator[Pair]:
-        """The copies of the gradients into its place."""
-        return zip((addend.gradient for addend in self._addends), self._placed(memory), strict=True)
-
-    def landed(self, memory: Any) -> None:
-        """Gives the gradients of the device back."""
-        self._addends = [addend._replace(gradient=None) for addend in self._addends]
-
-    def check(self) -> None:
-        """Raises `ArrayMemoryError` for a gradient whose memory was freed since the backward."""
-        for addend in self._addends:
-            if addend.gradient is not None:
-                check_gradient_memory(addend.path, addend.gradient)
-
-    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
-        """Raises `NotImplementedError`: gradients are measured in their step."""
-        raise NotImplementedError
-
-    def update(self, memory: Any) -> None:
-        """Adds the gradients to their sums."""
-        for addend, g in zip(self._addends, self._placed(memory), strict=True):
-            addend.total.copy_(g) if addend.is_first else addend.total.add_(g)
-
-    def up(self, memory: Any) -> Iterator[Pair]:
-        """Nothing is copied up."""
-        return iter(())
-
-
-def cut(batch: HostBatch, size: int) -> list[Piece]:
-    """The parameters of a batch in pieces of at most ``size`` bytes.
-
-    A part that cannot be cut may be larger, and is then alone.
+    With a ``norm``, each parameter is whole. With ``is_called``, rules are called on all of them together.
     """
-    parts = [part for p in batch.plan.parameters for part in divided(batch, p, size // (2 * p.dtype.itemsize))]
-    sizes = [2 * aligned((part.stop - part.start) * part.parameter.dtype.itemsize) for part in parts]
-    return [Piece(batch, each) for each in packed(zip(parts, sizes, strict=True), size, _device)]
+    slices = list[Slice]()
+    for p in batch.plan.parameters:
+        is_whole = is_called or norm is not None
+        slices += [whole(p)] if is_whole else divided(batch, p, size // (2 * p.dtype.itemsize))
+    if is_called:
+        return [TensorPiece(batch, slices, totals, norm)] if slices else []
+    sizes = [2 * aligned(each.length * each.leaf.dtype.itemsize) for each in slices]
+    pieces = packed(zip(slices, sizes, strict=True), size, device_of)
+    return [TensorPiece(batch, each, totals, norm) for each in pieces]
 
 
-def whole(batch: HostBatch) -> list[Piece]:
-    """Each parameter of a batch in a piece of its own."""
-    return [Piece(batch, [_all_of(batch, p)]) for p in batch.plan.parameters]
+def whole(leaf: TensorParameter) -> Slice:
+    """All elements of a parameter."""
+    return Slice(leaf.text, leaf, 0, conversion.local(leaf.tensor).numel())
 
 
-def together(batch: HostBatch) -> list[Piece]:
-    """All parameters of a batch in one piece, for rules that are called on them."""
-    parts = [_all_of(batch, p) for p in batch.plan.parameters]
-    return [Piece(batch, parts)] if parts else []
+def divided(batch: HostBatch, p: TensorParameter, count: int) -> Iterator[Slice]:
+    """A parameter in slices of at most ``count`` elements, or of the least number that can be.
+
+    One that cannot be cut is whole: its rule is called or sums, or its elements are not in order.
+    """
+    elements, step = conversion.local(p.tensor).numel(), max(count // _BLOCK, 1) * _BLOCK
+    is_cut = (
+        elements > step
+        and p.executor is HOST
+        and not batch.plan.groups[p.group].sums
+        and conversion.local(p.tensor).is_contiguous()
+        and all(conversion.real(tensor).is_contiguous() for _, tensor in batch.plan.slots[p.text].arrays())
+    )
+    return sliced(p.text, p, elements, step if is_cut else elements)
+
+
+def sliced(path: str, leaf: TensorParameter | TensorPlace, elements: int, count: int) -> Iterator[Slice]:
+    """The elements of a parameter in slices of ``count``."""
+    for first in range(0, max(elements, 1), max(count, 1)):
+        yield Slice(path, leaf, first, min(count, elements - first))
+
+
+def device_of(each: Slice) -> Any:
+    """The device of the parameter."""
+    return each.leaf.tensor.device
 
 
 def check_dtype(path: str, g: Any, p: Any) -> None:
@@ -267,47 +221,9 @@ def check_dtype(path: str, g: Any, p: Any) -> None:
         raise RuntimeError(f"{path}: the gradient has dtype {g.dtype}: expected {p.dtype}, that of the parameter")
 
 
-def check_gradient_memory(path: str, g: Any) -> None:
-    """Raises `ArrayMemoryError` for a gradient whose memory was freed."""
-    if why := adapter_of(g).unreadable(g):
-        raise ArrayMemoryError(f"{path}: the gradient has become {why}, in the middle of a step")
-
-
 def aligned(count: int) -> int:
     """The bytes of a tensor in a place, up to where the next one begins."""
     return -(-count // _ALIGNMENT) * _ALIGNMENT
-
-
-def _device(part: Part) -> Any:
-    return part.parameter.tensor.device
-
-
-def _all_of(batch: HostBatch, p: TensorParameter) -> Part:
-    return Part(p, 0, conversion.local(p.tensor).numel(), is_whole=True)
-
-
-def divided(batch: HostBatch, p: TensorParameter, count: int) -> Iterator[Part]:
-    """A parameter in parts of at most ``count`` elements, or of the least number that can be.
-
-    One that cannot be cut is whole.
-    """
-    elements, step = conversion.local(p.tensor).numel(), max(count // _BLOCK, 1) * _BLOCK
-    if elements <= step or not _is_cut(batch, p):
-        yield _all_of(batch, p)
-        return
-    for start in range(0, elements, step):
-        yield Part(p, start, min(start + step, elements), is_whole=False)
-
-
-def _is_cut(batch: HostBatch, p: TensorParameter) -> bool:
-    """Whether parts of a parameter are updated as the whole is: no sums, and rows in order."""
-    group = batch.plan.groups[p.group]
-    return (
-        p.executor is HOST
-        and not group.sums
-        and conversion.local(p.tensor).is_contiguous()
-        and all(conversion.real(tensor).is_contiguous() for _, tensor in batch.plan.slots[p.text].arrays())
-    )
 
 
 def viewed(memory: Any, start: int, like: Any) -> Any:

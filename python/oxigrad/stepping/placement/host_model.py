@@ -1,6 +1,5 @@
 """A model whose parameters on devices have arrays in host memory in their place, which steps there update."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -8,41 +7,11 @@ from oxigrad import _core, tree
 from oxigrad._core import ArrayMemoryError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import adapter_of, detached, dtype_name, is_array, is_immutable, on_host
-from oxigrad.ops.backends.memory.transfers import Event, Transfers
+from oxigrad.ops.backends.memory.transfers import Copies, Event
 from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.executor import executor_of
-
-
-@dataclasses.dataclass
-class HostArray:
-    """An array on a device, ``there``, and one in host memory, ``here``; ``transfers`` copies between them."""
-
-    there: Any
-    here: Any
-    transfers: Transfers
-
-    def down(self) -> Event:
-        """Begins the copy from the device."""
-        return self.transfers.copy_down(detached(self.there), detached(self.here))
-
-    def up(self) -> Event:
-        """Begins the copy to the device."""
-        return self.transfers.copy_up(detached(self.here), detached(self.there))
-
-
-def join(arrays: Iterable[HostArray]) -> None:
-    """Lets work that the devices of arrays are given from now on begin after the copies up."""
-    for transfers in {id(pair.transfers): pair.transfers for pair in arrays}.values():
-        transfers.join()
-
-
-def copy_up(arrays: Sequence[HostArray]) -> None:
-    """Copies to the devices, and waits for the ends of the copies: the next step writes the memory that they read."""
-    events = [pair.up() for pair in arrays]
-    for event in events:
-        event.wait()
-    join(arrays)
+from oxigrad.stepping.placement.ring import HostArray
 
 
 class HostModel:
@@ -58,7 +27,10 @@ class HostModel:
         self._gradients: dict[str, Any] = {}
         # The gradients on devices that the step leaves zeros in.
         self._zeroed: list[HostArray] = []
-        self._transfers: dict[tuple[type, str | None], Transfers] = {}
+        self._transfers: dict[tuple[type, str | None], Copies] = {}
+        self._events: list[Event] = []
+        #: Whether gradients lie in the memory of those of the step before, with their shapes and dtypes.
+        self.is_steady: bool = False
 
     def enter(self, model: Any, is_updated: Callable[[str, Any], bool]) -> Any:
         """The model with arrays in host memory in place of parameters on devices, whose values are not copied yet.
@@ -116,7 +88,7 @@ class HostModel:
         )
         return here if is_alike else self._transfers_of(there).like(detached(there))
 
-    def _transfers_of(self, array: Any) -> Transfers:
+    def _transfers_of(self, array: Any) -> Copies:
         key = type(adapter_of(array)), adapter_of(array).place(array)
         if key not in self._transfers:
             self._transfers[key] = adapter_of(array).transfers(array)
@@ -124,11 +96,12 @@ class HostModel:
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
-    def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True, *, zeroes: bool = False) -> "Landing":
-        """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory.
+    def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True, *, zeroes: bool = False) -> Any:
+        """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory; see `wait`.
 
-        Where ``grads`` is None, the parameters hold their gradients. With ``zeroes``, gradients on devices are copied
-        up with the parameters, and `ArrayMemoryError` is raised for one that cannot be written.
+        Returns the gradients there; None if the parameters hold them, as they do where ``grads`` is None. With
+        ``zeroes``, gradients on devices are copied up with the parameters, and `ArrayMemoryError` is raised for one
+        that cannot be written.
         """
         for transfers in self._transfers.values():
             transfers.mark()
@@ -157,9 +130,25 @@ class HostModel:
             leaves, structure = tree.flatten(grads)
             grads = tree.unflatten(structure, [copied(str(structure.path(i)), g) for i, g in enumerate(leaves)])
         events += [pair.down() for path, pair in self.arrays.items() if reads(path)]
-        before, self._gradients = self._gradients, gradients
-        is_steady = gradients.keys() == before.keys() and all(before[path] is g for path, g in gradients.items())
-        return Landing(grads, events, is_steady)
+        before, self._gradients, self._events = self._gradients, gradients, events
+        self.is_steady = gradients.keys() == before.keys() and all(before[path] is g for path, g in gradients.items())
+        return grads
+
+    def wait(self) -> None:
+        """Waits for the copies down."""
+        for event in self._events:
+            event.wait()
+
+    def up(self, arrays: Sequence[HostArray]) -> None:
+        """Copies arrays to their devices, and waits: the next step writes the memory that the copies read."""
+        for event in [array.up() for array in arrays]:
+            event.wait()
+        self.join()
+
+    def join(self) -> None:
+        """Lets work that devices are given from now on begin after the copies up."""
+        for transfers in self._transfers.values():
+            transfers.join()
 
     def behind(self, paths: Iterable[str]) -> list[HostArray]:
         """The parameters, and the gradients that are zeros now, to copy to their devices after a step."""
@@ -176,21 +165,3 @@ def _check_writable_gradient(path: str, g: Any) -> None:
             f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, cannot be written: expected a "
             "mutable array"
         )
-
-
-@dataclasses.dataclass
-class Landing:
-    """Copies to host memory: ``gradients``, None if parameters hold them, and the ``events`` of their ends.
-
-    It ``is_steady`` where gradients lie in the memory of those of the step before, with their shapes and dtypes.
-    """
-
-    gradients: Any
-    events: list[Event]
-    is_steady: bool
-
-    def wait(self) -> Any:
-        """The gradients, once all copies are done."""
-        for event in self.events:
-            event.wait()
-        return self.gradients

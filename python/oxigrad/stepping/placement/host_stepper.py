@@ -1,17 +1,18 @@
 """Steps in host memory for parameters on devices, ``state_device="host"``."""
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxigrad import _core
+from oxigrad.ops.backends.memory.transfers import Copies
 from oxigrad.stepping.arrays.precision import MASTER, half
-from oxigrad.stepping.device.host_model import HostArray, HostModel, Landing, copy_up
-from oxigrad.stepping.device.host_updates import HostUpdates
-from oxigrad.stepping.device.piece_run import packed, piece_size
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.presence import Changes
+from oxigrad.stepping.placement.host_model import HostModel
+from oxigrad.stepping.placement.ring import HostArray, Piece, Ring, packed, piece_size
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.stepper import Stepper
 
@@ -45,7 +46,7 @@ class HostStepper(Stepper):
     def _complete(self) -> None:
         """Completes the copies of a step that an error has ended."""
         if self._behind:
-            copy_up(self._behind)
+            self._host.up(self._behind)
             self._behind = []
 
     @contextlib.contextmanager
@@ -75,24 +76,24 @@ class HostStepper(Stepper):
         if self._is_entered(model):
             return super().update(model, grads, loss=loss, keep_root=keep_root)
         with self._entered(model) as in_memory:
-            landing = self._host.down(grads, self._reads, zeroes=self.options.zero_gradients)
-            if (gradients := self._gradients_of_pieces(in_memory, landing)) is not None:
-                self._take_pieces(in_memory, landing, gradients, loss)
+            grads = self._host.down(grads, self._reads, zeroes=self.options.zero_gradients)
+            if (gradients := self._gradients_of_pieces(in_memory, grads)) is not None:
+                self._take_pieces(in_memory, gradients, loss)
                 return model
-            grads = landing.wait()
+            self._host.wait()
             with self._finishing():
                 super().update(in_memory, grads, loss=loss, keep_root=True)
         return model
 
     # --- pieces -------------------------------------------------------------------------------------------------------
 
-    def _gradients_of_pieces(self, model: Any, landing: Landing) -> list[Any] | None:
+    def _gradients_of_pieces(self, model: Any, grads: Any) -> list[Any] | None:
         """The gradients of a step that can be taken by pieces, as the checked one before; else None.
 
         Rules that sum over all parameters, and guards, need them all at once.
         """
         step = self._resolved.get(False)
-        if step is None or not landing.is_steady or self._accumulate > 1 or self._process != _core.forks():
+        if step is None or not self._host.is_steady or self._accumulate > 1 or self._process != _core.forks():
             return None
         plan = step.plan
         is_whole = plan.needs_all or plan.on_devices or plan.tied or plan.idle or plan.takes_rows
@@ -110,29 +111,40 @@ class HostStepper(Stepper):
             return None
         nbytes = sum(int(leaves[p.index].nbytes) for p in plan.parameters)
         is_small = nbytes <= piece_size(nbytes)
-        return None if is_small else plan.gradients_of_step(leaves, landing.gradients)
+        return None if is_small else plan.gradients_of_step(leaves, grads)
 
-    def _take_pieces(self, model: Any, landing: Landing, gradients: list[Any], loss: Any) -> None:
-        """Takes a step by pieces: parameters that are updated go up to their devices while others are updated."""
+    def _take_pieces(self, model: Any, gradients: list[Any], loss: Any) -> None:
+        """Takes a step by pieces: parameters that are updated go up to their devices while others are updated.
+
+        No update begins before all copies down are done: an error of one changes nothing. No key stops the step: an
+        interrupt comes before it, or is raised when it has ended.
+        """
         step, leaves = self.resolve_whole(model, loss)
         plan = step.plan
         if plan.recorded:
             plan.detach(leaves, for_core=True)
         plan.check_parameters(leaves)
         sized = [(p, int(leaves[p.index].nbytes)) for p in plan.parameters]
+        ring, arrays = Ring(lambda _: Copies()), self._host.arrays
+        for parameters in packed(sized, piece_size(sum(size for _, size in sized)), lambda _: None):
+            update = functools.partial(self.take_part, step, parameters, model, leaves, gradients)
+            paths = [p.text for p in parameters]
+            ring.add([Piece(paths, update, [arrays[path] for path in paths if path in arrays])])
 
-        def update(parameters: Sequence[Parameter]) -> None:
-            self.take_part(step, parameters, model, leaves, gradients)
+        def take() -> None:
+            self._host.wait()
+            try:
+                ring.advance()
+            finally:
+                if ring.is_used:
+                    self.count_parts()
+                    self._host.join()
 
-        pieces = packed(sized, piece_size(sum(size for _, size in sized)), lambda _: None)
-        run = HostUpdates([*pieces], landing, self._host.arrays, update)
         try:
-            run.finish_whole(self)
+            ring.worker.run(take)
         finally:
-            ahead = {*self._parts.ahead}
-            self._behind = [pair for path, pair in self._host.arrays.items() if path in ahead] or run.behind
-        if run.error is not None:
-            raise run.error
+            behind = {*self._parts.ahead, *(path for piece in ring.failed for path in piece.paths)}
+            self._behind = [array for path, array in arrays.items() if path in behind]
 
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
@@ -147,7 +159,8 @@ class HostStepper(Stepper):
             yield model
             return
         with self._entered(model) as in_memory:
-            self._host.down({}).wait()
+            self._host.down({})
+            self._host.wait()
             yield in_memory
 
     def planned(self, model: Any) -> tuple[Plan, list[Any]]:
