@@ -5,7 +5,7 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
@@ -20,7 +20,7 @@ from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.rule_executors import first_of_each_rule
-from oxigrad.stepping.plan.announcements import StepInParts
+from oxigrad.stepping.plan.announcements import OpenStep
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
@@ -36,7 +36,9 @@ class Stepper(Planner):
 
     def __init__(self, options: SteppingOptions) -> None:
         super().__init__(options)
-        self._parts: StepInParts[PartialStep] = StepInParts("flush(model), which finishes it, or a state from before")
+        self._parts = OpenStep("flush(model), which finishes it, or a state from before")
+        #: The parameters that are due now that the gradient of one is final: see `OpenStep.due`.
+        self.due: Callable[[int, Parameter, int], list[Parameter]] = self._parts.due
         # The number of steps once the one in parts is counted.
         self._counted = 0
 
@@ -280,6 +282,7 @@ class Stepper(Planner):
         """The step of all parameters of a model that changes in place, with its numbers, and the leaves."""
         self.averages.refuse_swapped()
         self._parts.check_none()
+        self._parts.end()
         self._counted = self._core.count + 1
         if self._plan is not None and self._plan.idle:
             self._forget()
@@ -303,12 +306,11 @@ class Stepper(Planner):
     ) -> None:
         """Updates some of the parameters of a step, with ``gradients`` at the positions of leaves; counts nothing."""
         names = {p.position: p.text for p in parameters}
-        part = self._parts.part(
-            step,
-            len(step.plan.parameters),
-            tuple(names),
-            lambda: PartialStep(step, parameters, self._table.by_path),
-        )
+        key = tuple(names)
+        if len(step.parts) > 2 * len(step.plan.parameters):
+            step.parts.clear()
+        if (part := step.parts.get(key)) is None:
+            part = step.parts[key] = PartialStep(step, parameters, self._table.by_path)
         part.core.count = self._core.count
         part.take(model, leaves, gradients, self._parts.marks(names))
 
@@ -322,7 +324,6 @@ class Stepper(Planner):
         is_begun = bool(self._parts.updated) or self._core.count == self._counted
         if self.fitting is fitting and self._table.by_path is not slots and not is_begun:
             self._forget()
-            self._parts.forget()
             self._table.by_path = slots
 
     def check_no_part(self) -> None:

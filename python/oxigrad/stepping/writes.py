@@ -199,7 +199,7 @@ class PartialStep:
     ) -> None:
         self._slots = slots
         self._step = step = copy.copy(whole)
-        step.plan = whole.plan.part(parameters)
+        step.plan, step.parts = whole.plan.part(parameters), {}
         step.programs = step.programs_of_all if step.plan.host else []
         self._catches_up = any(step.plan.groups[p.group].catches_up for p in step.plan.host)
         self.core: _core.Stepper = _core.Stepper()

@@ -39,11 +39,12 @@ class DropIn(TensorOptimizer):
             raise LeftToTorch
         super().check_gradient(path, p)
 
-    def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
+    def _take(self, scale: Any, loss: Any = None, *part: Any) -> bool:
         try:
-            super()._take(scale, of, loss)
+            return super()._take(scale, loss, *part)
         except LeftToTorch:
             self._take_recorded(scale, loss)
+            return False
 
     def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes the step of PyTorch's class."""

@@ -1,5 +1,7 @@
 """A plan resolved to kernels and their scalars, reused in each step until a version changes."""
 
+from typing import Any
+
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import StepProgram, refused_accumulation
 
@@ -24,6 +26,8 @@ class ResolvedStep(StepProgram):
         super().__init__(plan, seed=options.seed, holds=holds, scales_there=scales_there)
         if self.reads_loss is not None and options.accumulate > 1:
             raise refused_accumulation(self.reads_loss, options.accumulate)
+        #: The steps of some of its parameters alone, by their positions.
+        self.parts: dict[tuple[int, ...], Any] = {}
         self.observes: bool = scale is not None
         self.zeroes: bool = options.zero_gradients
         self.raises: bool = options.nonfinite == "raise"
