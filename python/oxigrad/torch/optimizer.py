@@ -202,7 +202,12 @@ class TensorOptimizer(KeepingDtypes):
             turn = _NOTHING if self._pieces is None else self._pieces.turn()
             with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
                 number = None if scale is None else float(scale)
-                if self._pieces is not None and places is None and without_modes(self._pieces.take, self, number, loss):
+                pieces = self._pieces if places is None else None
+                if (
+                    pieces is not None
+                    and not self._is_left_to_torch()
+                    and without_modes(pieces.take, self, number, loss)
+                ):
                     return False
                 key = () if places is None else tuple([id(place.tensor) for place in places])
                 factor, resolved = (1.0 if number is None else number), self._resolved.get(key)
@@ -213,7 +218,7 @@ class TensorOptimizer(KeepingDtypes):
                 ):
                     return resolved.plan.draws  # Otherwise a tensor was replaced or changed.
                 self._resolved.pop(key, None)
-                if is_recorded(self.param_groups):
+                if is_recorded(self.param_groups) or (places is None and self._is_left_to_torch()):
                     self._take_recorded(scale, loss)
                     return False
                 # A state that is made in the inference mode could not be updated outside of it.
@@ -323,6 +328,10 @@ class TensorOptimizer(KeepingDtypes):
                     "state is read"
                 )
             self._pieces.synchronize(self)
+
+    def _is_left_to_torch(self) -> bool:
+        """Whether PyTorch's class is to take the step."""
+        return False
 
     def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes a step that PyTorch differentiates, or records in a graph of its own."""
