@@ -286,8 +286,9 @@ class InBackward:
                 "parameters of "
                 "a checkpoint may be used once"
             )
-        hooks = [hook for hook in p._post_accumulate_grad_hooks.values() if getattr(hook, "func", None) is _run]
-        if p.grad is None or any(hook.args[0]() not in (None, self) for hook in hooks):
+        hooks = p._post_accumulate_grad_hooks.values()
+        steps = [hook.args[0]() for hook in hooks if getattr(hook, "func", None) is _run]
+        if p.grad is None or not {*steps} <= {None, self}:
             raise RuntimeError(f"{path}: another hook, or another optimizer with in_backward=True, takes the gradient")
         if not conversion.is_distributed(p) and (workers := _count_workers()) > 1:
             raise RuntimeError(
