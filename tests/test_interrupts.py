@@ -95,6 +95,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "flatten key": lambda x: tree.flatten({x: 1.0}),
     "unflatten": lambda x: tree.unflatten(STRUCTURE, x),
     "leaves like": lambda x: _core.tree_leaves(x, STRUCTURE),
+    "leaves like, or none": lambda x: _core.tree_leaves_like(x, STRUCTURE),
     "leaves like below": lambda x: _core.tree_leaves({"w": x}, STRUCTURE),
     "leaves like key": lambda x: _core.tree_leaves({x: 1.0}, STRUCTURE),
     "map": lambda x: tree.map(lambda leaf: leaf, x),

@@ -24,8 +24,9 @@ from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
-from oxigrad.stepping.slots.averages import Averages, named, nonempty
+from oxigrad.stepping.plan.programs import lay_out
+from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram
+from oxigrad.stepping.slots.averages import named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import PendingState, Report
 from oxigrad.stepping.version import Version
@@ -445,7 +446,9 @@ def test_a_resolved_group_alone() -> None:
 def test_groups_of_one_kernel_are_laid_out_as_sets_of_its_scalars() -> None:
     of_rule = hyperparameters()
     groups = [ResolvedGroup(group_of(of_rule, given)) for given in ({}, {"rate": 1.0}, {"mode": "other"}, {})]
-    programs, layout = lay_out(groups)
+    programs, layout = lay_out(
+        (group.program, number, lambda group=group: group.scalars) for number, group in enumerate(groups)
+    )
     assert layout == [(0, 0), (0, 1), (1, 0), (0, 2)]
     assert [len(sets) for _, sets in programs] == [3, 1]
     assert programs[0][1][1] is groups[1].scalars
@@ -472,11 +475,11 @@ def test_slots_that_are_assigned_raise_the_version() -> None:
 
 
 def test_averages_alone() -> None:
-    averages = Averages()
-    averages.refuse_swapped()
-    averages.swapped = {}
+    stepper = ox.optim.SGD()._stepper
+    stepper.refuse_swapped()
+    stepper.swapped = {}
     with pytest.raises(ox.StateError, match="swap_out brings the parameters back"):
-        averages.refuse_swapped()
+        stepper.refuse_swapped()
     slots = {"a": {"average": 1.0}, "b": {"m": 2.0}}
     assert named(slots, "average") == {"a": 1.0}
     assert nonempty({"a": 1.0}, "averages") == {"a": 1.0}
@@ -504,7 +507,7 @@ class Stepping:
     skipped: int = 0
     slots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     fitting: Any = None
-    averages: Averages = dataclasses.field(default_factory=Averages)
+    swapped: dict[str, Any] | None = None
     presence: ParticipationLog = dataclasses.field(default_factory=ParticipationLog)
 
     @property
@@ -513,6 +516,10 @@ class Stepping:
 
     def check_whole(self) -> None:
         pass
+
+    def refuse_swapped(self) -> None:
+        if self.swapped is not None:
+            raise ox.StateError("the averages are swapped in")
 
     @property
     def own_slots(self) -> Mapping[str, Mapping[str, Any]]:
@@ -552,7 +559,7 @@ def test_a_state_alone() -> None:
     assert (second._stepper.counts.taken, second._stepper.counts.skipped) == (5, 1)
     assert (second._stepper.slots["w"]["m"] == 1).all()
     assert second._stepper.slots["w"]["m"] is not first._stepper.slots["w"]["m"]
-    second._stepper.averages.swapped = {}
+    second._stepper.swapped = {}
     with pytest.raises(ox.StateError):
         collect(second)
 

@@ -1,14 +1,17 @@
-"""Steps in parts: which parameters are ahead after errors, parts that are used again, and small gradients that wait."""
+"""Open steps: which parameters are ahead after errors, parts that are used again, and small gradients that wait."""
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
 
+import numpy as np
 import pytest
 
-from oxigrad import StateError, _core
+import oxigrad as ox
+from oxigrad import StateError, _core, xp
 from oxigrad.stepping.plan import announcements
-from oxigrad.stepping.plan.announcements import Assignments, Pending, StepInParts
+from oxigrad.stepping.plan.announcements import Assignments, OpenStep
+from oxigrad.stepping.stepper import Stepper
 
 
 def make(marks: Assignments) -> None:
@@ -17,7 +20,7 @@ def make(marks: Assignments) -> None:
 
 
 def test_parameters_are_ahead_while_they_are_updated_and_until_the_end() -> None:
-    step: StepInParts[Any] = StepInParts("step() first")
+    step: OpenStep = OpenStep("step() first")
     step.check_none()
     make(step.marks({7: "b"}))
     assert step.ahead == ["b"]
@@ -32,32 +35,39 @@ def test_parameters_are_ahead_while_they_are_updated_and_until_the_end() -> None
     assert step.ahead == []
 
 
-def test_a_part_is_used_again_in_steps_of_the_same_whole() -> None:
-    step: StepInParts[object] = StepInParts("")
-    first, second = object(), object()
-    part = step.part(first, 2, (1, 2), object)
-    assert step.part(first, 2, (1, 2), object) is part
-    assert step.part(first, 2, (2, 1), object) is not part
-    assert step.part(second, 2, (1, 2), object) is not part  # and drops those before
-    assert step.part(first, 2, (1, 2), object) is not part
+def parts_of_steps(backwards: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], Stepper]:
+    """The sizes of the resolved parts after each step in a backward, and their stepper; each part has one parameter."""
+    monkeypatch.setattr(announcements, "SMALL", 0)
+    opt, model, sizes = ox.optim.Adam(0.1), {name: np.ones(3) for name in "abc"}, list[int]()
+    for _ in range(backwards):
+        opt.minimize(lambda m: sum(xp.sum(m[name] ** 2) for name in "abc"), model, in_backward=True)
+        sizes.append(len(opt._stepper._resolved[False].parts))
+    return sizes, opt._stepper
+
+
+def test_parts_are_used_again_in_steps_of_the_same_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, stepper = parts_of_steps(3, monkeypatch)
+    assert sizes == [3, 3, 3]
+    step = stepper._resolved[False]
+    assert step.parts.keys() == {(0,), (1,), (2,)}
 
 
 def test_parts_of_ever_other_parameters_are_few() -> None:
-    step: StepInParts[object] = StepInParts("")
-    whole, most = object(), 0
-    for number in range(100):
-        step.part(whole, 3, (number,), object)
-        most = max(most, len(step._parts))
-    assert 1 < most <= 7
-    step.forget()
-    assert not step._parts
+    opt, model = ox.optim.Adam(0.1), {str(number): np.ones(2) for number in range(4)}
+    opt.update(model, {name: np.ones(2) for name in model})
+    step, leaves = opt._stepper.resolve_whole(model, None)
+    most = 0
+    for chosen in itertools.permutations(step.plan.parameters, 3):
+        opt._stepper.take_part(step, chosen, model, leaves, [np.ones(2) for _ in range(4)])
+        most = max(most, len(step.parts))
+    assert 1 < most <= 9
 
 
 def test_small_items_wait_for_others_and_large_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "SMALL", 10)
     monkeypatch.setattr(announcements, "BUCKET", 25)
     monkeypatch.setattr(announcements, "MOST", 4)
-    pending = Pending()
+    pending = OpenStep("")
     assert pending.due(1, "a", 10) == []
     assert pending.due(2, "large", 11) == ["large"]
     assert pending.due(3, "b", 10) == []

@@ -763,3 +763,12 @@ def test_setting_one_part_gives_it_back_and_leaves_the_others(model, data):
         assert after is model
     elif after is not model:
         assert model == before
+
+
+def test_leaves_in_the_order_of_a_structure_and_none_for_another_one() -> None:
+    _, structure = tree.flatten({"a": 1.0, "b": [2.0, 3.0]})
+    assert _core.tree_leaves_like({"b": [5.0, 6.0], "a": 4.0}, structure) == [4.0, 5.0, 6.0]
+    for other in (None, 1.0, {"a": 4.0}, {"a": 4.0, "b": (5.0, 6.0)}, {"a": 4.0, "b": [5.0, None]}):
+        assert _core.tree_leaves_like(other, structure) is None
+        with pytest.raises(StructureError):
+            _core.tree_leaves(other, structure)

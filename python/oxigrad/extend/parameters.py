@@ -18,7 +18,7 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.parameter import copying
-from oxigrad.stepping.plan.announcements import CompleteGradients, watched_leaves
+from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
 from oxigrad.stepping.plan.plan import Plan
 
 _FLOATING = {"bfloat16", "float16", "float32", "float64"}
@@ -246,7 +246,7 @@ class AnnouncedGradients:
     """
 
     def __init__(self, plan: Plan, watched: Watched) -> None:
-        self._plan, self._chosen, self._complete = plan, watched_leaves(watched), CompleteGradients(plan.parameters)
+        self._plan, self._chosen, self._complete = plan, watched_leaves(watched), FinalGradients(plan.parameters)
         self.paths: list[str] = [p.text for p in plan.parameters]
 
     def add(self, which: int, g: Any) -> tuple[bool, tuple[str, Any] | None]:

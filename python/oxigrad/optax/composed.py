@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad import optim, xp
@@ -131,34 +131,20 @@ def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any =
     noise = {"eta": number("eta", eta), "gamma": number("gamma", gamma)}
     optim.GradientNoise(**noise)  # checks them
     opt = optimizer_of((optim.SGD,), {"learning_rate": number("learning_rate", learning_rate)})
-    return made_of(_Noisy(opt, key, noise))
+    is_key = hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+    is_whole = isinstance(key, int) or (hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.numpy.integer))
+    if not is_key and not is_whole:
+        raise TypeError(f"key is {key!r}: expected a whole number or a key of JAX")
+    return made_of(Steps(opt, {}, {}, functools.partial(_noisy, key if is_key else jax.random.key(key), noise)))
 
 
-class _Noisy(Steps):
-    """Steps whose gradients have noise."""
-
-    def __init__(self, opt: optim.Optimizer, key: Any, noise: dict[str, Any]) -> None:
-        super().__init__(opt, {}, {})
-        is_key = hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
-        is_whole = isinstance(key, int) or (
-            hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.numpy.integer)
-        )
-        if not is_key and not is_whole:
-            raise TypeError(f"key is {key!r}: expected a whole number or a key of JAX")
-        self._key = key if is_key else jax.random.key(key)
-        self._noise = noise
-
-    def take(self, updates: Any, state: State, params: Any = None, **how: Any) -> tuple[Any, State]:
-        """See `Steps.take`."""
-        return super().take(self._noisy(updates, state), state, params, **how)
-
-    def _noisy(self, updates: Any, state: State) -> Any:
-        """The gradients with noise."""
-        values = {name: value(state.count) if callable(value) else value for name, value in self._noise.items()}
-        step = jax.random.fold_in(self._key, state.count)
-        leaves, structure = jax.tree.flatten(updates)
-        noisy = [_with_noise(g, jax.random.fold_in(step, at), state.count + 1, values) for at, g in enumerate(leaves)]
-        return structure.unflatten(noisy)
+def _noisy(key: Any, noise: Mapping[str, Any], updates: Any, state: State) -> Any:
+    """The gradients of a step with noise."""
+    values = {name: value(state.count) if callable(value) else value for name, value in noise.items()}
+    step = jax.random.fold_in(key, state.count)
+    leaves, structure = jax.tree.flatten(updates)
+    noisy = [_with_noise(g, jax.random.fold_in(step, at), state.count + 1, values) for at, g in enumerate(leaves)]
+    return structure.unflatten(noisy)
 
 
 def _with_noise(g: Any, key: Any, step: Any, values: dict[str, Any]) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree
-from oxigrad.ops.backends import REFUSALS
 from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import Named, State
 from oxigrad.optim import Optimizer
@@ -81,12 +80,9 @@ class EagerStep:
         devices = {device for array in arrays for device in array.devices()}
         if len(devices) > 1 or devices.pop().platform != "cpu":
             return None
-        try:
-            leaves, structure = tree.flatten(named.nested([*map(np.asarray, named.leaves)]))
-            plan = Plan(leaves, structure, opt._step_options, adapt=adapt)
-            pure = PureStep.of(plan, {"step": 0, "slots": slots})
-        except REFUSALS:  # the step that is not resolved raises, or takes the arrays
-            return None
+        leaves, structure = tree.flatten(named.nested([*map(np.asarray, named.leaves)]))
+        plan = Plan(leaves, structure, opt._step_options, adapt=adapt)
+        pure = PureStep.of(plan, {"step": 0, "slots": slots})
         return cls(pure, named, state) if pure is not None and len(plan.parameters) == len(leaves) else None
 
     def take(

@@ -16,7 +16,7 @@ from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, Rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.pure import functional
-from oxigrad.stepping.slots.averages import Averages, nonempty
+from oxigrad.stepping.slots.averages import averages_of, nonempty
 from oxigrad.stepping.state.step_count import check_step_count
 
 # A function that makes the optimizer for the parameters.
@@ -40,7 +40,6 @@ class Transformation(library.GradientTransformationExtraArgs):
 
     apply: Callable[[Any, State, Any], tuple[Any, State]]
     averaged_parameters: Callable[[State, Any], Any]
-    steps: "Steps"
 
 
 def transformation(
@@ -86,7 +85,7 @@ def made_of(steps: "Steps") -> Transformation:
     # optax's types allow for any tree as a state
     new = Transformation(cast("Any", steps.init), cast("Any", functools.partial(steps.take, displaced=True)))
     new.apply = functools.partial(steps.take, displaced=False)
-    new.averaged_parameters, new.steps = steps.averaged_parameters, steps
+    new.averaged_parameters = steps.averaged_parameters
     return new
 
 
@@ -117,20 +116,19 @@ def _adapted(flags: Mapping[str, Any], around: Callable[[Rule], Rule] | None) ->
 
 
 class Steps:
-    """The functions of a transformation."""
+    """The functions of a transformation; ``perturb`` makes the gradients of a step from those given and the state."""
 
-    flags: Mapping[str, Any]
-
-    def __init__(self, make: Optimizer | Make, dtypes: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
-        self._make, self._dtypes, self.flags = make, dtypes, flags
+    def __init__(
+        self,
+        make: Optimizer | Make,
+        dtypes: Mapping[str, Any],
+        flags: Mapping[str, Any],
+        perturb: Callable[[Any, State], Any] | None = None,
+    ) -> None:
+        self._make, self._dtypes, self._flags, self._perturb = make, dtypes, flags, perturb
         #: The resolved steps that return changes of parameters, or new parameters, and the structures that have none.
         self._eager: dict[bool, EagerStep] = {}
         self._has_none: set[tuple[bool, Any]] = set()
-
-    @property
-    def arguments(self) -> tuple[Optimizer | Make, Mapping[str, Any], Mapping[str, Any]]:
-        """The arguments that these steps were made from."""
-        return self._make, self._dtypes, self.flags
 
     def init(self, params: Any) -> State:
         """The state before the first step."""
@@ -151,6 +149,8 @@ class Steps:
 
         ``value`` is the loss; further arguments are ignored.
         """
+        if self._perturb is not None:
+            updates = self._perturb(updates, state)
         if (taken := self._taken_again(updates, state, params, value, displaced=displaced)) is not None:
             return taken
         named = given_parameters(params)
@@ -171,7 +171,7 @@ class Steps:
         named = given_parameters(params)
         opt, (leaves, structure) = self.optimizer(named), tree.flatten(named.tree)
         plan = Plan(leaves, structure, opt._step_options)
-        by_path = nonempty(Averages().compute(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
+        by_path = nonempty(averages_of(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
         averages = [
             xp.astype(by_path.get(path, leaf), leaf.dtype, copy=False)
             for path, leaf in zip(named.paths, named.leaves, strict=True)
@@ -191,11 +191,11 @@ class Steps:
         before = {"step": count, "slots": named.by_path(state.slots, opt)}
         if opt.accumulate > 1:
             before["micro"] = state.micro
-        is_constant = isinstance(count, int) and not self.flags
+        is_constant = isinstance(count, int) and not self._flags
         displace = displacement_of_kernel if is_constant else displacement
-        adapt = _adapted(self.flags, displace if displaced else None)
+        adapt = _adapted(self._flags, displace if displaced else None)
         results, after = functional.apply(opt._step_options, named.tree, gradients, before, adapt=adapt, loss=value)
-        if opt is self._make and not self.flags:
+        if opt is self._make and not self._flags:
             self._resolve(named, opt, state, after["slots"], displaced=displaced)
         return tree.leaves(results), after
 

@@ -7,10 +7,11 @@ from typing import Any
 from oxigrad import _core, tree
 from oxigrad._core import DerivativeError, Variable, Watched
 from oxigrad.autodiff.transforms import value_and_grad_of
+from oxigrad.ops.backends import is_array
 from oxigrad.optim.losses import dependent
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.announcements import Announcements, watched_leaves
+from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 
@@ -89,16 +90,22 @@ class BackwardStep:
         if plan.needs_all or plan.on_devices:  # the step follows the backward
             return lambda which, g: False
         plan.check_parameters(leaves)
-        chosen = watched_leaves(watched)
+        chosen, excluded = watched_leaves(watched), _read_again(plan, leaves, constants)
         self._step, self._leaves = step, leaves
-        self._announced = Announcements(plan.parameters, leaves, _read_again(plan, leaves, constants))
+        self._gradients = gradients = FinalGradients(plan.parameters)
         self._left = {p.text: p for p in plan.parameters}
+        due = self._stepper.due
 
         def take(which: int, g: Any) -> bool:
-            is_taken, complete = self._announced.announce(chosen[which], g)
-            if complete:
-                self._update(complete, self._announced.taken(complete, len(leaves)))
-            return is_taken
+            leaf = chosen[which]
+            p = gradients.parameter(leaf)
+            if p is None or p.text in excluded:  # it gets its gradient when the backward has ended
+                return p is None and is_array(leaves[leaf])  # that of a frozen parameter is dropped
+            if gradients.add(p, leaf, g):
+                arrays = [gradients.held[i] for i in p.indices] if p.tied else [g]
+                if together := due(p.position, p, sum([getattr(each, "nbytes", 0) for each in arrays])):
+                    self._update(together, [None] * len(leaves))
+            return True
 
         return take
 
@@ -111,11 +118,8 @@ class BackwardStep:
                 self._lock.take()
             self._stepper.update(self._model, grads, loss=value, keep_root=True)
             return
-        gradients = align(step.plan.structure, grads).leaves
-        for leaf, g in self._announced.held.items():
-            gradients[leaf] = g
         if self._left:
-            self._update([*self._left.values()], gradients)
+            self._update([*self._left.values()], align(step.plan.structure, grads).leaves)
         self._stepper.count_parts()
 
     def abort(self) -> None:
@@ -124,7 +128,14 @@ class BackwardStep:
             self._stepper.undo_begun(*self._before)
 
     def _update(self, parameters: Sequence[Parameter], gradients: list[Any]) -> None:
-        """Updates some parameters, in one dispatch, with the numbers of the step."""
+        """Updates some parameters, in one dispatch, with the numbers of the step.
+
+        ``gradients`` are those of leaves that were not announced.
+        """
+        for p in parameters:
+            for i in p.indices:
+                if i in self._gradients.held:
+                    gradients[i] = self._gradients.held.pop(i)
         self._stepper.take_part(self._step, parameters, self._model, self._leaves, gradients)
         for p in parameters:
             del self._left[p.text]

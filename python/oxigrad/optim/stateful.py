@@ -379,7 +379,7 @@ def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False)
     """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
     stepper = opt._stepper
     slots = without_norms(stepper.own_slots if copy or to_file else stepper.slots)
-    stepper.averages.refuse_swapped()
+    stepper.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
     if present := stepper.presence.state(stepper.counts.taken, slots):
@@ -401,7 +401,7 @@ def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report
     checked(state)
     stepper = opt._stepper
     parts, fitting = opt._remembering(), PendingState(strict, report := Report())
-    stepper.averages.refuse_swapped()
+    stepper.refuse_swapped()
     if state["optimizer"] != opt.name:
         report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
     if state["micro"] >= opt.accumulate:

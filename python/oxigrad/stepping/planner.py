@@ -15,7 +15,6 @@ from oxigrad.stepping.parameters.presence import Changes, ParticipationLog, accu
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.slices import Slices
-from oxigrad.stepping.slots.averages import Averages
 from oxigrad.stepping.slots.changed_parameters import changes_of
 from oxigrad.stepping.slots.table import SlotTable
 from oxigrad.stepping.slots.view import ParameterSlots
@@ -50,7 +49,8 @@ class Planner:
         self._devices: DeviceSteps | None = None
         #: The slices that the model of a step has in place of parameters.
         self.slices: Slices | None = None
-        self.averages: Averages = Averages()
+        #: The parameters that averages replace, by key path, while these are swapped in; otherwise None.
+        self.swapped: dict[str, Any] | None = None
         # The parameters that had no gradient since the last step, the one under way included.
         self._without: set[str] = set()
 
@@ -108,8 +108,13 @@ class Planner:
         stepper.counts.skipped = self.counts.skipped
         stepper.slots, stepper.fitting = copied_slots(self._table.by_path), self.fitting
         stepper.presence = ParticipationLog.of(self.presence.state(self.counts.taken, self._table.by_path))
-        stepper.averages = copy.copy(self.averages)
+        stepper.swapped = self.swapped
         return stepper
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while the averages are in the place of the parameters."""
+        if self.swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
 
     @property
     def plan(self) -> Plan | None:
@@ -229,7 +234,7 @@ class Planner:
 
     def rebuild(self, model: Any, *, remove: bool) -> Changes:
         """See `Optimizer.rebuild`."""
-        self.averages.refuse_swapped()
+        self.refuse_swapped()
         if self.micro:
             raise StateError(
                 f"{self.micro} gradients are accumulated: expected flush(model) before the parameters change"

@@ -5,7 +5,7 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
@@ -15,18 +15,19 @@ from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.alignment import AlignedGradients
 from oxigrad.stepping.arrays.gradient_check import nonfinite_error
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.rule_executors import first_of_each_rule
-from oxigrad.stepping.plan.announcements import StepInParts
+from oxigrad.stepping.plan.announcements import OpenStep
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
-from oxigrad.stepping.slots.averages import named, nonempty
+from oxigrad.stepping.slots.averages import averages_of, named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
-from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, collect
+from oxigrad.stepping.writes import StepWrites, Touched, collect
 
 
 class Stepper(Planner):
@@ -36,7 +37,9 @@ class Stepper(Planner):
 
     def __init__(self, options: SteppingOptions) -> None:
         super().__init__(options)
-        self._parts: StepInParts[PartialStep] = StepInParts("flush(model), which finishes it, or a state from before")
+        self._parts = OpenStep("flush(model), which finishes it, or a state from before")
+        #: The parameters that are due now that the gradient of one is final: see `OpenStep.due`.
+        self.due: Callable[[int, Parameter, int], list[Parameter]] = self._parts.due
         # The number of steps once the one in parts is counted.
         self._counted = 0
 
@@ -80,7 +83,7 @@ class Stepper(Planner):
 
     def _update_anew(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool) -> Any:
         """`update` without a current resolved step; makes one."""
-        self.averages.refuse_swapped()
+        self.refuse_swapped()
         before, fitting, counts = self._table.by_path, self.fitting, (self._core.count, self.micro)
         try:
             plan, leaves, gradients = self._planned_step(model, grads)
@@ -262,7 +265,7 @@ class Stepper(Planner):
 
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
-        self.averages.refuse_swapped()
+        self.refuse_swapped()
         if self._parts.updated:
             self.count_parts()
         if not self.micro:
@@ -278,8 +281,9 @@ class Stepper(Planner):
 
     def resolve_whole(self, model: Any, loss: Any) -> tuple[ResolvedStep, list[Any]]:
         """The step of all parameters of a model that changes in place, with its numbers, and the leaves."""
-        self.averages.refuse_swapped()
+        self.refuse_swapped()
         self._parts.check_none()
+        self._parts.end()
         self._counted = self._core.count + 1
         if self._plan is not None and self._plan.idle:
             self._forget()
@@ -287,7 +291,8 @@ class Stepper(Planner):
         if plan is self._plan and (plan.copied or self._core.misfit(plan.pick(leaves))):
             self._forget()  # An array has become read-only: it is replaced from now on.
             plan, leaves = self.planned(model)
-        plan.check_replaceable(model)
+        if plan.replaced:
+            plan.check_replaceable(model)
         self._accumulate = self.options.accumulate
         step = self._resolved.get(False)
         if step is None or step.plan is not plan or not (step.is_current() or step.refresh()):
@@ -302,15 +307,35 @@ class Stepper(Planner):
         self, step: ResolvedStep, parameters: Sequence[Parameter], model: Any, leaves: list[Any], gradients: list[Any]
     ) -> None:
         """Updates some of the parameters of a step, with ``gradients`` at the positions of leaves; counts nothing."""
-        names = {p.position: p.text for p in parameters}
-        part = self._parts.part(
-            step,
-            len(step.plan.parameters),
-            tuple(names),
-            lambda: PartialStep(step, parameters, self._table.by_path),
-        )
-        part.core.count = self._core.count
-        part.take(model, leaves, gradients, self._parts.marks(names))
+        names, slots = {p.position: p.text for p in parameters}, self._table.by_path
+        part = step.part(tuple(names), parameters)
+        plan = part.plan
+        while True:
+            writes, read = StepWrites(), plan.checked_gradients([*gradients], optional=True)
+            if part.core is None:
+                core = _core.Stepper()
+                core.prepare(part.host_parameters(leaves, slots))
+                part.core = core
+            count = part.core.count = self._core.count
+            if plan.ruled or plan.copied:
+                plan.check_memory(leaves, read, slots, [])
+            has_rows = plan.takes_rows and any(isinstance(read[p.index], SparseRows) for p in plan.host)
+            touches = has_rows or part.catches_up
+            touched = collect(part, leaves, read, slots, writes, count=count, touches=touches)
+            writes.assignments += self._parts.marks(names)
+            done = part.core.step(
+                model,
+                plan.pick(leaves),
+                plan.pick(read),
+                programs=part.programs,
+                seed=part.seed,
+                touched=touched or (),
+                writes=writes.frozen(),
+            )
+            if not isinstance(done, Misfit):
+                return
+            if not plan.admit(gradients):
+                raise done.error
 
     def count_parts(self) -> None:
         """Counts a step that was taken in parts. To be called again after an interrupt."""
@@ -322,7 +347,6 @@ class Stepper(Planner):
         is_begun = bool(self._parts.updated) or self._core.count == self._counted
         if self.fitting is fitting and self._table.by_path is not slots and not is_begun:
             self._forget()
-            self._parts.forget()
             self._table.by_path = slots
 
     def check_no_part(self) -> None:
@@ -363,14 +387,14 @@ class Stepper(Planner):
         replacements, copies = plan.written_with(leaves, values)
         self._resolved.clear()  # so that the next step checks for swapped averages
         # As a part of the write, so that no interrupt comes between.
-        noted = [(vars(self.averages), "swapped", swapped)]
+        noted = [(vars(self), "swapped", swapped)]
         return self._core.write(model, _core.Writes(replacements=replacements, assignments=noted, copies=copies))
 
     def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
         """See `Optimizer.averaged_parameters`."""
         self.check_whole()
         if model is not None and self.slots:
-            averages = self.averages.compute(*self.planned(model), self.slots, self.counts.taken)
+            averages = averages_of(*self.planned(model), self.slots, self.counts.taken, self.swapped)
         elif self.plan and any(group.rule().average for group in self.plan.groups):
             raise StateError("the averages are computed from the parameters: expected a model")
         else:
@@ -384,7 +408,7 @@ class Stepper(Planner):
 
     def swap_in(self, model: Any) -> Any:
         """See `Optimizer.swap_in`."""
-        if self.averages.swapped is not None:
+        if self.swapped is not None:
             raise StateError("the averages are swapped in already")
         averages = self.averaged_parameters(model)
         plan, leaves = self.planned(model)
@@ -393,6 +417,6 @@ class Stepper(Planner):
 
     def swap_out(self, model: Any) -> Any:
         """See `Optimizer.swap_out`."""
-        if self.averages.swapped is None:
+        if self.swapped is None:
             raise StateError("the averages are not swapped in")
-        return self.write_parameters(*self.planned(model), model, self.averages.swapped, None)
+        return self.write_parameters(*self.planned(model), model, self.swapped, None)

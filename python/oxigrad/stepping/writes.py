@@ -1,6 +1,5 @@
 """The writes of a step besides the update by the core: results of rules called on arrays, and records of rows."""
 
-import copy
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +18,6 @@ from oxigrad.stepping.parameters.executor import DEVICE, RULE_ASSIGNED, RULE_INT
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf, call_rules
 from oxigrad.stepping.parameters.slots import Slots
-from oxigrad.stepping.plan.announcements import Assignments
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.step_program import StepProgram
@@ -183,53 +181,3 @@ def collect(
         array = leaves[parameter.index] = np.array(leaves[parameter.index])
         writes.replacements += [(path, array) for path in parameter.paths]
     return touched
-
-
-class PartialStep:
-    """The part of the step ``whole`` for some of its ``parameters``, with the whole's kernels, numbers and noise.
-
-    None of them is on a device. It counts nothing.
-    """
-
-    def __init__(
-        self,
-        whole: ResolvedStep,
-        parameters: Sequence[Parameter],
-        slots: Mapping[str, ParameterSlots],
-    ) -> None:
-        self._slots = slots
-        self._step = step = copy.copy(whole)
-        step.plan = whole.plan.part(parameters)
-        step.programs = step.programs_of_all if step.plan.host else []
-        self._catches_up = any(step.plan.groups[p.group].catches_up for p in step.plan.host)
-        self.core: _core.Stepper = _core.Stepper()
-        self._prepared: list[Any] | None = None
-
-    def take(self, model: Any, leaves: list[Any], gradients: list[Any], marks: Assignments) -> None:
-        """Takes it, with ``gradients`` at the positions of leaves, and makes ``marks``; all or nothing is written."""
-        step = self._step
-        plan = step.plan
-        while True:
-            writes, read = StepWrites(), plan.checked_gradients([*gradients], optional=True)
-            if self._prepared is None:
-                self.core.prepare(step.host_parameters(leaves, self._slots))
-                self._prepared = [leaves[p.index] for p in plan.host]
-            if plan.ruled or plan.copied:
-                plan.check_memory(leaves, read, self._slots, [])
-            has_rows = plan.takes_rows and any(isinstance(read[p.index], SparseRows) for p in plan.host)
-            touches = self._catches_up or has_rows
-            touched = collect(step, leaves, read, self._slots, writes, count=self.core.count, touches=touches)
-            writes.assignments += marks
-            done = self.core.step(
-                model,
-                plan.pick(leaves),
-                plan.pick(read),
-                programs=step.programs,
-                seed=step.seed,
-                touched=touched or (),
-                writes=writes.frozen(),
-            )
-            if not isinstance(done, _core.Misfit):
-                return
-            if not plan.admit(gradients):
-                raise done.error

@@ -30,20 +30,12 @@ class DropIn(TensorOptimizer):
         super().__init__(params, *args, **keywords)
         self.check_arguments(self.defaults, choices=True)  # after PyTorch's class, which names wrong choices itself
 
-    def check_gradient(self, path: str, p: Any) -> None:
-        """Raises for a gradient, or a parameter, that the optimizer does not take.
-
-        `LeftToTorch` where PyTorch's class does.
-        """
-        if p.grad.layout is not torch.strided and self.theirs.__name__ in _SPARSE:
-            raise LeftToTorch
-        super().check_gradient(path, p)
-
-    def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
-        try:
-            super()._take(scale, of, loss)
-        except LeftToTorch:
-            self._take_recorded(scale, loss)
+    def _is_left_to_torch(self) -> bool:
+        """Whether PyTorch's class takes a gradient that the step of oxigrad does not: a sparse one."""
+        if self.theirs.__name__ not in _SPARSE:
+            return False
+        gradients = [p.grad for group in self.param_groups for p in group["params"]]
+        return any(g is not None and g.layout is not torch.strided for g in gradients)
 
     def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes the step of PyTorch's class."""
@@ -89,10 +81,6 @@ class LazyAdagrad(DropIn):
             for at, p in enumerate(group["params"]):
                 rule = TensorGroup(self.entry, group, half(local(p)), scaled=False)
                 begin(rule, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
-
-
-class LeftToTorch(Exception):
-    """A gradient that PyTorch's class takes, and the step of oxigrad does not: a sparse one."""
 
 
 _SPARSE = ("SGD", "Adagrad")

@@ -14,18 +14,18 @@ from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.arrays.precision import check_slot_dtype
-from oxigrad.stepping.plan.announcements import named
+from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
-from oxigrad.torch.step.in_backward import Bucket, InBackward
+from oxigrad.torch.step.in_backward import InBackward
 from oxigrad.torch.step.offload.file import FileSteps
 from oxigrad.torch.step.offload.host import HostMemory, HostSteps
 from oxigrad.torch.step.offload.steps import PieceSteps
-from oxigrad.torch.step.plan import clips
-from oxigrad.torch.step.resolved import TensorStep, is_recorded
+from oxigrad.torch.step.plan import TensorPlace, clips
+from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
 from oxigrad.torch.table import Entry
 
 # The options of all classes by keyword, with their defaults. Groups have those that are given.
@@ -50,7 +50,8 @@ class TensorOptimizer(KeepingDtypes):
     __signature__: ClassVar[inspect.Signature]
     #: PyTorch's class of the same name, if there is one.
     theirs: ClassVar[Any] = None
-    _resolved: TensorStep | None = None
+    #: The resolved steps: that of all parameters, and those of parts, by the identities of their parameters.
+    _resolved: dict[tuple[int, ...], TensorStep]
     _backward: InBackward | None = None
     #: The memory of slots, where that is a file.
     state_file: StateFile | None = None
@@ -62,6 +63,7 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take_options(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Takes the options out of the keywords of the constructor, whose arguments it checks."""
+        self._resolved = {}
         names = [*self.__signature__.parameters]
         self._check_names(keywords, names)
         chosen = {**dict(zip(names[1:], args, strict=False)), **keywords}
@@ -163,7 +165,7 @@ class TensorOptimizer(KeepingDtypes):
             self._backward.finish(self, loss)
         elif found_inf is None or not float(found_inf):
             value = 0.0 if loss is None and self._makes_state() else loss
-            untraced(self._take, getattr(self, "grad_scale", None), None, value)
+            untraced(self._take, getattr(self, "grad_scale", None), value)
         return loss
 
     def _makes_state(self) -> bool:
@@ -181,32 +183,43 @@ class TensorOptimizer(KeepingDtypes):
         if self._host is not None:
             self._host.drop_sums()
 
-    def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
+    def _take(
+        self, scale: Any, loss: Any = None, places: Sequence[TensorPlace] | None = None, marks: Assignments = (), /
+    ) -> bool:
         """Takes a step with gradients of ``loss * scale``, or of ``loss`` if ``scale`` is None.
 
-        ``of`` some parameters, or of all.
+        It is of all parameters, or a part of a step, of the parameters at ``places``; then makes ``marks`` with it.
+        True for a part that drew random numbers.
         """
         try:
             turn = _NOTHING if self._pieces is None else self._pieces.turn()
             with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
                 number = None if scale is None else float(scale)
-                if self._pieces is not None and of is None and without_modes(self._pieces.take, self, number, loss):
-                    return
-                holder: Any = self if of is None else of
-                marks = () if of is None else of.marks
-                factor, resolved = (1.0 if number is None else number), holder._resolved
+                pieces = self._pieces if places is None else None
+                if (
+                    pieces is not None
+                    and not self._is_left_to_torch()
+                    and without_modes(pieces.take, self, number, loss)
+                ):
+                    return False
+                key = () if places is None else tuple([id(place.tensor) for place in places])
+                factor, resolved = (1.0 if number is None else number), self._resolved.get(key)
                 if (
                     resolved is not None
                     and resolved.is_current(self, scaled=scale is not None)
                     and without_grad(resolved.attempt, self, factor, loss, marks) is None
                 ):
-                    return  # Otherwise a tensor was replaced or changed.
-                holder._resolved = None
-                if is_recorded(self.param_groups):
+                    return resolved.plan.draws  # Otherwise a tensor was replaced or changed.
+                self._resolved.pop(key, None)
+                if is_recorded(self.param_groups) or (places is None and self._is_left_to_torch()):
                     self._take_recorded(scale, loss)
-                    return
+                    return False
                 # A state that is made in the inference mode could not be updated outside of it.
-                holder._resolved = without_modes(self._resolve_and_take, scale is not None, factor, of, loss)
+                resolved = without_modes(self._resolve_and_take, scale is not None, factor, loss, places, marks)
+                if len(self._resolved) > 2 * len(all_parameters(self)):
+                    self._resolved.clear()
+                self._resolved[key] = resolved
+                return resolved.plan.draws
         except (IndexError, TypeError, ValueError):
             for at, group in enumerate(
                 self.param_groups
@@ -214,11 +227,14 @@ class TensorOptimizer(KeepingDtypes):
                 self._check_kinds(at, group)
             raise
 
-    def _resolve_and_take(self, is_scaled: bool, factor: float, of: Bucket | None, loss: Any) -> TensorStep:
+    def _resolve_and_take(
+        self, is_scaled: bool, factor: float, loss: Any, places: Sequence[TensorPlace] | None, marks: Assignments
+    ) -> TensorStep:
         """Takes a step that is resolved anew, and returns it."""
-        with kept_on_error(self.state, None if of is None else of.tensors):
-            resolved = TensorStep(self, scaled=is_scaled) if of is None else of.resolve(self)
-            resolved.take(self, factor, loss, () if of is None else of.marks)
+        with kept_on_error(self.state, None if places is None else [place.tensor for place in places]):
+            square = None if places is None or self._backward is None else self._backward.norm.square
+            resolved = TensorStep(self, scaled=is_scaled, places=places, square=square, part=places is not None)
+            resolved.take(self, factor, loss, marks)
         return resolved
 
     # --- steps in the backward ----------------------------------------------------------------------------------------
@@ -301,6 +317,10 @@ class TensorOptimizer(KeepingDtypes):
                 )
             self._pieces.synchronize(self)
 
+    def _is_left_to_torch(self) -> bool:
+        """Whether PyTorch's class is to take the step."""
+        return False
+
     def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes a step that PyTorch differentiates, or captures in a graph."""
         raise NotImplementedError
@@ -353,7 +373,7 @@ class TensorOptimizer(KeepingDtypes):
         return super().__getstate__() | {key: value for key, value in options.items() if value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._resolved = None
+        self._resolved = {}
         if self._pieces is not None:
             self._pieces.reset()
         super().__setstate__({key: value for key, value in state.items() if key not in ("in_backward", "state_device")})

@@ -49,7 +49,7 @@ class ScheduleFree(AdditionalOptimizer):
             z = conversion.local(z).to(held.device)
             held.copy_(self.entry.rule.averaged(xp, held.to(z.dtype), {"z": z}, {"beta1": beta1}))
 
-    def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
+    def _take(self, scale: Any, loss: Any = None, *part: Any) -> bool:
         if not all(group.get("train_mode", True) for group in self.param_groups):
             raise RuntimeError(f"{type(self).__name__}: the parameters are the averages: call train() before a step")
-        super()._take(scale, of, loss)
+        return super()._take(scale, loss, *part)

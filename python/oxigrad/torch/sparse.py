@@ -64,7 +64,7 @@ class SparseDropIn(DropIn):
                 )
                 raise ValueError(text)
 
-    def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
+    def _take(self, scale: Any, loss: Any = None, *part: Any) -> bool:
         with torch.inference_mode(False), torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
             for number, group in enumerate(self.param_groups):
@@ -78,6 +78,7 @@ class SparseDropIn(DropIn):
                 _update(tables, 1.0 if scale is None else 1.0 / float(scale))
             for state in counted:
                 state["step"] += 1
+        return False
 
     def _with_gradients(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
         """The parameters that have gradients, with the names for errors and the groups."""

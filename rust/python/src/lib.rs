@@ -89,8 +89,8 @@ mod _core {
     use crate::threads::{get_num_threads, instruction_set, limit_threads, process, set_num_threads};
     #[pymodule_export]
     use crate::tree::functions::{
-        tree_flatten, tree_leaves, tree_map, tree_parameters, tree_register_fields, tree_register_functions, tree_tied,
-        tree_unflatten, tree_unquoted,
+        tree_flatten, tree_leaves, tree_leaves_like, tree_map, tree_parameters, tree_register_fields,
+        tree_register_functions, tree_tied, tree_unflatten, tree_unquoted,
     };
     #[pymodule_export]
     use crate::tree::{Key, KeyPath, Structure, is_inexact, tree_key_paths, tree_path};

@@ -24,8 +24,3 @@ def update_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["update"])):
 def parameter_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["parameter"])):
     """Records the norm of the parameter after the step, before rounding to half precision."""
     return new, xp.sqrt(xp.sum(wide_product(xp, new, new)))
-
-
-def square_of_gradients(xp, p, g, square=Slot.scalar(0.0), *, total):
-    """The unchanged parameter, and the square of the norm of all gradients, as computed by rules that clip by it."""
-    return p, total(wide_product(xp, g, g))

@@ -11,6 +11,3 @@ def update_norm(xp: Any, p: Array, new: Array, norm: Array=...) -> tuple[Array, 
 
 def parameter_norm(xp: Any, p: Array, new: Array, norm: Array=...) -> tuple[Array, ...]:
     """Records the norm of the parameter after the step, before rounding to half precision."""
-
-def square_of_gradients(xp: Any, p: Array, g: Array, square: Array=..., *, total: Array) -> tuple[Array, ...]:
-    """The unchanged parameter, and the square of the norm of all gradients, as computed by rules that clip by it."""

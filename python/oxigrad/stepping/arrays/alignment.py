@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from oxigrad import _core, tree
-from oxigrad._core import KeyPath, KeyPathError, StructureError
+from oxigrad._core import KeyPath, KeyPathError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array
 
@@ -50,10 +50,8 @@ def align(structure: _core.Structure, grads: Any) -> AlignedGradients:
     """
     if isinstance(grads, AlignedGradients):
         return grads
-    try:
-        return AlignedGradients(_core.tree_leaves(grads, structure), [], True)
-    except StructureError:
-        return _by_path(structure, *tree.flatten(grads), grads)
+    leaves = _core.tree_leaves_like(grads, structure)
+    return _by_path(structure, *tree.flatten(grads), grads) if leaves is None else AlignedGradients(leaves, [], True)
 
 
 def check_order(structure: _core.Structure, leaves: list[Any], grads: AlignedGradients) -> None:

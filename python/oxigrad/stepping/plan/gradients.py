@@ -43,12 +43,10 @@ class GradientPlan(Assignment):
         if grads is None:
             gradients = None if self.present is None else self.structure.gradients(leaves, self.present)
             return gradients if gradients is None else self.checked_gradients(gradients)
-        try:  # as `align`, without an object for each steady step
-            complete = _core.tree_leaves(grads, self.structure)
-        except StructureError:
-            aligned = align(self.structure, grads)
-        else:
+        # As `align`, without an object for each steady step.
+        if (complete := _core.tree_leaves_like(grads, self.structure)) is not None:
             return None if self.idle else self.checked_gradients(complete)
+        aligned = align(self.structure, grads)
         present = aligned.present()
         if present != (self.present or bytes([1]) * len(present)):
             return None

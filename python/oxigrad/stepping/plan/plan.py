@@ -196,13 +196,8 @@ class Plan(GradientPlan):
 
         The core checks what may change from step to step, such as shapes and dtypes.
         """
-        try:
-            leaves = _core.tree_leaves(model, self.structure, trainable=True)
-        except StructureError:
-            return None
-        if self._may_change and not self._fits(leaves):
-            return None
-        return leaves
+        leaves = _core.tree_leaves_like(model, self.structure, trainable=True)
+        return None if leaves is None or (self._may_change and not self._fits(leaves)) else leaves
 
     def _fits(self, leaves: list[Any]) -> bool:
         """Whether tied parameters and executors are those of the plan."""

@@ -1,32 +1,36 @@
 """The programs of a step, and the parameters that the core updates by them."""
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeAlias
 
 from oxigrad import _core
 from oxigrad._names import path_name
 from oxigrad.rules.core.slots import Slot
 
-Scalars = TypeVar("Scalars")
+# The programs of a step, each with its sets of scalars.
+Programs: TypeAlias = "list[tuple[_core.Program, list[list[float]]]]"
 
 
-class ProgramTable(Generic[Scalars]):
-    """The distinct programs of a step, each with its distinct sets of scalars."""
+def lay_out(
+    of_parameters: "Iterable[tuple[_core.Program | None, Hashable, Callable[[], list[float]]]]",
+) -> tuple[Programs, list[tuple[int, int]]]:
+    """The distinct programs with their sets of scalars, and for each item the index of its program and of its set.
 
-    def __init__(self) -> None:
-        self.programs: list[tuple[_core.Program, list[Scalars]]] = []
-        self._places: dict[Hashable, tuple[int, int]] = {}
-
-    def place(self, program: "_core.Program", key: Hashable, scalars: Callable[[], Scalars]) -> tuple[int, int]:
-        """The index of a program, and that of its set of scalars with this key; adds both where they are missing."""
-        if (id(program), key) not in self._places:
-            number = next((k for k, (other, _) in enumerate(self.programs) if other is program), len(self.programs))
-            if number == len(self.programs):
-                self.programs.append((program, []))
-            sets = self.programs[number][1]
-            self._places[id(program), key] = number, len(sets)
+    An item is a program, None where rules are called, with a key and a function of its scalars: one set for each key.
+    """
+    programs: Programs = []
+    places: dict[Hashable, tuple[int, int]] = {}
+    layout = []
+    for program, key, scalars in of_parameters:
+        if program is not None and (id(program), key) not in places:
+            number = next((k for k, (other, _) in enumerate(programs) if other is program), len(programs))
+            if number == len(programs):
+                programs.append((program, []))
+            sets = programs[number][1]
+            places[id(program), key] = number, len(sets)
             sets.append(scalars())
-        return self._places[id(program), key]
+        layout.append(places.get((id(program), key), (0, 0)))
+    return programs, layout
 
 
 def host_parameter(
@@ -41,7 +45,7 @@ def host_parameter(
     first: int = 0,
     whole: int | None = None,
 ) -> "_core.HostParameter":
-    """A parameter that the core updates in place, with the values of its slots, and its place in a `ProgramTable`.
+    """A parameter that the core updates in place, with the values of its slots, and its place by `lay_out`.
 
     Of a slice, ``first`` is the index of its first element in the parameter, which has ``whole`` elements.
     """

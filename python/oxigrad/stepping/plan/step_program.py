@@ -5,7 +5,7 @@ values of schedules, the number of accumulated gradients, the loss scale and the
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from oxigrad._core import ShapeError
 from oxigrad.rules.core.rule import Rule
@@ -14,13 +14,10 @@ from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.programs import ProgramTable, host_parameter
+from oxigrad.stepping.plan.programs import Programs, host_parameter, lay_out
 
 if TYPE_CHECKING:
     from oxigrad import _core
-
-# The programs of a step, each with its sets of scalars.
-Programs: TypeAlias = list[tuple["_core.Program", list[list[float]]]]
 
 
 class ResolvedGroup:
@@ -115,7 +112,9 @@ class StepProgram:
         ]
         self.absent: list[tuple[str, ...]] = [group.absent for group in self.groups]
         #: All programs, and for each group the index of its program and of its set of scalars.
-        self.programs_of_all, self.layout = lay_out(self.groups)
+        self.programs_of_all, self.layout = lay_out(
+            (group.program, number, lambda group=group: group.scalars) for number, group in enumerate(self.groups)
+        )
         #: The programs of the parameters that the core updates.
         self.programs: Programs = self.programs_of_all if plan.host else []
         scaled = zip(self.groups, self.layout, strict=True) if scales_there else ()
@@ -208,13 +207,3 @@ def checked_loss(loss: Any, name: str) -> Any:
 def refused_accumulation(name: str, accumulate: int) -> ValueError:
     """The error of an optimizer that accumulates gradients for the rule of this name, which reads the loss."""
     return ValueError(f"accumulate is {accumulate}: expected 1, since the rule {name} reads the loss of one gradient")
-
-
-def lay_out(groups: list[ResolvedGroup]) -> tuple[Programs, list[tuple[int, int]]]:
-    """The distinct programs with their sets of scalars, and for each group the index of its program and of its set."""
-    table: ProgramTable[list[float]] = ProgramTable()
-    layout = [
-        (0, 0) if group.program is None else table.place(group.program, number, lambda group=group: group.scalars)
-        for number, group in enumerate(groups)
-    ]
-    return table.programs, layout

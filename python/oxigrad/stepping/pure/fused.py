@@ -124,15 +124,6 @@ def _is_operand(array: Any, adapter: Any, shape: tuple[int, ...], dtypes: Sequen
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass
-class _Places:
-    """The operands of a leaf, by number."""
-
-    g: int
-    p: int
-    slots: dict[str, int]
-
-
 class _Step:
     """A step of some leaves by calls of kernels.
 
@@ -149,13 +140,9 @@ class _Step:
         for leaf in leaves:
             self._add_scalars(leaf)
         self._numbers = len(self._operands)
+        #: The operands of each leaf: its gradient, its parameter and its slots.
         self._places = [
-            _Places(
-                self._add(leaf.g),
-                self._add(leaf.p),
-                {slot.name: self._add(leaf.slots[slot.name]) for slot in leaf.rule.slots},
-            )
-            for leaf in leaves
+            [*map(self._add, (leaf.g, leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)))] for leaf in leaves
         ]
         programs = self._programs(range(len(leaves)))
         self._is_guarded = any(program.is_guarded for program in programs)
@@ -171,7 +158,7 @@ class _Step:
             return None
         *outputs, keep = outputs if self._is_guarded else (*outputs, True)
         after = dict(enumerate(self._operands)) | dict(zip(self._changed, outputs, strict=True))
-        return [[after[places.p], *(after[at] for at in places.slots.values())] for places in self._places], keep
+        return [[after[at] for at in places[1:]] for places in self._places], keep
 
     def _add(self, array: Any) -> int:
         self._operands.append(array)
@@ -196,17 +183,17 @@ class _Step:
 
     def _arrays(self, at: int) -> list[int]:
         """The operands of the arrays of a leaf, in the order of `_core.Program.written`."""
-        places, slots = self._places[at], self._leaves[at].rule.slots
-        return [places.g, places.p, *(places.slots[slot.name] for slot in slots if not slot.is_number)]
+        return [*self._places[at][:2], *self._slots(at, are_numbers=False)]
 
-    def _slots_of_numbers(self, at: int) -> list[int]:
-        slots = self._places[at].slots
-        return [slots[slot.name] for slot in self._leaves[at].rule.slots if slot.is_number]
+    def _slots(self, at: int, *, are_numbers: bool) -> list[int]:
+        """The operands of the slots of a leaf that are numbers, or that are arrays."""
+        slots = zip(self._leaves[at].rule.slots, self._places[at][2:], strict=True)
+        return [place for slot, place in slots if slot.is_number is are_numbers]
 
     def _written(self, at: int, program: "_core.Program") -> list[int]:
         """The operands of a leaf that a program changes."""
         arrays = self._arrays(at)
-        return [*(arrays[number] for number in program.written), *self._slots_of_numbers(at)]
+        return [*(arrays[number] for number in program.written), *self._slots(at, are_numbers=True)]
 
     # --- by kernels ---------------------------------------------------------------------------------------------------
 
@@ -245,7 +232,7 @@ class _Step:
 
         One that ``measures`` changes nothing, and takes only the arrays that the programs read.
         """
-        arrays, numbers = [self._arrays(at) for at in part], [self._slots_of_numbers(at) for at in part]
+        arrays, numbers = [self._arrays(at) for at in part], [self._slots(at, are_numbers=True) for at in part]
         if measures:  # each leaf keeps at least one array
             arrays = [each[: max(program.inputs, 1)] for each, program in zip(arrays, programs, strict=True)]
         written = [[each[at] for at in program.written] for each, program in zip(arrays, programs, strict=True)]
@@ -295,17 +282,17 @@ class _Step:
         leaves = [
             dataclasses.replace(
                 leaf,
-                p=operands[places.p],
-                g=operands[places.g],
-                slots={name: operands[at] for name, at in places.slots.items()},
+                g=operands[g],
+                p=operands[p],
+                slots={slot.name: operands[at] for slot, at in zip(leaf.rule.slots, slots, strict=True)},
                 values=values[_set_of(leaf)],
             )
-            for leaf, places in zip(self._leaves, self._places, strict=True)
+            for leaf, (g, p, *slots) in zip(self._leaves, self._places, strict=True)
         ]
         results, keep = _called(leaves, self._seed)
         after: dict[int, Any] = {}
-        for places, (new, *slots) in zip(self._places, results, strict=True):
-            after |= {places.p: new, **dict(zip(places.slots.values(), slots, strict=False))}
+        for places, of_leaf in zip(self._places, results, strict=True):
+            after |= dict(zip(places[1:], of_leaf, strict=True))
         changed = [xp.astype(after[place], operands[place].dtype) for place in self._changed]
         return [*changed, *([keep] if self._is_guarded else [])]
 

@@ -18,7 +18,7 @@ from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf, check_library, check_totals, first_of_each_rule
-from oxigrad.stepping.plan.programs import ProgramTable, host_parameter, step_once
+from oxigrad.stepping.plan.programs import host_parameter, lay_out, step_once
 
 Results = list[list[Any]]
 
@@ -69,11 +69,10 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
     This is True, or a Boolean array for rules with a guard.
     """
     check_totals((leaf.path, leaf.rule) for leaf in leaves)
-    table: ProgramTable[list[float]] = ProgramTable()
-    layout = [
-        table.place(program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
+    table, layout = lay_out(
+        (program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
         for leaf, program in zip(leaves, programs, strict=True)
-    ]
+    )
     results = [[*map(_copied, leaf.before())] for leaf in leaves]
     parameters = [
         host_parameter(
@@ -93,7 +92,7 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
             parameters,
             tuple([result[0] for result in results]),
             gradients,
-            programs=table.programs,
+            programs=table,
             count=leaves[0].drawn_at - 1,
             seed=seed,
             touched=touched,

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import StructureError
 from oxigrad.ops.backends import dtype_name
 from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.parameters.device_kernels import FLOATING
@@ -45,6 +44,11 @@ class PureStep:
             for path, of_parameter in zip(self._paths, self._slots, strict=True)
             for slot in of_parameter
         ]
+        #: The names of the slots of each parameter, by key path.
+        self._names = {
+            path: dict.fromkeys(slot.name for slot in of_parameter).keys()
+            for path, of_parameter in zip(self._paths, self._slots, strict=True)
+        }
         self.are_numbers: list[Any] = [slot.is_number for of_parameter in self._slots for slot in of_parameter]
         self._shapes = [tuple(slots[path][name].shape) for path, name in self.keys]
         self._slot_dtypes = [slots[path][name].dtype for path, name in self.keys]
@@ -78,16 +82,16 @@ class PureStep:
         plan, before, step = self._plan, state["slots"], state["step"]
         if type(step) is not int or not 0 <= step < _core.MOST_STEPS or (leaves := plan.leaves(params)) is None:
             return None
-        try:
-            gradients = plan.pick(_core.tree_leaves(grads, plan.structure))
-            slots = [before[path][name] for path, name in self.keys]
-            count = sum(map(len, before.values()))
-        except (StructureError, AttributeError, KeyError, TypeError):
+        if type(before) is not dict or before.keys() != self._names.keys() or {*map(type, before.values())} - {dict}:
             return None
-        if len(before) != len(self._paths) or count != len(slots):
+        if [*map(dict.keys, map(before.__getitem__, self._paths))] != [*self._names.values()]:
             return None
+        gradients = _core.tree_leaves_like(grads, plan.structure)
+        if gradients is None:
+            return None
+        slots = [before[path][name] for path, name in self.keys]
         arrays = plan.pick(leaves)
-        if (taken := self.run(arrays, gradients, slots, step, loss)) is None:
+        if (taken := self.run(arrays, plan.pick(gradients), slots, step, loss)) is None:
             return None
         refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
         new, after = taken

@@ -1,5 +1,6 @@
-"""Averages of parameters: computed from slots, and swapped with the parameters."""
+"""Averages of parameters, computed from slots."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from oxigrad import xp
@@ -11,37 +12,28 @@ from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.state.state_dict import Slots
 
 
-class Averages:
-    """The averages that an optimizer keeps of its parameters.
+def averages_of(
+    plan: Plan, leaves: list[Any], slots: Slots, count: Any, swapped: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The averages after ``count`` steps, by key path, of the parameters that have one.
 
-    While they are swapped in, ``swapped`` has the parameters that they replace, by key path; otherwise it is None.
+    While averages are swapped in, ``swapped`` has the parameters that they replace, by key path.
     """
-
-    def __init__(self) -> None:
-        self.swapped: dict[str, Any] | None = None
-
-    def refuse_swapped(self) -> None:
-        """Raises `StateError` while the averages are in the place of the parameters."""
-        if self.swapped is not None:
-            raise StateError("the averages are swapped in: swap_out brings the parameters back")
-
-    def compute(self, plan: Plan, leaves: list[Any], slots: Slots, count: Any) -> dict[str, Any]:
-        """The averages after ``count`` steps, by key path, of the parameters that have one."""
-        averages = {}
-        for p in plan.parameters:
-            group, by_name = plan.groups[p.group], slots[p.text]
-            rule = group.rule()
-            if rule.average is not None:
-                by_name = {
-                    name: slot.decoded(slot.codes) if isinstance(slot, Quantized) else slot
-                    for name, slot in by_name.items()
-                }
-            whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), by_name)
-            with neutral([whole]):
-                average = rule.averaged(xp, whole, by_name, group.numbers(count - (count > 0)))
-            if average is not None:
-                averages[p.text] = xp.asarray(xp.astype(average, whole.dtype, copy=False))
-        return averages
+    averages = {}
+    for p in plan.parameters:
+        group, by_name = plan.groups[p.group], slots[p.text]
+        rule = group.rule()
+        if rule.average is not None:
+            by_name = {
+                name: slot.decoded(slot.codes) if isinstance(slot, Quantized) else slot
+                for name, slot in by_name.items()
+            }
+        whole = group.precision.whole((swapped or {}).get(p.text, leaves[p.index]), by_name)
+        with neutral([whole]):
+            average = rule.averaged(xp, whole, by_name, group.numbers(count - (count > 0)))
+        if average is not None:
+            averages[p.text] = xp.asarray(xp.astype(average, whole.dtype, copy=False))
+    return averages
 
 
 def named(slots: Slots, name: str) -> dict[str, Any]:

@@ -4,136 +4,91 @@ The step of a parameter is that of the optimizer, resolved for this parameter al
 optimizer's ``step()`` finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
 """
 
+import contextlib
+import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.stepping.plan.announcements import UNFINISHED, Assignments, Pending, StepInParts, named
+from oxigrad.stepping.plan.announcements import UNFINISHED, OpenStep, named
 from oxigrad.torch.library import torch, untraced, without_grad
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.steps import reads_all
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded, lists_of
+from oxigrad.torch.step.resolved import all_parameters, is_recorded, lists_of
 
 
-class Bucket:
-    """Parameters that hooks update in one dispatch: their places in the optimizer, and their resolved step."""
+def _run(steps: "weakref.ref[InBackward]", p: Any = None) -> None:
+    """The hook of a parameter, and the callback at the end of a backward, which has none.
 
-    def __init__(self, places: Sequence[TensorPlace], norm: MeasuredNorm) -> None:
-        self.places: Sequence[TensorPlace] = places
-        self._norm = norm
-        self._resolved: TensorStep | None = None
-        #: What its update assigns.
-        self.marks: Assignments = ()
-
-    def resolve(self, opt: Any) -> TensorStep:
-        """The step of the parameters."""
-        return TensorStep(opt, scaled=False, places=self.places, square=self._norm.square, part=True)
-
-    @property
-    def tensors(self) -> list[Any]:
-        """The parameters."""
-        return [place.tensor for place in self.places]
-
-    @property
-    def draws(self) -> bool:
-        """Whether the last step drew random numbers."""
-        return self._resolved is not None and self._resolved.plan.draws
-
-
-class _Hook:
-    """The hook of a parameter. It keeps the optimizer's memory alive no longer than the optimizer lives."""
-
-    def __init__(self, steps: "InBackward") -> None:
-        self._steps = weakref.ref(steps)
-
-    @property
-    def steps(self) -> "InBackward | None":
-        """The hooks that it is one of, while their optimizer lives."""
-        return self._steps()
-
-    def __call__(self, p: Any) -> None:
-        steps = self._steps()
-        if steps is not None:
-            steps.update(p)
-
-    def flush(self) -> None:
-        """Flushes the hooks that it is one of, as a callback at the end of a backward."""
-        steps = self._steps()
-        if steps is not None:
-            steps.flush()
-
-
-class _Block:
-    """A block of ``steps``, among those in ``entered``.
-
-    It ends with this object at the latest: an interrupt may come in place of its end.
+    It keeps the optimizer's memory alive no longer than the optimizer lives.
     """
-
-    def __init__(self, entered: set[int], leave: Callable[[BaseException | None], None]) -> None:
-        self._entered, self._leave = entered, leave
-
-    def __enter__(self) -> None:
-        self._entered.add(id(self))
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self._entered.discard(id(self))
-        self._leave(error)
-
-    def __del__(self) -> None:
-        self._entered.discard(id(self))
+    of = steps()
+    opt = None if of is None else of.optimizer()
+    if of is not None and opt is not None:
+        of.flush(opt) if p is None else of.update(opt, p)
 
 
 class InBackward:
     """The hooks of the parameters of an optimizer, and which of these are ahead: updated since the last ``step()``."""
 
     def __init__(self, opt: Any) -> None:
-        self._opt = weakref.ref(opt)
+        self.optimizer: weakref.ref[Any] = weakref.ref(opt)
         # The parameters that have the hook, by identity, and the handles of the hooks.
         self._handles: dict[int, tuple[weakref.ref[Any], Any]] = {}
         weakref.finalize(opt, _remove, self._handles)
         self._places: dict[int, TensorPlace] = {}
-        # The key of a parameter is its identity.
-        self._parts: StepInParts[Bucket] = StepInParts("step() before the state is read")
-        # Small parameters that are not updated yet, with their gradients, by identity.
-        self._pending = Pending()
-        self._params: list[Any] = []
-        # The groups and their parameters that the places are of.
-        self._groups = _core.Signature([], {})
+        # The key of a parameter is its identity. Gradients wait with their places.
+        self._step = OpenStep("step() before the state is read")
+        # The groups, and the parameters with their memory, that the places are of.
+        self._signature = _core.Signature([], {})
         self._has_begun = self._clips = self._has_drawn = False
         # The blocks in which hooks do nothing, and those in which they measure gradients.
-        self._pauses, self._measures = set[int](), set[int]()
+        self._pauses, self._measures = set[object](), set[object]()
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
         self._has_accumulated = False
-        self._norm = MeasuredNorm()
+        #: The norm of the gradients that were measured.
+        self.norm: MeasuredNorm = MeasuredNorm()
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
 
     @property
     def ahead(self) -> list[str]:
         """The names of the parameters that were updated since the last step."""
-        return self._parts.ahead
+        return self._step.ahead
 
     @property
     def measured_norm(self) -> MeasuredNorm | None:
         """The norm of all gradients, after the block `measuring`, until the step ends; None otherwise."""
-        return self._norm if self._norm and not self._measures else None
+        return self.norm if self.norm and not self._measures else None
 
     def check_whole(self) -> None:
         """Raises `StateError` while parameters are ahead."""
-        self._parts.check_none()
+        self._step.check_none()
 
     def paused(self) -> AbstractContextManager[None]:
         """A block in which hooks do nothing."""
-        return _Block(self._pauses, self._end_pause)
+        return self._block(self._pauses)
 
-    def _end_pause(self, error: BaseException | None) -> None:
-        if not (self._pauses or self._parts.updated):
-            self._has_begun = False  # Options may change before the next backward.
+    @contextlib.contextmanager
+    def _block(self, entered: set[object]) -> Iterator[None]:
+        """A block of ``paused`` or ``measuring``, among those ``entered``: an interrupt ends it too."""
+        block = object()
+        try:
+            entered.add(block)
+            yield
+        except BaseException:
+            if entered is self._measures:
+                self.norm.clear()
+            raise
+        finally:
+            entered.discard(block)
+            if not (self._pauses or self._measures or self.norm or self._step.updated):
+                self._has_begun = False  # Options may change before the next backward.
 
     def measuring(self, opt: Any) -> AbstractContextManager[None]:
         """A block with a backward that measures gradients, and drops them."""
@@ -151,22 +106,17 @@ class InBackward:
                 "host memory"
             )
         has_gradients = any(place.tensor.grad is not None for place in self._places.values())
-        if self._parts.updated or self._norm or self._has_accumulated or has_gradients:
+        if self._step.updated or self.norm or self._has_accumulated or has_gradients:
             raise RuntimeError(
                 "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected "
                 "step(), and "
                 "the gradient of the whole batch in one backward"
             )
-        return _Block(self._measures, self._end_measuring)
-
-    def _end_measuring(self, error: BaseException | None) -> None:
-        if error is not None:
-            self._norm.clear()
+        return self._block(self._measures)
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._places, self._params, self._groups = {}, [], _core.Signature([], {})
-        self._parts.forget()
+        self._places, self._signature = {}, _core.Signature([], {})
         self._end()
         self.attach(opt, all_parameters(opt))
 
@@ -183,7 +133,7 @@ class InBackward:
             if p.requires_grad and p.is_leaf and not self._is_last(p):
                 if handle is not None:
                     handle.remove()
-                handle = p.register_post_accumulate_grad_hook(_Hook(self))
+                handle = p.register_post_accumulate_grad_hook(functools.partial(_run, weakref.ref(self)))
                 self._handles[id(p)] = weakref.ref(p), handle
 
     def _handle(self, p: Any) -> Any:
@@ -196,11 +146,8 @@ class InBackward:
         handle = self._handle(p)
         return handle is not None and next(reversed(p._post_accumulate_grad_hooks), None) == handle.id
 
-    def update(self, p: Any) -> None:
+    def update(self, opt: Any, p: Any) -> None:
         """Updates a parameter whose gradient is final."""
-        opt = self._opt()
-        if opt is None:
-            return
         if self._pauses:
             self._has_accumulated = True
             if opt._host is None:
@@ -210,7 +157,7 @@ class InBackward:
                 self._begin(opt)
             place = self._places.get(id(p))
             if place is not None:
-                self._accumulate(opt, place) if self._pauses else self._use(opt, place)
+                (self._accumulate if self._pauses else self._use)(opt, place)
 
     def _accumulate(self, opt: Any, place: TensorPlace) -> None:
         """Takes the gradient of a micro-batch down, for the sum in host memory.
@@ -234,11 +181,11 @@ class InBackward:
         """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
         is_streamed = self._is_streamed(opt, place)
-        if reads_all(opt) or (self._clips and not (self._measures or self._norm or is_streamed)):
+        if reads_all(opt) or (self._clips and not (self._measures or self.norm or is_streamed)):
             return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
-        if self._clips and (self._measures or self._norm) and self._is_measured(place.path, p):
-            self._norm.add(opt, place)
+        if self._clips and (self._measures or self.norm) and self._is_measured(place.path, p):
+            self.norm.add(opt, place)
             p.grad = None
             return
         if p.grad.layout is not torch.strided or not self._is_last(p):
@@ -254,17 +201,15 @@ class InBackward:
         A small one with others, once they are enough, or at the end of the backward.
         """
         p = place.tensor
-        if due := self._pending.due(id(p), (place, p.grad), p.grad.nbytes):
+        if due := self._step.due(id(p), (place, p.grad), p.grad.nbytes):
             self._flush(opt, due)
         else:  # A callback of a backward that an error ends is not called.
-            torch.autograd.Variable._execution_engine.queue_callback(_Hook(self).flush)
+            torch.autograd.Variable._execution_engine.queue_callback(functools.partial(_run, weakref.ref(self)))
 
-    def flush(self) -> None:
+    def flush(self, opt: Any) -> None:
         """Updates the small parameters that have waited for others, at the end of a backward."""
-        opt = self._opt()
-        if opt is not None:
-            with self._lock:
-                self._flush(opt, self._pending.drain())
+        with self._lock:
+            self._flush(opt, self._step.drain())
 
     def _flush(self, opt: Any, items: Iterable[tuple[TensorPlace, Any]]) -> None:
         places = [place for place, g in items if place.tensor.grad is g]
@@ -283,14 +228,11 @@ class InBackward:
     def _take(self, opt: Any, places: Sequence[TensorPlace], *, is_streamed: bool) -> None:
         """Updates parameters, by pieces or in one dispatch, and drops their gradients."""
         names = {id(place.tensor): place.path for place in places}
-        marks = self._parts.marks(names)
+        marks = self._step.marks(names)
         if is_streamed:
             untraced(without_grad, opt._pieces.stream, opt, places, marks)
         else:
-            bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
-            bucket.marks = marks
-            untraced(opt._take, None, bucket)
-            self._has_drawn = self._has_drawn or bucket.draws
+            self._has_drawn |= bool(untraced(opt._take, None, None, places, marks))
         for place in places:
             place.tensor.grad = None
         if is_streamed:
@@ -307,7 +249,7 @@ class InBackward:
                 "after the "
                 "last step()"
             )
-        if bool(self._measures) is (p in self._norm):
+        if bool(self._measures) is (p in self.norm):
             where = (
                 "a second gradient in norm_pass()" if self._measures else "a gradient that norm_pass() has not measured"
             )
@@ -317,24 +259,20 @@ class InBackward:
     def _begin(self, opt: Any) -> None:
         """Begins a step: checks what concerns more than one parameter."""
         _check(opt)
-        params = all_parameters(opt)
         lists = lists_of(opt)
-        if not self._groups.holds(lists, {}):
+        if not self._signature.holds(lists, {}):
             places = [*places_of(opt)]
             refuse_shared_memory(places)
             self._places = {id(place.tensor): place for place in places}
-            self._params, self._memory = params, _core.Signature([], {}, params, conversion.described)
-            self._groups = _core.Signature(lists, {})
-        elif not self._memory.holds([], {}):
-            refuse_shared_memory([*self._places.values()])
-            self._memory = _core.Signature([], {}, params, conversion.described)
+            opt._resolved.clear()
+            self._signature = _core.Signature(lists, {}, all_parameters(opt), conversion.described)
         self._clips = clips(opt)
         self._has_begun = True
 
     def _check_gradient(self, path: str, p: Any, *, accumulates: bool = False) -> None:
         """Raises `RuntimeError` for a gradient that is not the step's, or not final, unless it ``accumulates``."""
-        is_pending = not accumulates and id(p) in self._pending.items and self._pending.items[id(p)][1] is p.grad
-        if id(p) in self._parts.updated or is_pending:
+        waiting = None if accumulates else self._step.waiting.get(id(p))
+        if id(p) in self._step.updated or (waiting is not None and waiting[1] is p.grad):
             raise RuntimeError(
                 f"{path}: a second gradient before step(), and {named(self.ahead) or 'no parameter'} {UNFINISHED}: "
                 "expected step() after each backward, "
@@ -342,8 +280,9 @@ class InBackward:
                 "parameters of "
                 "a checkpoint may be used once"
             )
-        others = [hook.steps for hook in p._post_accumulate_grad_hooks.values() if isinstance(hook, _Hook)]
-        if p.grad is None or any(steps not in (None, self) for steps in others):
+        hooks = p._post_accumulate_grad_hooks.values()
+        steps = [hook.args[0]() for hook in hooks if getattr(hook, "func", None) is _run]
+        if p.grad is None or not {*steps} <= {None, self}:
             raise RuntimeError(f"{path}: another hook, or another optimizer with in_backward=True, takes the gradient")
         if not conversion.is_distributed(p) and (workers := _count_workers()) > 1:
             raise RuntimeError(
@@ -365,7 +304,7 @@ class InBackward:
                 "were used in the "
                 f"backward: {named(self.ahead) or 'no parameter'} was updated; expected bfloat16, or in_backward=False"
             )
-        again = [self._places[id(p)].path for p in self._params if id(p) in self._parts.updated and p.grad is not None]
+        again = [path for key, path in self._step.updated.items() if self._places[key].tensor.grad is not None]
         if again:
             raise RuntimeError(
                 f"{named(again)} {UNFINISHED}, and has a gradient again, as DistributedDataParallel leaves one: "
@@ -374,10 +313,10 @@ class InBackward:
             )
         count, params = noise_step(opt), all_parameters(opt)
         self._take_sums(opt)
-        if self._norm:
+        if self.norm:
             self._check_norm(params)
         if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
-            untraced(opt._take, None, None, loss)
+            untraced(opt._take, None, loss)
             for p in params:
                 p.grad = None
         if self._has_drawn:
@@ -398,17 +337,16 @@ class InBackward:
                 self._take(opt, [place], is_streamed=True)
 
     def _end(self) -> None:
-        self._parts.end()
-        self._norm.clear()
-        self._pending.drain()
+        self._step.end()
+        self.norm.clear()
         self._has_begun = self._has_accumulated = self._has_drawn = False
 
     def _check_norm(self, params: Sequence[Any]) -> None:
         """Raises `RuntimeError` where the gradients that were measured are not those that were used."""
-        odd = [p for p in params if (p in self._norm) is not (id(p) in self._parts.updated) or p.grad is not None]
+        odd = [p for p in params if (p in self.norm) is not (id(p) in self._step.updated) or p.grad is not None]
         if odd:
             paths = [self._places[id(p)].path for p in odd]
-            self._norm.clear()
+            self.norm.clear()
             raise RuntimeError(
                 f"{named(paths)}: the gradient was measured in norm_pass() and not used, or was not measured; "
                 f"{named(self.ahead) or 'no parameter'} was updated"

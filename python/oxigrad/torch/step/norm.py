@@ -4,16 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.rules.core import norms, rule
+from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.plan.programs import host_parameter, step_once
+from oxigrad.torch import formulas
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace
-
-_SQUARE = rule.read(norms.square_of_gradients)
 
 
 class MeasuredNorm:
@@ -39,37 +38,25 @@ class MeasuredNorm:
         self._square = None
 
     def add(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
-        """Measures a gradient, as `measure`.
-
-        Raises `RuntimeError` where a step would not run a kernel in host memory.
-        """
-        if not self.measure(opt, place, gradient, like):
-            raise RuntimeError(
-                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise "
-                "rule, and a tensor "
-                "in host memory that is no DTensor"
-            )
-
-    def measure(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> bool:
         """Measures the gradient of a parameter.
 
-        False where its step is no kernel in host memory, whose sum of squares this repeats.
-
         ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the
-        parameter is elsewhere.
+        parameter is elsewhere. Raises `RuntimeError` where a step would not run a kernel in host memory, whose sum of
+        squares this repeats.
         """
         p = place.tensor
         # The data's version is not that of the parameter, which autograd checks.
         tensor = conversion.local(p.data) if like is None else like
-        if conversion.is_distributed(p) or executor_of(tensor, elementwise=True) is not HOST:
-            return False
-        program = self._program(opt, place.group, half(tensor))
+        is_host = not conversion.is_distributed(p) and executor_of(tensor, elementwise=True) is HOST
+        program = self._program(opt, place.group, half(tensor)) if is_host else None
         if program is None:
-            return False
+            raise RuntimeError(
+                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise "
+                "rule, and a tensor in host memory that is no DTensor"
+            )
         g = conversion.local(p.grad) if gradient is None else gradient
         self._terms[id(p)] = place.position, program, _square_of(place.path, g, tensor)
         self._square = None
-        return True
 
     def _program(self, opt: Any, number: int, storage: str | None) -> Any:
         """The kernel of a group of parameters."""
@@ -92,13 +79,9 @@ class MeasuredNorm:
 
 
 def _square_of(path: str, gradient: Any, tensor: Any) -> float:
-    """The square of the norm of a gradient, as the kernels of steps compute it; ``tensor`` is not written."""
-    (slot,) = _SQUARE.slots
+    """The square of the norm of a gradient: the total that a clipping step computes. ``tensor`` is not written."""
     square = np.zeros(())
-    step_once(
-        [host_parameter(path, 0, tensor, [(slot, square)], (0, 0))],
-        (tensor,),
-        (gradient,),
-        programs=[(kernel_of(_SQUARE, {}), [[0.0] * len(_SQUARE.numbers)])],
-    )
+    measured = host_parameter(path, 0, tensor, [(Slot.scalar(0.0, name="square"), square)], (0, 0))
+    program = kernel_of(formulas.CLIP, {}, totals="results")
+    step_once([measured], (tensor,), (gradient,), programs=[(program, [[0.0] * len(formulas.CLIP.numbers)])])
     return float(square)

@@ -42,6 +42,18 @@ pub fn tree_leaves<'py>(tree: &Object<'py>, like: Option<&Structure>, trainable:
     PyList::new(tree.py(), leaves)
 }
 
+/// As `tree_leaves` in the order of a structure; `None` for a tree of another structure.
+#[pyfunction]
+#[pyo3(signature = (tree, like, *, trainable=false))]
+pub fn tree_leaves_like<'py>(
+    tree: &Object<'py>,
+    like: &Structure,
+    trainable: bool,
+) -> PyResult<Option<Bound<'py, PyList>>> {
+    let leaves = unless::<StructureError, _>(tree.py(), zip::leaves_like(like, tree, trainable))?;
+    leaves.map(|leaves| PyList::new(tree.py(), leaves)).transpose()
+}
+
 #[pyfunction]
 #[pyo3(signature = (f, tree, *rest))]
 pub fn tree_map<'py>(f: &Object<'py>, tree: &Object<'py>, rest: &Bound<'py, PyTuple>) -> PyResult<Py<PyAny>> {
