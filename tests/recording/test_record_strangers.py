@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad.recording.encoding import Encoder
+from oxigrad.recording.program.encoding import Encoder
 from oxigrad.stepping.state import safetensors_io
 
 X = np.linspace(-1.0, 1.0, 6)

@@ -9,7 +9,7 @@ from oxigrad import tree
 from oxigrad._core import EntryId, Replay
 from oxigrad.recording import files
 from oxigrad.recording.inputs import Inputs, Key
-from oxigrad.recording.program.statement import Entries, reassociated, replay_of
+from oxigrad.recording.program.statement import reassociated, replay_of
 from oxigrad.recording.trace import Entry
 
 
@@ -27,7 +27,7 @@ class Case:
     ) -> None:
         self.inputs: Inputs = inputs.described()
         self.key: Key = inputs.key
-        self.entries: list[Entry] | Entries = entries
+        self.entries: list[Entry] = entries
         self.outputs: list[EntryId] = outputs
         self.structure: tree.Structure = result
         self.reassociate = reassociate
@@ -45,13 +45,12 @@ class Case:
     @functools.cached_property
     def replay(self) -> Replay:
         """The program, which is made where it is asked for: many functions are called once for arguments of a kind."""
-        entries = list(self.entries)
-        return replay_of(reassociated(entries) if self.reassociate else entries, self.outputs)
+        return replay_of(reassociated(self.entries) if self.reassociate else self.entries, self.outputs)
 
     @functools.cached_property
     def exact(self) -> Replay:
         """The program with the products of the function, which audits compare."""
-        return replay_of(list(self.entries), self.outputs) if self.reassociate else self.replay
+        return replay_of(self.entries, self.outputs) if self.reassociate else self.replay
 
     def compared(self, values: list[Any], replayed: Any, result: Any) -> Any:
         """The values that an audit compares with the ``result`` of the function: a replay with its products.
@@ -62,11 +61,6 @@ class Case:
             return replayed
         exact, failed = self.exact.run(values)
         return result if exact is None or failed is not None else tree.unflatten(self.structure, exact)
-
-    def shorten(self) -> None:
-        """States the calls of loops once."""
-        if isinstance(self.entries, list):
-            self.entries = Entries(self.entries, self.replay.loops())
 
 
 def saved(case: Case) -> files.Saved:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
 from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Variable
-from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
 from oxigrad.recording.audits import Audit, OnStale
@@ -149,6 +148,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         try:
             with answering(captures.namespaces()):
                 result = _core.call_traced(function, args_traced, named_traced, trace)
+            trace.require_result()
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
@@ -213,7 +213,6 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 first = case.first[0] if case.first is not None and self._schedule != "never" else None
                 following = audits.next_call(self._schedule, 1)
                 self._add(*key, replay, case.structure, case.copied, case, following, first)
-                case.shorten()
         return is_any_added
 
     # --- audits -------------------------------------------------------------------------------------------------------
@@ -332,18 +331,6 @@ class Recorded(RecordedFunction, Generic[P, R]):
         if self._refusal is not None:
             lines.append(f"  not recorded: {self._refusal}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        head, *_ = repr(self).splitlines()
-        columns = ("arguments", "entries", "replayed", "in runs", "runs", "constants", "checks", "not recorded")
-        rows = []
-        for key, cases in self._cases.items():
-            for case in cases:
-                recorded, replayed, runs, fused, constants = case.replay.sizes()
-                rows.append((str(key), *map(str, (recorded, replayed, fused, runs, constants, case.checks)), ""))
-        refused = {**{str(key): reason for key, reason in self._refused.items()}, "all": self._refusal or ""}
-        rows += [(key, *[""] * 6, reason) for key, reason in refused.items() if reason]
-        return Table(columns, rows, head)._repr_html_()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import RecordedFunction
 from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, items_of, slots_of
-from oxigrad.recording.traced import Traced, UnrecordableError, functions_of_library
+from oxigrad.recording.traced import Traced, UnrecordableError, functions_of_library, is_traced
 
 # The items of a container, and the attributes of an object.
 _Contents = tuple[dict[Any, Any], dict[str, Any]]
@@ -276,12 +276,26 @@ def _set(holder: Any, name: str, value: Any) -> None:
 
 
 class _TypeOf(type):
-    """The class of `type_of`."""
+    """The class of `type_of`: for all but traced values, it is `type`, also where another thread reads it."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **named: Any) -> Any:
+        """A metaclass of the user's, below `type` itself."""
+        return type(name, tuple(type if base is type_of else base for base in bases), namespace, **named)
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
-        if cls is not type_of:  # a metaclass
-            return type.__call__(cls, *args, **named)
-        return args[0].__class__ if len(args) == 1 and not named else type(*args, **named)
+        if len(args) != 1 or named:
+            return type(*args, **named)
+        its = args[0].__class__ if is_traced(args[0]) else type(args[0])
+        return type_of if its in (type, _TypeOf) else its
+
+    def __eq__(cls, other: object) -> bool:
+        return other is type_of or other is type
+
+    def __hash__(cls) -> int:
+        return hash(type)
+
+    def __getattribute__(cls, name: str) -> Any:
+        return getattr(type, name)
 
     def __getitem__(cls, key: Any) -> Any:
         return type[key]
@@ -294,21 +308,21 @@ class _TypeOf(type):
 
 
 # Of a traced value the class of the plain one.
-type_of: type = _TypeOf("type", (type,), {"__module__": "builtins"})
+type_of: type = type.__new__(_TypeOf, "type", (type,), {"__module__": "builtins"})
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
-    return hasattr(value.plain if isinstance(value, Traced) else value, name)
+    return hasattr(value.plain if is_traced(value) else value, name)
 
 
 def _getattr(value: Any, name: str, /, *default: Any) -> Any:
-    if not isinstance(value, Traced):
+    if not is_traced(value):
         return getattr(value, name, *default)
     if not hasattr(value.plain, name):
         return getattr(value.plain, name, *default)
     try:
         return getattr(value, name)
-    except AttributeError:  # a protocol that shares memory
+    except AttributeError:
         value.recorder.refuse(f"the function reads {name} of an array")
         return getattr(value.plain, name)
 

@@ -13,13 +13,15 @@ from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_l
 from oxigrad.recording import targets, writes
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
-from oxigrad.recording.traced import OF_ORDER, Traced, plain_of, traced_in, with_leaves
+from oxigrad.recording.traced import OF_ORDER, Traced, UnrecordableError, plain_of, traced_in, with_leaves
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
 MOST_ENTRIES = 1 << 20
 MOST_CHECKED = 1 << 12
 
 
+# The stage of a request at which a value is copied and checked.
+_COPIED = 3
 # The refusal of what is called after the recording.
 _ENDED = "the call has ended"
 # The arguments by name of calls that have none, which nobody changes.
@@ -62,6 +64,9 @@ class Trace:
         #: Whether an input may be in any order in memory. Otherwise values lie in replays as they do here.
         self.has_any_order = False
         self.entries: list[Entry] = []
+        # The value whose memory NumPy has asked for, and by which protocol; whether other code has asked in vain.
+        self._request: tuple[Any, int] | None = None
+        self._is_lost = False
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
@@ -74,6 +79,24 @@ class Trace:
     def refuse(self, reason: str) -> None:
         """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
         self.refusal = self.refusal or f"{reason} ({self._line()})"
+
+    def note_request(self, value: Traced, stage: int) -> bool:
+        """Notes that the memory of a value is asked for; whether by NumPy, which copies the value at the last stage.
+
+        Other C code raises an exception, which the function may catch: its result is not that of plain values.
+        """
+        is_next = self._request is not None and self._request[0] is value and self._request[1] < stage
+        if stage == 0 or is_next:
+            self._is_lost = self._is_lost or (self._request is not None and not is_next)
+            self._request = (value, stage) if stage < _COPIED else None
+        return is_next or stage in (0, _COPIED)
+
+    def require_result(self) -> None:
+        """Raises `UnrecordableError` where the function has asked for memory of traced values in vain."""
+        is_lost, self._request = self._is_lost or self._request is not None, None
+        if is_lost:
+            self.refuse("the function reads the memory of an array by the buffer protocol")
+            raise UnrecordableError(str(self.refusal))
 
     def text(self, error: Exception) -> str:
         """Why the function is not recorded, which has raised an error."""

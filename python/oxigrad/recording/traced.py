@@ -83,6 +83,10 @@ class Traced(BatchLevel):
             self.recorder.refuse(OF_ORDER)
         return self.plain
 
+    def note_buffer(self) -> None:
+        """Notes that C code asks for the memory of the value, which it does not get."""
+        self.recorder.note_request(self, 0)
+
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
@@ -158,7 +162,11 @@ class Traced(BatchLevel):
         return self.recorder.apply(target or _UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # protocols that share memory
+        is_of_numpy = name in _OF_MEMORY and self.recorder.note_request(self, _OF_MEMORY.index(name))
+        if name == "__dlpack__" or (name in _OF_MEMORY and not is_of_numpy):
+            self.recorder.refuse(f"the function reads {name} of an array")
+            return getattr(self.plain, name)
+        if name.startswith("_"):
             raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
         attribute = getattr(self.plain, name)  # which raises the error of the plain value
         if name in _OF_TYPES:
@@ -205,6 +213,8 @@ def _single(value: Any) -> Any:
 _UNKNOWN = Target("", "")
 # Attributes that shapes and dtypes tell, which a replay checks.
 _OF_TYPES = set("shape dtype ndim size itemsize nbytes device".split())
+# The protocols by which NumPy asks for the memory of an object, in this order, before it calls `__array__`.
+_OF_MEMORY = ("__buffer__", "__array_struct__", "__array_interface__")
 # Functions that copy the elements of their argument.
 _COPIES = (np.array, np.asanyarray, np.asarray)
 # Ops that the core computes everywhere: in a rule they are the same entries.
@@ -289,9 +299,22 @@ def _converted(kind: type) -> Callable[..., Any]:
 
 
 def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    self.recorder.note_request(self, len(_OF_MEMORY))
     if (left := foreign_calls.left_to_variable(self)) is not None:
         return left
     return np.array(self.recorder.check(self), dtype=dtype)
+
+
+# Other attributes of arrays that may be set.
+_OF_ARRAYS = ("real", "imag", "flat", "strides")
+
+
+def _attribute(name: str, get: Callable[[Any], Any]) -> property:
+    def put(self: Traced, value: Any) -> None:
+        self.recorder.refuse(f"the function sets {name} of an array")
+        setattr(self.plain, name, plain_of(value))
+
+    return property(get, put)
 
 
 def _copied(self: Traced, _: Any = None) -> Any:
@@ -324,6 +347,8 @@ _OF_ALL: dict[str, Any] = {
     "__array__": _array,
     "__copy__": _copied,
     "__deepcopy__": _copied,
+    "__reduce__": lambda self: self.recorder.check(self).__reduce__(),
+    "__reduce_ex__": lambda self, protocol: self.recorder.check(self).__reduce_ex__(protocol),
     "__pandas_priority__": foreign_calls.PANDAS_PRIORITY,
 }
 
@@ -339,7 +364,9 @@ def _class_of(plain: type) -> type[Traced]:
         # device.
         methods["__dlpack_device__"] = lambda self: (1, 0)
         methods["__array_namespace__"] = lambda self, *, api_version=None: standard_namespace(np.zeros(0))
-        methods |= {name: property(operator.attrgetter(f"plain.{name}")) for name in _OF_TYPES}
+        methods |= {name: _attribute(name, operator.attrgetter(f"plain.{name}")) for name in _OF_TYPES}
+    if issubclass(plain, np.ndarray):
+        methods |= {name: _attribute(name, lambda self, name=name: self.__getattr__(name)) for name in _OF_ARRAYS}
     names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
     return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
 
@@ -347,9 +374,14 @@ def _class_of(plain: type) -> type[Traced]:
 # --- array libraries, whose functions append an entry where they are called with a traced value -----------------------
 
 
+def is_traced(value: Any) -> bool:
+    """Whether a value is traced; no `__class__` of another object is read."""
+    return issubclass(type(value), Traced)
+
+
 def traced_in(value: Any) -> Traced | None:
     """The first traced value among arguments, in lists, tuples, dicts and slices too."""
-    if isinstance(value, Traced):
+    if is_traced(value):
         return value
     if isinstance(value, (list, tuple)):
         parts: Any = value

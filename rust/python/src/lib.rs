@@ -26,6 +26,8 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
+    use crate::arrays::batch_level::BatchLevel;
+    #[pymodule_export]
     use crate::arrays::checksum::crc32c;
     #[pymodule_export]
     use crate::arrays::compute::elementwise::{compute_named, copy};
@@ -38,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::memory::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
-    use crate::autodiff::graph::batched::{BatchLevel, new_batch_level};
+    use crate::autodiff::graph::batched::new_batch_level;
     #[pymodule_export]
     use crate::autodiff::graph::tape::{Tape, set_debug_nans};
     #[pymodule_export]

@@ -11,6 +11,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::memory::buffer_protocol;
 use crate::arrays::memory::dlpack::Export;
 use crate::arrays::memory::numpy::Numpy;
@@ -58,6 +59,9 @@ impl HostArray {
     ) -> PyResult<Option<Self>> {
         if let Some(array) = Self::of_array(object)? {
             return Ok(Some(array));
+        }
+        if object.is_instance_of::<BatchLevel>() {
+            return Ok(None);
         }
         let numpy = Numpy::get(object.py());
         if numpy.is_scalar(object)? {

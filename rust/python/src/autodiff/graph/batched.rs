@@ -1,4 +1,4 @@
-//! Batched values: arrays with a leading axis that `vmap` hides. The class is in Python, over the base class here.
+//! Batched values: arrays with a leading axis that `vmap` hides. The class is in Python, over `BatchLevel`.
 
 use std::sync::atomic::Ordering;
 
@@ -7,28 +7,11 @@ use pyo3::intern;
 use pyo3::types::{PyDict, PyFloat, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::tape::SERIAL;
 use crate::callbacks;
 use crate::prelude::*;
-
-/// The base class of batched values: it has the level of the `vmap` that made the value.
-///
-/// Levels and serial numbers of tapes come from one counter: of two nested transforms, the inner has the larger one.
-#[pyclass(frozen, subclass, module = "oxigrad._core")]
-pub struct BatchLevel {
-    #[pyo3(get)]
-    level: u64,
-}
-
-#[pymethods]
-impl BatchLevel {
-    #[new]
-    #[pyo3(signature = (level, *_args))]
-    fn new(level: u64, _args: &Bound<'_, PyTuple>) -> Self {
-        Self { level }
-    }
-}
 
 /// The level of a new `vmap`.
 #[pyfunction]

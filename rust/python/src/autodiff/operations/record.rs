@@ -7,10 +7,11 @@ use pyo3::intern;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::compute::elementwise::elementwise;
 use crate::arrays::memory::numpy::{are_alike, refuse_meaning};
 use crate::arrays::value::{Value, host_number};
-use crate::autodiff::graph::batched::{BatchLevel, batched, is_above, is_number};
+use crate::autodiff::graph::batched::{batched, is_above, is_number};
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::tape::{Attributes, CotangentType, Tape};
 use crate::autodiff::graph::variable::{NO_ENTRY, Variable, snapshot};

@@ -7,9 +7,9 @@ use pyo3::gc::PyVisit;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::compute::numpy_functions::is_host;
 use crate::arrays::value::{Value, host_number};
-use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::open_tapes::OpenTapes;
 use crate::autodiff::graph::variable::{Variable, copied, plain, snapshot};
 use crate::autodiff::operations::indexed_assignment;

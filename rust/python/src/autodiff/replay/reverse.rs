@@ -11,10 +11,11 @@ use pyo3::intern;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{add_to, compute};
 use crate::arrays::value::Value;
-use crate::autodiff::graph::batched::{BatchLevel, is_above, released};
+use crate::autodiff::graph::batched::{is_above, released};
 use crate::autodiff::graph::entry::{Entry, cotangent_type};
 use crate::autodiff::graph::tape::{Attributes, CoreTape, CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;

@@ -5,12 +5,13 @@ use pyo3::intern;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::compute::numpy_functions::{is_array, is_host};
 use crate::arrays::memory::contiguous::is_unshared;
 use crate::arrays::memory::numpy::{Numpy, are_one_dtype};
 use crate::arrays::value::Value;
-use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
+use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::record::record;
 use crate::callbacks;
 use crate::prelude::*;
@@ -76,7 +77,8 @@ pub fn assigned<'py>(x: &Object<'py>, key: &Object<'py>, value: &Object<'py>) ->
 pub fn assigned_onto(x: Value, key: &Object<'_>, value: &Object<'_>) -> PyResult<Value> {
     let py = key.py();
     let mut array = x.into_object(py);
-    if !is_array(&array) || !is_host(value)? {
+    let is_other = |part: &Object<'_>| part.is_instance_of::<Variable>() || part.is_instance_of::<BatchLevel>();
+    if !is_array(&array) || is_other(value) || is_other(key) {
         return callbacks::assigned(py, (array, key, value)).map(Value::from);
     }
     if !is_unshared(&array) {

@@ -8,10 +8,10 @@ use pyo3::buffer::PyBuffer;
 
 use super::requirements::{tuple, unexported, whole, written};
 use super::slot::Slot;
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::numpy::{Numpy, refuse_meaning};
 use crate::arrays::memory::place::{Look, Place};
-use crate::autodiff::graph::batched::BatchLevel;
 use crate::prelude::*;
 use crate::stepper::stated::HostParameter;
 

@@ -1,0 +1,245 @@
+"""Ways out of a recording: the memory of traced values, pickles, threads, and names that another thread reads meanwhile."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import copy
+import ctypes
+import hashlib
+import io
+import pickle
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import agrees, equal
+
+import oxigrad as ox
+from oxigrad import xp
+
+ARRAYS = [np.random.default_rng(seed).normal(size=(3, 4)) for seed in range(3)]
+
+
+def _written(x: Any) -> bytes:
+    file = io.BytesIO()
+    file.write(x)
+    return file.getvalue()
+
+
+def _pointed(x: Any) -> Any:
+    return np.ctypeslib.as_array(x.ctypes.data_as(ctypes.POINTER(ctypes.c_double)), x.shape) * 1.0
+
+
+class Interface:
+    """An object with the memory of an array."""
+
+    def __init__(self, x: Any) -> None:
+        self.__array_interface__ = x.__array_interface__
+
+
+def _saved(x: Any) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, x)
+    return file.getvalue()
+
+
+def _with_shape(x: Any) -> Any:
+    y = x * 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y.shape = (-1,)
+    return y
+
+
+def _with_real(x: Any) -> Any:
+    y = x * 1.0
+    y.real = x * 3.0
+    return y
+
+
+def _first_of_two(x: Any) -> Any:
+    """A buffer that is asked for in vain, before NumPy asks for it."""
+    try:
+        shown = bytes(memoryview(x))
+    except TypeError:
+        shown = b""
+    return shown, np.asarray(x) * 1.0
+
+
+# What is read by C code, or by protocols that share memory.
+MEMORY: dict[str, Callable[[Any], Any]] = {
+    "memoryview": lambda x: bytes(memoryview(x)),
+    "memoryview of a result": lambda x: memoryview(x * 1.0).nbytes,
+    "bytes": lambda x: bytes(x),
+    "bytearray": lambda x: bytes(bytearray(x)),
+    "a digest": lambda x: hashlib.sha256(x).hexdigest(),
+    "frombuffer": lambda x: np.frombuffer(x, dtype=x.dtype) * 1.0,
+    "an array over a buffer": lambda x: np.ndarray(x.shape, x.dtype, buffer=x) * 1.0,
+    "a file of bytes": _written,
+    "readinto": lambda x: io.BytesIO(bytes(96)).readinto(x * 1.0),
+    "a buffer and a copy": _first_of_two,
+    "an interface": lambda x: x.__array_interface__["shape"],
+    "an array over an interface": lambda x: np.asarray(Interface(x)) * 1.0,
+    "a structure": lambda x: x.__array_struct__ is None,
+    "ctypeslib": lambda x: np.ctypeslib.as_ctypes(x)[0][0],
+    "a pointer": _pointed,
+    "data": lambda x: bytes(x.data),
+    "tobytes": lambda x: x.tobytes(),
+    "DLPack": lambda x: np.from_dlpack(x) * 1.0,
+    "a shape that is set": _with_shape,
+    "a real part that is set": _with_real,
+}
+# What is copied and checked, or recorded.
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "a pickle": lambda x: pickle.loads(pickle.dumps(x)) * 2.0,  # noqa: S301 - of its own
+    "a pickle of a number": lambda x: pickle.loads(pickle.dumps(x[0, 0])) * 2.0,  # noqa: S301 - of its own
+    "reduce": lambda x: x.__reduce__()[2][1],
+    "copy": lambda x: copy.copy(x) * 2.0,
+    "deepcopy": lambda x: copy.deepcopy([x, {"a": x[0]}]),
+    "the format of files": _saved,
+    "asarray": lambda x: np.asarray(x) * 2.0,
+    "an array of numbers": lambda x: np.array([x[0, 0], x[0, 1]]) * 2.0,
+    "arrays in a list": lambda x: np.array([x[0], x[1]]) * 2.0,
+    "a contiguous array": lambda x: np.ascontiguousarray(x) * 2.0,
+}
+
+
+@pytest.mark.parametrize("catches", [False, True])
+@pytest.mark.parametrize("read", [*MEMORY.values(), *COPIES.values()], ids=[*MEMORY, *COPIES])
+def test_what_leaves_a_recording_is_refused_or_checked(read: Callable[[Any], Any], catches: bool) -> None:
+    """A `try` of the function's hides no refusal: the first call gives its result, and so does each later one."""
+
+    def f(x: Any) -> Any:
+        if not catches:
+            return x * 2.0, read(x)
+        try:
+            return x * 2.0, read(x)
+        except Exception:  # noqa: BLE001 - as programs do
+            return x * 3.0, ()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        g = ox.record(f, audit="never", limit=4)
+        for at in (0, 1, 0, 2, 1):
+            assert agrees(g, f, ARRAYS[at].copy()), g
+    assert bool(g.recordings) == (read in COPIES.values()), g
+
+
+def _in_thread(task: Callable[[], Any]) -> Any:
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(task).result()
+
+
+def _sum_of_filled(x: Any) -> Any:
+    new = xp.zeros(4)
+    new[...] = x[0]
+    return xp.sum(new * x)
+
+
+THREADS: dict[str, Callable[[Any], Any]] = {
+    "a number": lambda x: _in_thread(lambda: float(np.sum(x))),
+    "an array": lambda x: _in_thread(lambda: np.exp(x) * 2.0),
+    "an array that the thread makes": lambda x: _in_thread(lambda: _sum_of_filled(x)),
+    "a derivative": lambda x: _in_thread(lambda: ox.grad(lambda y: xp.sum(y * y))(x)),
+    "a branch": lambda x: _in_thread(lambda: x * 2.0 if np.sum(x) > 0 else x * 3.0),
+}
+
+
+@pytest.mark.parametrize("task", THREADS.values(), ids=THREADS)
+def test_threads_of_the_function_compute_what_they_compute_without_a_recording(task: Callable[[Any], Any]) -> None:
+    g: Any = ox.record(task, audit="always")
+    for at in (0, 1, 0, 2, 1):
+        assert equal(g(ARRAYS[at]), task(ARRAYS[at]))
+
+
+# --- another thread during a first call -------------------------------------------------------------------------------
+
+
+class Proxy:
+    """An object that gives itself for another, and counts who asks."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @property
+    def __class__(self) -> Any:
+        self.asked += 1
+        return np.ndarray
+
+
+def _namespace() -> dict[str, Any]:
+    return globals()
+
+
+class Model:
+    """A method, so that the names of this module answer for traced values."""
+
+    def __call__(self, x: Any) -> Any:
+        ENTERED.set()
+        assert LEFT.wait(60)
+        return x * 2.0 if type(x) is np.ndarray else x * 3.0
+
+
+ENTERED, LEFT = threading.Event(), threading.Event()
+
+
+def _answers() -> dict[str, Any]:
+    """What names and libraries answer of plain values."""
+    proxy = Proxy()
+
+    class Meta(type):
+        pass
+
+    class Class(metaclass=Meta):
+        pass
+
+    try:
+        missing = getattr(3, "missing")  # noqa: B009 - the name is what is tested
+    except AttributeError as error:
+        missing = str(error)
+    library = sys.modules["array_api_compat.numpy"]
+    return {
+        "class": type(proxy) is Proxy and isinstance(type(proxy), type),
+        "metaclass": type(Class) is Meta
+        and type(type) is type
+        and Meta.__mro__[1] in {type(int)}
+        and type(Meta) is type
+        and type(int) is type,
+        "class of classes": type(type) is type,
+        "key": {type: 1}[type(int)],
+        "new class": type("New", (), {"a": 1})().a,
+        "attributes": (hasattr(proxy, "asked"), hasattr(proxy, "other"), getattr(proxy, "other", 5), missing),
+        "asked": proxy.asked,
+        "sum": library.sum(np.arange(4.0)).item(),
+        "order": library.permute_dims(np.zeros((2, 3)), (1, 0)).shape,
+        "match": _matched(int),
+    }
+
+
+def _matched(value: Any) -> str:
+    match value:
+        case type():
+            return "class"
+        case _:
+            return "object"
+
+
+def test_another_thread_gets_the_answers_of_plain_values_during_a_first_call() -> None:
+    ENTERED.clear()
+    LEFT.clear()
+    before, names = _answers(), set(_namespace())
+    g = ox.record(Model())
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        first = pool.submit(g, ARRAYS[0])
+        assert ENTERED.wait(60)
+        during = _answers()
+        LEFT.set()
+        assert equal(first.result(), ARRAYS[0] * 2.0)
+    assert during == before == _answers()
+    assert before["asked"] == 0
+    assert set(_namespace()) == names
+    assert agrees(g, lambda x: x * 2.0, ARRAYS[1])
