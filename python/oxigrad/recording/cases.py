@@ -9,7 +9,8 @@ from oxigrad import tree
 from oxigrad._core import EntryId, Replay
 from oxigrad.recording import files
 from oxigrad.recording.inputs import Inputs, Key
-from oxigrad.recording.program.statement import Entries, reassociated, replay_of
+from oxigrad.recording.program.entries import Entries
+from oxigrad.recording.program.statement import reassociated, replay_of
 from oxigrad.recording.trace import Entry
 
 

@@ -9,7 +9,8 @@ from oxigrad import tree
 from oxigrad._core import EntryId, RuleError, StateError, plain
 from oxigrad.recording import targets
 from oxigrad.recording.encoding import Encoder, decoded, identifier, in_pairs, join_pairs, rolled, unrolled
-from oxigrad.recording.program.statement import Loops, replay_of
+from oxigrad.recording.program.entries import Loops
+from oxigrad.recording.program.statement import replay_of
 from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES, Entry
 

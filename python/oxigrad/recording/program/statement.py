@@ -1,13 +1,14 @@
 """A recorded call as a program that the core replays: which entries may be part of a run."""
 
-from collections.abc import Iterator
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import EntryId, Replay, is_computed_in_core
+from oxigrad._core import MOST_SMALL, EntryId, Replay, is_computed_in_core
 from oxigrad.recording.bits import has_bits_of_core, is_same
+from oxigrad.recording.program.extrema import EXTREMA, extremum
 from oxigrad.recording.program.views import (
     FLOATS,
     SCATTER,
@@ -17,16 +18,16 @@ from oxigrad.recording.program.views import (
     ids_in,
     is_out_of_order,
     is_permuted,
+    is_small_view,
     scatter,
     view,
 )
 from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS, Target, function_of
 from oxigrad.recording.trace import Entry
-from oxigrad.recording.traced import with_leaves
 
 # NumPy's ufuncs that give the bits of ops of the core, by other names than these.
 _ALIASES = {"true_divide": "divide", "absolute": "abs", "fabs": "abs"}
-_UFUNCS = ARITHMETIC | {"sqrt", "square", "reciprocal", "maximum", "minimum"}
+_UFUNCS = ARITHMETIC | {"sqrt", "square", "reciprocal", "maximum", "minimum", "where"}
 # Ops whose results are truth values; those of bits are of truth values alone.
 _TRUTHS = set(
     """less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor logical_not isnan
@@ -50,9 +51,6 @@ _TRUTH = "|b1"
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *FLOATS)
 
-# The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
-Loops = list[tuple[int, int, int]]
-
 
 def reassociated(entries: list[Entry]) -> list[Entry]:
     """The entries with products of the core in the place of NumPy's."""
@@ -63,50 +61,6 @@ def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
     statement = _Statement(entries, _spread(entries, outputs))
     return Replay(map(statement.of, entries), [output.id for output in outputs], is_same)
-
-
-class Entries:
-    """The entries of a recording, of which the calls of loops take the memory of one repetition."""
-
-    def __init__(self, entries: list[Entry], loops: Loops) -> None:
-        # Entries that are there once, and for each loop the number of repetitions, and for each entry of a repetition a
-        # call with the steps of the ids that it reads, or the entries of all.
-        self._parts: list[list[Entry] | tuple[int, list[tuple[Entry, list[int]] | list[Entry]]]] = []
-        before = 0
-        for start, period, count in loops:
-            end = start + period * count
-            self._parts.append(entries[before:start])
-            self._parts.append((count, [_repeated(entries[at:end:period]) for at in range(start, start + period)]))
-            before = end
-        self._parts.append(entries[before:])
-
-    def __iter__(self) -> Iterator[Entry]:
-        for part in self._parts:
-            if isinstance(part, list):
-                yield from part
-                continue
-            count, repeated = part
-            for at in range(count):
-                for each in repeated:
-                    yield each[at] if isinstance(each, list) else _call(*each, at)
-
-
-def _repeated(entries: list[Entry]) -> tuple[Entry, list[int]] | list[Entry]:
-    """The first of a loop's calls, with the steps of the ids that it reads; all of them where they differ otherwise."""
-    first, second, *_ = entries
-    ids = [ids_in((entry.args, entry.named)) for entry in (first, second)]
-    steps = [other.id - one.id for one, other in zip(*ids, strict=True)]
-    are_alike = all((entry.is_float, entry.is_permuted) == (first.is_float, first.is_permuted) for entry in entries)
-    return (first, steps) if first.kind == "call" and are_alike else entries
-
-
-def _call(first: Entry, steps: list[int], at: int) -> Entry:
-    """The call in a repetition."""
-    left = iter(steps)
-    args, named = with_leaves(
-        (first.args, first.named), lambda leaf: EntryId(leaf.id + at * next(left)) if type(leaf) is EntryId else leaf
-    )
-    return replace(first, args=args, named=named)
 
 
 class _Statement:
@@ -203,7 +157,8 @@ def _repeats(entry: Entry, entries: list[Entry], spread: set[int]) -> bool:
     """Whether an elementwise call gives the same result where arguments that are ``spread`` are not repeated."""
     if _op(entry) not in _EXACT or entry.type is None:
         return False
-    if entry.is_permuted or _elementwise(entry, entries) is None:
+    others = (entries[arg.id] for arg in entry.args if type(arg) is EntryId and arg.id not in spread)
+    if entry.is_permuted or any(map(is_permuted, others)) or _elementwise(entry, entries) is None:
         return False
     shapes = []
     for arg in entry.args:
@@ -231,6 +186,8 @@ def _member(entry: Entry, entries: list[Entry]) -> Member | None:
     """The part of a run that a call may be; None for any other."""
     if entry.target in (("op", "sum"), ("op", "mean")):
         return _sum(entry, entries)
+    if entry.target in EXTREMA:
+        return extremum(entry, entries)
     if entry.target == _PRODUCT or entry.target in _PRODUCTS[:2]:
         return _product(entry, entries)
     if entry.target in _RESHAPES and (member := _reshape(entry, entries)):
@@ -363,12 +320,18 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
     if not _has_bits_of_core(entry, op, entries):
         return None
     read = [entries[arg.id] for arg in entry.args]
-    # A run reads elements in the order of their indices, some of them repeated.
-    are_in_order = all(
-        not is_permuted(each) or (_is_repeated_array(each, entries) and not is_permuted(entry)) for each in read
+    fits = all(_fits(each, entry.type[1], with_scalars=op in _EXACT) for each in read) and all(
+        not is_permuted(each) or _is_read(each, entry, entries) for each in read
     )
-    fits = are_in_order and all(_fits(each, entry.type[1], with_scalars=op in _EXACT) for each in read)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
+
+
+def _is_read(argument: Entry, entry: Entry, entries: list[Entry]) -> bool:
+    """Whether a run reads an array in another order: a repeated one, or a view of a small one for results in order."""
+    if is_permuted(entry):
+        return False
+    is_small = math.prod((entry.type or ((),))[0]) <= MOST_SMALL
+    return _is_repeated_array(argument, entries) or (is_small and is_small_view(argument, entries))
 
 
 def _op(entry: Entry) -> str | None:
@@ -388,8 +351,9 @@ def _has_bits_of_core(entry: Entry, op: str, entries: list[Entry]) -> bool:
     kind = entry.target.kind
     if kind != "rule" and op in _EXTREMA:
         return has_bits_of_core(op)
-    is_masked = op == "where" and _is_of_truths(entries[entry.args[0].id])
-    return kind != "op" or is_masked or op == "abs" or is_computed_in_core(op)
+    if op == "where" and kind != "rule":
+        return _is_of_truths(entries[entry.args[0].id])
+    return kind != "op" or op == "abs" or is_computed_in_core(op)
 
 
 def _precision(entry: Entry) -> str | None:
