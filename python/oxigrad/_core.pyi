@@ -784,6 +784,7 @@ class Lock:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None: ...
 
 LARGE_EXTREMUM: int
+MOST_SMALL: int
 MOST_STEPS: int
 
 def symbols() -> Symbols: ...

@@ -104,6 +104,7 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("LARGE_EXTREMUM", autodiff::replay::traced::LARGE_EXTREMUM)?;
         module.add("TRAINABLE", tree::TRAINABLE)?;
+        module.add("MOST_SMALL", oxigrad_core::exec::array_run::small::MOST)?;
         module.add("MOST_STEPS", oxigrad_core::exec::MOST_STEPS)?;
         error::register(module)?;
         arrays::memory::numpy::Numpy::load(module.py())?;

@@ -1,12 +1,14 @@
 """A recorded call as a program that the core replays: which entries may be part of a run."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import EntryId, Replay, is_computed_in_core
+from oxigrad._core import MOST_SMALL, EntryId, Replay, is_computed_in_core
 from oxigrad.recording.bits import has_bits_of_core, is_same
+from oxigrad.recording.program.extrema import EXTREMA, extremum
 from oxigrad.recording.program.views import (
     FLOATS,
     SCATTER,
@@ -16,6 +18,7 @@ from oxigrad.recording.program.views import (
     ids_in,
     is_out_of_order,
     is_permuted,
+    is_small_view,
     scatter,
     view,
 )
@@ -24,7 +27,7 @@ from oxigrad.recording.trace import Entry
 
 # NumPy's ufuncs that give the bits of ops of the core, by other names than these.
 _ALIASES = {"true_divide": "divide", "absolute": "abs", "fabs": "abs"}
-_UFUNCS = ARITHMETIC | {"sqrt", "square", "reciprocal", "maximum", "minimum"}
+_UFUNCS = ARITHMETIC | {"sqrt", "square", "reciprocal", "maximum", "minimum", "where"}
 # Ops whose results are truth values; those of bits are of truth values alone.
 _TRUTHS = set(
     """less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor logical_not isnan
@@ -157,7 +160,8 @@ def _repeats(entry: Entry, entries: list[Entry], spread: set[int]) -> bool:
     """Whether an elementwise call gives the same result where arguments that are ``spread`` are not repeated."""
     if _op(entry) not in _EXACT or entry.type is None:
         return False
-    if entry.is_permuted or _elementwise(entry, entries) is None:
+    others = (entries[arg.id] for arg in entry.args if type(arg) is EntryId and arg.id not in spread)
+    if entry.is_permuted or any(map(is_permuted, others)) or _elementwise(entry, entries) is None:
         return False
     shapes = []
     for arg in entry.args:
@@ -185,6 +189,8 @@ def _member(entry: Entry, entries: list[Entry]) -> Member | None:
     """The part of a run that a call may be; None for any other."""
     if entry.target in (("op", "sum"), ("op", "mean")):
         return _sum(entry, entries)
+    if entry.target in EXTREMA:
+        return extremum(entry, entries)
     if entry.target == _PRODUCT or entry.target in _PRODUCTS[:2]:
         return _product(entry, entries)
     if entry.target in _RESHAPES and (member := _reshape(entry, entries)):
@@ -317,12 +323,18 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
     if not _has_bits_of_core(entry, op, entries):
         return None
     read = [entries[arg.id] for arg in entry.args]
-    # A run reads elements in the order of their indices, some of them repeated.
-    are_in_order = all(
-        not is_permuted(each) or (_is_repeated_array(each, entries) and not is_permuted(entry)) for each in read
+    fits = all(_fits(each, entry.type[1], with_scalars=op in _EXACT) for each in read) and all(
+        not is_permuted(each) or _is_read(each, entry, entries) for each in read
     )
-    fits = are_in_order and all(_fits(each, entry.type[1], with_scalars=op in _EXACT) for each in read)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
+
+
+def _is_read(argument: Entry, entry: Entry, entries: list[Entry]) -> bool:
+    """Whether a run reads an array in another order: a repeated one, or a view of a small one for results in order."""
+    if is_permuted(entry):
+        return False
+    is_small = math.prod((entry.type or ((),))[0]) <= MOST_SMALL
+    return _is_repeated_array(argument, entries) or (is_small and is_small_view(argument, entries))
 
 
 def _op(entry: Entry) -> str | None:
@@ -342,8 +354,9 @@ def _has_bits_of_core(entry: Entry, op: str, entries: list[Entry]) -> bool:
     kind = entry.target.kind
     if kind != "rule" and op in _EXTREMA:
         return has_bits_of_core(op)
-    is_masked = op == "where" and _is_of_truths(entries[entry.args[0].id])
-    return kind != "op" or is_masked or op == "abs" or is_computed_in_core(op)
+    if op == "where" and kind != "rule":
+        return _is_of_truths(entries[entry.args[0].id])
+    return kind != "op" or op == "abs" or is_computed_in_core(op)
 
 
 def _precision(entry: Entry) -> str | None:

@@ -1,11 +1,12 @@
 """Calls whose results are elements of an array, and their cotangents, as parts of runs."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import EntryId
+from oxigrad._core import MOST_SMALL, EntryId
 from oxigrad.recording.trace import Entry
 from oxigrad.recording.traced import with_leaves
 
@@ -81,6 +82,15 @@ def is_out_of_order(entry: Entry, entries: list[Entry], most: int = 8) -> bool:
     if not is_permuted(entry):
         return False
     return most <= 0 or entry.target not in VIEWS or view(entry, entries, most) is None
+
+
+def is_small_view(entry: Entry, entries: list[Entry]) -> bool:
+    """Whether a value in another order is a view of a small array within a run."""
+    if is_out_of_order(entry, entries):
+        return False
+    while entry.target in VIEWS and type(entry.args[0]) is EntryId:
+        entry = entries[entry.args[0].id]
+    return math.prod(array_type(entry)[0]) <= MOST_SMALL
 
 
 def is_permuted(entry: Entry) -> bool:

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::matmul::is_narrow;
 use oxigrad_core::array::shape::Reduction;
-use oxigrad_core::exec::array_run::small::{MOST, Read, SmallCall, SmallRun, View};
-use oxigrad_core::exec::array_run::{ArrayRun, Group, Member};
+use oxigrad_core::exec::array_run::small::{MOST, MOST_OF_FACTORS, Read, SmallCall, SmallRun, View};
+use oxigrad_core::exec::array_run::{ArrayRun, Fold, Group, Member};
 use oxigrad_core::op::{Op, Structured};
 use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun};
 use oxigrad_core::scalar::Precision;
@@ -206,8 +206,8 @@ impl Parts {
             }
             Op::Elementwise(op) if dtypes.len() > 1 => Member::Truth(op),
             Op::Elementwise(op) => Member::Elementwise(op),
-            Op::Structured(Structured::Sum) => Member::Sum,
-            Op::Structured(Structured::Mean) => Member::Mean,
+            Op::Structured(Structured::Sum) => return Ok(self.fold(shape, &dtypes, along, Fold::Sum)),
+            Op::Structured(Structured::Mean) => return Ok(self.fold(shape, &dtypes, along, Fold::Mean)),
             Op::Structured(
                 op @ (Structured::Inv
                 | Structured::Solve
@@ -228,6 +228,10 @@ impl Parts {
                 };
                 return Ok(small.map(|part| (part, self.group(Runs::Small))));
             }
+            Op::Structured(op @ (Structured::Max | Structured::Min)) => {
+                let function = dtype_of(&dtypes).map_or(Ok(None), |dtype| matrices::extremum(py, op, dtype))?;
+                return Ok(function.and_then(|function| self.fold(shape, &dtypes, along, Fold::Foreign(function))));
+            }
             Op::Structured(op) => {
                 let small = structured(op, &shape, &dtypes, along, call).map(Part::Small);
                 return Ok(small.map(|part| (part, self.group(Runs::Small))));
@@ -236,27 +240,36 @@ impl Parts {
         let Some(dtype) = dtype_of(&dtypes) else { return Ok(None) };
         let group = Group { shape: SmallVec::from_vec(shape), dtype };
         if (1..=MOST).contains(&group.len()) {
-            let call = match member {
-                Member::Elementwise(op) => SmallCall::Elementwise(op, group, false),
-                Member::Truth(op) => SmallCall::Elementwise(op, group, true),
-                total => {
-                    let (axes, keepdims) = along.map_or((None, false), |(axes, keepdims)| (Some(axes), keepdims));
-                    if Reduction::over(&group.shape, axes.as_deref(), keepdims).is_none() {
-                        return Ok(None);
-                    }
-                    SmallCall::Sum(axes.map(SmallVec::from_vec), keepdims, matches!(total, Member::Mean))
-                }
-            };
+            let is_truth = matches!(member, Member::Truth(_));
+            let (Member::Elementwise(op) | Member::Truth(op)) = member else { return Ok(None) };
+            let call = SmallCall::Elementwise(op, group, is_truth);
             return Ok(Some((Part::Small(call), self.group(Runs::Small))));
         }
-        if let Some((axes, keepdims)) = along {
-            let member = group.sums_along(&axes, keepdims, matches!(member, Member::Mean));
-            return Ok(member.map(|member| (Part::Array(member), self.group(Runs::Arrays(group)))));
-        }
-        if matches!(member, Member::Sum | Member::Mean) && !group.has_sums() {
-            return Ok(None);
-        }
         Ok(Some((Part::Array(member), self.group(Runs::Arrays(group)))))
+    }
+
+    /// The computation and the group of a result along axes, or of all elements.
+    fn fold(
+        &mut self,
+        shape: Vec<usize>,
+        dtypes: &[String],
+        along: Option<(Vec<isize>, bool)>,
+        fold: Fold,
+    ) -> Option<(Part, u32)> {
+        let group = Group { shape: SmallVec::from_vec(shape), dtype: dtype_of(dtypes)? };
+        if (1..=MOST).contains(&group.len()) {
+            let (axes, keepdims) = along.map_or((None, false), |(axes, keepdims)| (Some(axes), keepdims));
+            Reduction::over(&group.shape, axes.as_deref(), keepdims)?;
+            let call = SmallCall::Fold(axes.map(SmallVec::from_vec), keepdims, fold);
+            return Some((Part::Small(call), self.group(Runs::Small)));
+        }
+        let member = match (along, fold) {
+            (Some((axes, keepdims)), fold) => group.folded(&axes, keepdims, fold)?,
+            (None, Fold::Sum) if group.has_sums() => Member::Sum,
+            (None, Fold::Mean) if group.has_sums() => Member::Mean,
+            _ => return None,
+        };
+        Some((Part::Array(member), self.group(Runs::Arrays(group))))
     }
 
     /// The group of calls whose eager results are views, by their number.
@@ -365,8 +378,8 @@ fn is_small(extents: &[usize]) -> bool {
 
 /// Whether the factors and the product of these rows, inner length and columns are small.
 fn is_small_product(shape: &[usize]) -> bool {
-    let [rows, inner, columns] = *shape else { return false };
-    [[rows, inner], [inner, columns], [rows, columns]].iter().all(|extents| is_small(extents))
+    let fits = |one: usize, other: usize| (1..=MOST_OF_FACTORS).contains(&(one * other));
+    matches!(*shape, [rows, inner, columns] if fits(rows, inner) && fits(inner, columns) && fits(rows, columns))
 }
 
 /// A call on small arrays: a product, whose rows, inner length and columns are the shape, or a view of an array of the shape.

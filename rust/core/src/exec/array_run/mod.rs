@@ -1,7 +1,9 @@
-//! Runs of elementwise entries of a recording, and of sums of their results, computed in one pass over memory.
+//! Runs of elementwise entries of a recording, and of sums and extrema of their results, computed in one pass over memory.
 //!
-//! Sums along axes other than the first are added up part by part: a part is some indices of the first axis, whose numbers are in the cache.
+//! Those along axes other than the first are added up part by part: a part is some indices of the first axis, whose numbers are in the cache.
 
+mod fold;
+mod foreign;
 pub mod small;
 mod source;
 
@@ -11,13 +13,15 @@ use std::sync::{Mutex, PoisonError};
 use rayon::ThreadPool;
 use smallvec::SmallVec;
 
+pub use self::fold::Fold;
+pub use self::foreign::{Foreign, Function};
 pub use self::source::{Group, Source};
 use super::batch::{Batch, Leaf};
 use super::interpreter::Scratch;
 use super::run::{run, run_one};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::shape::Reduction;
-use crate::array::sum::{Axes, sum};
+use crate::array::sum::Axes;
 use crate::error::Result;
 use crate::kernel::{Kernel, Node, Wanted};
 use crate::op::Elementwise;
@@ -42,8 +46,8 @@ enum Write {
     Array(Dtype),
     /// A sum of all elements, a result of the kernel, to be divided by the number.
     Total(f64),
-    /// The sums along axes of an output of the kernel, to be divided by the number.
-    Axes(usize, Reduction, f64),
+    /// The results along axes of an output of the kernel.
+    Axes(usize, Reduction, Fold),
 }
 
 /// The computation of a call of a run.
@@ -57,8 +61,8 @@ pub enum Member {
     Sum,
     /// The sum divided by the number of elements.
     Mean,
-    /// The sums along axes other than the first, divided by the number.
-    Axes(Reduction, f64),
+    /// The results along axes other than the first.
+    Axes(Reduction, Fold),
 }
 
 /// A call of a run, and the positions of its arguments, first among the values read, then among the calls.
@@ -74,10 +78,10 @@ impl Group {
         length >= CHUNK && (length.is_multiple_of(CHUNK) || length % CHUNK >= 64)
     }
 
-    /// The sums along axes of an array, or their means, as a part of a run: those of a part of the array are sums of the whole. `None` for
-    /// small arrays, whose sums are quicker by themselves, and where the first axis is summed.
+    /// The results along axes of an array as a part of a run: those of a part of the array are results of the whole. `None` for small arrays,
+    /// whose sums are quicker by themselves, and where the first axis is among them.
     #[must_use]
-    pub fn sums_along(&self, axes: &[isize], keepdims: bool, is_mean: bool) -> Option<Member> {
+    pub fn folded(&self, axes: &[isize], keepdims: bool, fold: Fold) -> Option<Member> {
         const SMALLEST: usize = 1 << 12;
         const LONGEST: usize = 1 << 16;
         let (first, rest) = self.shape.split_first()?;
@@ -89,9 +93,7 @@ impl Group {
         }
         let reduction = Reduction::over(&self.shape, Some(axes), keepdims)?;
         let is_whole = reduction.axes.outer.is_multiple_of(*first) && reduction.axes.count > 1;
-        #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
-        let divisor = if is_mean { reduction.axes.count as f64 } else { 1.0 };
-        is_whole.then_some(Member::Axes(reduction, divisor))
+        (is_whole && fold.fits(reduction.axes)).then_some(Member::Axes(reduction, fold))
     }
 }
 
@@ -131,13 +133,13 @@ impl ArrayRun {
             kinds.push(match &operations[*at].0 {
                 Member::Elementwise(_) => Write::Array(group.dtype),
                 Member::Truth(_) => Write::Array(Dtype::Bool),
-                Member::Axes(reduction, divisor) => {
+                Member::Axes(reduction, fold) => {
                     let known = outputs.iter().position(|output| *output == node);
                     let output = known.unwrap_or_else(|| {
                         outputs.push(node);
                         outputs.len() - 1
                     });
-                    Write::Axes(output, reduction.clone(), *divisor)
+                    Write::Axes(output, reduction.clone(), *fold)
                 }
                 total => {
                     results.push(node);
@@ -189,8 +191,8 @@ impl ArrayRun {
         let written = self.writes.iter().filter(|write| !matches!(write, Write::Total(_)));
         for (write, to) in written.zip(arrays) {
             match write {
-                Write::Axes(output, reduction, divisor) => {
-                    sums.push(Sums { output: *output, axes: reduction.axes, divisor: *divisor, to });
+                Write::Axes(output, reduction, fold) => {
+                    sums.push(Sums { output: *output, axes: reduction.axes, fold: *fold, to });
                 }
                 _ => outputs.push(to.clone()),
             }
@@ -222,11 +224,11 @@ impl ArrayRun {
     }
 }
 
-/// The sums along axes of an output of a kernel.
+/// The results along axes of an output of a kernel.
 struct Sums<'a> {
     output: usize,
     axes: Axes,
-    divisor: f64,
+    fold: Fold,
     to: &'a Buffer,
 }
 
@@ -286,13 +288,13 @@ impl Parts<'_> {
             let leaf = self.run.leaf(&inputs, &outputs, length);
             // SAFETY: the caller's promise; temporary memory is that of this call.
             unsafe { run_one(&self.run.kernel, &[], &leaf, self.isa, &mut scratch) }?;
-            for Sums { output, axes, divisor, to } in self.sums {
+            for Sums { output, axes, fold, to } in self.sums {
                 let outer = axes.outer / shape[0];
                 let axes = Axes { outer: outer * (end - start), ..*axes };
                 let first = at(to.pointer(), outer * axes.inner * start, dtype);
                 let to = Buffer::contiguous(first, axes.outer * axes.inner, dtype, true)?;
                 // SAFETY: as above.
-                unsafe { sum(&outputs[*output], &to, axes, *divisor, self.isa, None) }?;
+                unsafe { fold.compute(&outputs[*output], &to, axes, self.isa) }?;
             }
         }
         Ok(())
@@ -409,8 +411,8 @@ mod tests {
     #[test]
     fn sums_along_axes_are_added_up_part_by_part() {
         let expected: Vec<f64> = squares().chunks(COLUMNS).map(|row| row.iter().sum()).collect();
-        for (is_mean, divisor) in [(false, 1.0), (true, 128.0)] {
-            let member = group().sums_along(&[-1], false, is_mean).unwrap();
+        for (fold, divisor) in [(Fold::Sum, 1.0), (Fold::Mean, 128.0)] {
+            let member = group().folded(&[-1], false, fold).unwrap();
             let run = run_of(member, &[3], &group()).unwrap();
             assert_eq!(run.arrays().collect::<Vec<_>>(), [Some((&[ROWS][..], Dtype::F64))]);
             for threads in [1, 2] {
@@ -423,8 +425,8 @@ mod tests {
     #[test]
     fn sums_of_few_elements_or_along_the_first_axis_are_no_part_of_a_run() {
         let small = Group { shape: SmallVec::from_slice(&[4, 4]), dtype: Dtype::F64 };
-        assert!(small.sums_along(&[1], false, false).is_none() && !small.has_sums());
-        assert!(group().sums_along(&[0], false, false).is_none() && group().has_sums());
-        assert!(group().sums_along(&[-2, 1], false, false).is_none());
+        assert!(small.folded(&[1], false, Fold::Sum).is_none() && !small.has_sums());
+        assert!(group().folded(&[0], false, Fold::Sum).is_none() && group().has_sums());
+        assert!(group().folded(&[-2, 1], false, Fold::Sum).is_none());
     }
 }

@@ -1,10 +1,11 @@
-//! NumPy's functions on matrices, by the functions of C that they call for each matrix: their addresses are fields of NumPy's objects, whose
+//! NumPy's functions on matrices and along rows, by the functions of C that they call for each of these: their addresses are fields of NumPy's objects, whose
 //! layout is part of its public C interface, and is checked before it is used. One of the files that touch foreign memory.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use oxigrad_core::array::buffer::Dtype;
-use oxigrad_core::exec::array_run::small::{Foreign, Function, SmallCall};
+use oxigrad_core::exec::array_run::small::SmallCall;
+use oxigrad_core::exec::array_run::{Foreign, Function};
 use oxigrad_core::op::Structured;
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::PyObject;
@@ -50,6 +51,12 @@ pub fn call(py: Python<'_>, op: Structured, axes: usize) -> PyResult<Option<Smal
 pub fn product(py: Python<'_>, dtype: Dtype) -> PyResult<Option<SmallCall>> {
     let function = function(py, c"numpy", c"matmul", dtype, &[&[0, 1], &[1, 2], &[0, 2]])?;
     Ok(function.map(SmallCall::ForeignProduct))
+}
+
+/// The larger, or the smaller one, of two numbers of a dtype, with NumPy's bits.
+pub fn extremum(py: Python<'_>, op: Structured, dtype: Dtype) -> PyResult<Option<Foreign>> {
+    let name = if op == Structured::Max { c"maximum" } else { c"minimum" };
+    function(py, c"numpy", name, dtype, &[&[], &[], &[]])
 }
 
 /// The function of C that a function of NumPy calls for matrices of float32 or float64; `None` where it is not as expected.

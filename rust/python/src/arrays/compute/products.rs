@@ -4,7 +4,7 @@ use oxigrad_core::array::buffer::{Buffer, elements};
 use oxigrad_core::array::matmul::{Factor, Product};
 use oxigrad_core::array::shape::{Shape, Strides, broadcast_strides};
 use oxigrad_core::array::view::ArrayView;
-use oxigrad_core::exec::array_run::small::MOST;
+use oxigrad_core::exec::array_run::small::MOST_OF_FACTORS;
 use smallvec::{SmallVec, smallvec};
 
 use crate::arrays::compute::array_pool;
@@ -39,7 +39,7 @@ pub fn matmul<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Option<Object<'
     let mut shape: SmallVec<[usize; 6]> = SmallVec::from_slice(stack.extents());
     shape.extend([(are_vectors[0], rows), (are_vectors[1], columns)].iter().filter(|axis| !axis.0).map(|axis| axis.1));
     let is_vector = are_vectors != [false; 2];
-    let is_small = |factor: &ArrayView| elements(&factor.extents).is_some_and(|length| length <= MOST);
+    let is_small = |factor: &ArrayView| elements(&factor.extents).is_some_and(|length| length <= MOST_OF_FACTORS);
     if product.is_narrow() && (!is_vector || (is_small(&x) && is_small(&y))) {
         if shape.is_empty() {
             let mut number = 0u64;

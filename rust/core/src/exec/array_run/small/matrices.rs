@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::foreign::{Foreign, ForeignWork, Left};
+use super::super::foreign::Foreign;
+use super::foreign::{ForeignWork, Left};
 use super::nodes::{Known, Planner, Work, length, number_or_array};
 use super::values::{Extents, Kind, Layout};
 use crate::array::buffer::Dtype;

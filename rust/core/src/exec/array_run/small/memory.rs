@@ -1,5 +1,7 @@
 //! Copies of few elements, with a change of layout or dtype. One of the files that touch foreign memory.
 
+use smallvec::SmallVec;
+
 use super::values::LINE;
 use crate::array::buffer::Dtype;
 use crate::scalar::narrowed;
@@ -37,22 +39,35 @@ pub(super) unsafe fn scatter(
 ) {
     // SAFETY: promised by the caller.
     for_each_row(extents, strides, |offset, step, count| unsafe {
-        for at in 0..count {
-            let to = to.wrapping_offset(offset + step * at.cast_signed());
-            match dtype {
-                _ if !adds => to.copy_from_nonoverlapping(from, dtype.size()),
-                Dtype::F32 => {
-                    let sum = to.cast::<f32>().read_unaligned() + from.cast::<f32>().read_unaligned();
-                    to.cast::<f32>().write_unaligned(sum);
-                }
-                _ => {
-                    let sum = to.cast::<f64>().read_unaligned() + from.cast::<f64>().read_unaligned();
-                    to.cast::<f64>().write_unaligned(sum);
-                }
-            }
-            from = from.wrapping_add(dtype.size());
+        let (to, size) = (to.wrapping_offset(offset), dtype.size().cast_signed());
+        match (dtype, adds) {
+            (Dtype::F32, false) => write_row(from, size, to, step, count, |from: f32, _| from),
+            (Dtype::F32, true) => write_row(from, size, to, step, count, |from: f32, to| to + from),
+            (_, false) => write_row(from, size, to, step, count, |from: f64, _| from),
+            (_, true) => write_row(from, size, to, step, count, |from: f64, to| to + from),
         }
+        from = from.wrapping_offset(size * count.cast_signed());
     });
+}
+
+/// Writes to elements at steps in bytes a function of others and of themselves.
+///
+/// # Safety
+/// There are as many elements of each, and they are apart.
+#[inline(always)]
+unsafe fn write_row<T: Copy>(
+    from: *const u8,
+    step: isize,
+    to: *mut u8,
+    its: isize,
+    count: usize,
+    written: impl Fn(T, T) -> T,
+) {
+    for at in 0..count.cast_signed() {
+        let (from, to) = (from.wrapping_offset(step * at).cast::<T>(), to.wrapping_offset(its * at).cast::<T>());
+        // SAFETY: promised by the caller.
+        unsafe { to.write_unaligned(written(from.read_unaligned(), to.read_unaligned())) };
+    }
 }
 
 /// Calls a function for each row of elements at strides: where it begins, the step from an element to the next, and their number.
@@ -64,7 +79,7 @@ fn for_each_row(extents: &[usize], strides: &[isize], mut row: impl FnMut(isize,
     if extents.contains(&0) {
         return;
     }
-    let (mut index, mut offset) = ([0_usize; 64], 0_isize);
+    let (mut index, mut offset) = (SmallVec::<[usize; 6]>::from_elem(0, outer.len()), 0_isize);
     loop {
         row(offset, *step, *count);
         let mut axis = outer.len();
@@ -90,17 +105,34 @@ unsafe fn copy_row(from: *const u8, step: isize, count: usize, dtype: Dtype, to:
     let size = dtype.size();
     // SAFETY: promised by the caller.
     unsafe {
-        if dtype == into && step == size.cast_signed() {
-            to.copy_from_nonoverlapping(from, count * size);
-            return;
-        }
-        for at in 0..count {
-            let (from, to) = (from.wrapping_offset(step * at.cast_signed()), to.add(at * into.size()));
-            if dtype == into {
-                to.copy_from_nonoverlapping(from, size);
-            } else {
-                set_number(to, into, number_at(from, dtype));
+        match (dtype == into, size) {
+            (true, 4) => copy_elements::<u32>(from, step, count, to),
+            (true, 8) => copy_elements::<u64>(from, step, count, to),
+            _ => {
+                for at in 0..count {
+                    let (from, to) = (from.wrapping_offset(step * at.cast_signed()), to.add(at * into.size()));
+                    set_number(to, into, number_at(from, dtype));
+                }
             }
+        }
+    }
+}
+
+/// # Safety
+/// As of [`copy_row`].
+#[inline(always)]
+unsafe fn copy_elements<T: Copy>(from: *const u8, step: isize, count: usize, to: *mut u8) {
+    let to = to.cast::<T>();
+    // SAFETY: promised by the caller.
+    unsafe {
+        if step == size_of::<T>().cast_signed() {
+            to.cast::<u8>().copy_from_nonoverlapping(from, count * size_of::<T>());
+        } else if step == 0 {
+            let element = from.cast::<T>().read_unaligned();
+            (0..count).for_each(|at| to.add(at).write_unaligned(element));
+        } else {
+            let element = |at: usize| from.wrapping_offset(step * at.cast_signed()).cast::<T>().read_unaligned();
+            (0..count).for_each(|at| to.add(at).write_unaligned(element(at)));
         }
     }
 }
@@ -141,9 +173,12 @@ unsafe fn set_number(to: *mut u8, dtype: Dtype, number: f64) {
 /// There must be a line with a number at `to`.
 #[inline(always)]
 pub(super) unsafe fn spread(to: *mut u8, dtype: Dtype) {
-    let size = dtype.size();
-    for at in (size..LINE).step_by(size) {
-        // SAFETY: promised by the caller; the numbers are apart.
-        unsafe { to.add(at).copy_from_nonoverlapping(to, size) };
+    // SAFETY: promised by the caller.
+    unsafe {
+        match dtype.size() {
+            4 => copy_elements::<u32>(to, 0, LINE / 4, to),
+            8 => copy_elements::<u64>(to, 0, LINE / 8, to),
+            _ => to.write_bytes(to.read(), LINE),
+        }
     }
 }

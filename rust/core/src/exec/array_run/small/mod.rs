@@ -16,7 +16,6 @@ use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
-pub use self::foreign::{Foreign, Function};
 use self::memory::{copy, number_at};
 use self::nodes::{Load, Work};
 use self::plan::{Planned, Store};
@@ -29,7 +28,10 @@ use crate::scalar::Scalar;
 use crate::simd::dispatch::Isa;
 
 /// The most elements of an array whose calls are part of such a run: a few of these fit the first-level cache.
-pub const MOST: usize = 1 << 10;
+pub const MOST: usize = 1 << 11;
+
+/// The most elements of a factor and of a product of small ones.
+pub const MOST_OF_FACTORS: usize = 1 << 10;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]

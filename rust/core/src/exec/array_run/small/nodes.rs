@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use super::super::fold::Fold;
 use super::foreign::ForeignWork;
 use super::values::{Extents, Kind};
 use crate::array::buffer::Dtype;
@@ -48,9 +49,9 @@ pub(super) enum Work {
     },
     /// A function of C.
     Foreign(ForeignWork),
-    Sum {
+    Fold {
         axes: Axes,
-        is_mean: bool,
+        fold: Fold,
         dtype: Dtype,
     },
     /// Rows of the left factor, its columns, and those of the right one; the first element, the row and the column of each factor, in bytes.
@@ -76,7 +77,7 @@ impl Work {
         match self {
             Self::Apply { dtype, .. }
             | Self::Scatter { dtype, .. }
-            | Self::Sum { dtype, .. }
+            | Self::Fold { dtype, .. }
             | Self::Product { dtype, .. } => *dtype,
             Self::Copy { to, .. } => *to,
             Self::Foreign(work) => work.function.dtype,

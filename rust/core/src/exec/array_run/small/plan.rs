@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::super::fold::Fold;
 use super::super::source::Group;
 use super::foreign::Left;
 use super::nodes::{Draft, Known, Load, Onto, Planner, Work, dtype_of, length, number_or_array};
@@ -60,15 +61,22 @@ impl Planner {
                 let node = self.apply(*op, args, &[], dtype_of(precision), *condition)?;
                 Some(Known::new(Some(node), Kind::Number(precision)))
             }
-            SmallCall::Sum(axes, keepdims, is_mean) => {
+            SmallCall::Fold(axes, keepdims, fold) => {
                 let (extents, dtype) = self.array(*args.first()?)?;
-                // Other arrays have sums in another order.
+                // Other arrays have theirs in another order.
                 if matches!(self.values[args[0]].kind, Kind::Array(.., Layout::Strided)) {
                     return None;
                 }
                 let Reduction { axes, shape } = Reduction::over(&extents, axes.as_deref(), *keepdims)?;
+                let is_of = match fold {
+                    Fold::Foreign(function) => function.dtype == dtype,
+                    Fold::Sum | Fold::Mean => true,
+                };
+                if !is_of || !fold.fits(axes) {
+                    return None;
+                }
                 let from = self.node(args[0], &extents, dtype)?;
-                let node = self.step(Work::Sum { axes, is_mean: *is_mean, dtype }, &[from], axes.outer * axes.inner);
+                let node = self.step(Work::Fold { axes, fold: *fold, dtype }, &[from], axes.outer * axes.inner);
                 Some(Known::new(Some(node), number_or_array(&shape, dtype)))
             }
             SmallCall::Product => self.product(args),

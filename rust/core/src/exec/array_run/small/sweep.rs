@@ -5,7 +5,6 @@ use super::nodes::{Elements, Onto, Work};
 use super::values::{LINE, Step};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::matmul::{Factor, Product};
-use crate::array::sum::sum;
 use crate::exec::loops::BoundLoop;
 use crate::kernel::fuse::LoopWork;
 use crate::op::Elementwise;
@@ -82,14 +81,12 @@ impl<'a> Sweep<'a> {
                 }
                 work.length
             }
-            Work::Sum { axes, is_mean, dtype } => {
+            Work::Fold { axes, fold, dtype } => {
                 let length = axes.outer * axes.inner;
                 let [from, to] =
                     [(from[0], length * axes.count), (to, length)].map(|(at, length)| buffer(at, length, *dtype));
-                #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
-                let divisor = if *is_mean { axes.count as f64 } else { 1.0 };
                 // SAFETY: the plan gave the places such lengths, apart from each other.
-                unsafe { sum(&from, &to, *axes, divisor, self.isa, None) }.expect("it was planned");
+                unsafe { fold.compute(&from, &to, *axes, self.isa) }.expect("it was planned");
                 length
             }
             Work::Product { rows: [rows, inner, columns], factors, dtype } => {

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::Group;
+use super::super::{Fold, Foreign, Group};
 use super::*;
 use crate::array::matmul::{Factor, Product};
 use crate::array::sum::{Axes, sum};
@@ -78,7 +78,7 @@ fn arrays_that_do_not_lie_in_order_are_not_read_and_others_are() {
     assert_eq!(by(16), Some(vec![vec![-1.0, -3.0, -5.0]]));
     assert_eq!(by(-8), None);
     // The sum of such an array is added up in another order elsewhere.
-    let sum = [(SmallCall::Sum(None, false, false), SmallVec::from_slice(&[0]))];
+    let sum = [(SmallCall::Fold(None, false, Fold::Sum), SmallVec::from_slice(&[0]))];
     assert_eq!(results(&sum, &[view(&x, &[3], &[16])], &[0]), None);
     assert_eq!(results(&sum, &[view(&x, &[3], &[8])], &[0]), Some(vec![vec![6.0]]));
 }
@@ -110,7 +110,7 @@ fn truth_values_and_single_precision() {
     let calls: [Call; 3] = [
         (SmallCall::Elementwise(Elementwise::Less, group.clone(), true), SmallVec::from_slice(&[0, 1])),
         (SmallCall::Elementwise(Elementwise::Where, group, false), SmallVec::from_slice(&[2, 1, 0])),
-        (SmallCall::Sum(None, false, true), SmallVec::from_slice(&[3])),
+        (SmallCall::Fold(None, false, Fold::Mean), SmallVec::from_slice(&[3])),
     ];
     let reads = [array, Read::Number(Scalar::weak(0.125))];
     let run = SmallRun::new(&calls, reads.iter().map(|read| read.kind().unwrap()).collect(), &[0, 1, 2]).unwrap();
@@ -134,7 +134,7 @@ fn sums_and_products_have_the_bits_of_their_functions() {
     let y: Vec<f64> = (0..20).map(|at| 1.7 - 0.3 * f64::from(at)).collect();
     let calls = [
         (SmallCall::Product, SmallVec::from_slice(&[0, 1])),
-        (SmallCall::Sum(Some(SmallVec::from_slice(&[0])), true, false), SmallVec::from_slice(&[2])),
+        (SmallCall::Fold(Some(SmallVec::from_slice(&[0])), true, Fold::Sum), SmallVec::from_slice(&[2])),
     ];
     let reads = [view(&x, &[3, 4], &[32, 8]), view(&y, &[4, 5], &[40, 8])];
     let found = results(&calls, &reads, &[0, 1]).unwrap();
@@ -181,6 +181,52 @@ proptest! {
             let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&found), bits(&expected[3 + at]));
         }
+    }
+}
+
+/// The larger of two numbers, the first of equal ones, as a library's function over arrays.
+unsafe extern "C" fn larger(
+    arrays: *mut *mut u8,
+    extents: *const isize,
+    strides: *const isize,
+    _: *mut std::ffi::c_void,
+) {
+    // SAFETY: such a function has three operands, one extent, and as many numbers at the strides.
+    unsafe {
+        for at in 0..*extents {
+            let [a, b, to] = [0, 1, 2]
+                .map(|operand| (*arrays.add(operand)).wrapping_offset(at * *strides.add(operand)).cast::<f64>());
+            *to = if *b > *a { *b } else { *a };
+        }
+    }
+}
+
+proptest! {
+    /// The results of a function along neighbouring axes are those of its numbers one after the other.
+    #[test]
+    fn functions_along_axes_have_the_bits_of_their_numbers(
+        extents in prop::collection::vec(1..6usize, 1..4),
+        first in any::<prop::sample::Index>(),
+        more in any::<prop::sample::Index>(),
+        keepdims in any::<bool>(),
+        draws in prop::collection::vec(prop::sample::select(vec![0.0, -0.0, 1.5, -2.0, f64::NAN, f64::INFINITY]), 125),
+    ) {
+        let first = first.index(extents.len());
+        let last = first + more.index(extents.len() - first);
+        let of = |axes: &[usize]| axes.iter().product::<usize>();
+        let (outer, count, inner) = (of(&extents[..first]), of(&extents[first..=last]), of(&extents[last + 1..]));
+        let strides: Vec<isize> = contiguous_strides(&extents, 8).unwrap().to_vec();
+        // SAFETY: `larger` is such a function, which has no data.
+        let function = unsafe { Foreign::new(larger, std::ptr::null_mut(), Dtype::F64, &[&[], &[], &[]]) };
+        let axes = (first..=last).map(usize::cast_signed).collect();
+        let fold = (SmallCall::Fold(Some(axes), keepdims, Fold::Foreign(function)), SmallVec::from_slice(&[0]));
+        let found = results(&[fold], &[view(&draws, &extents, &strides)], &[0]).unwrap();
+        let larger = |a: f64, b: f64| if b > a { b } else { a };
+        let expected = (0..outer * inner).map(|at| {
+            let number = |row: usize| draws[(at / inner * count + row) * inner + at % inner];
+            (1..count).fold(number(0), |result, row| larger(result, number(row))).to_bits()
+        });
+        prop_assert_eq!(found[0].iter().map(|number| number.to_bits()).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 }
 
@@ -326,7 +372,7 @@ fn arrays_and_numbers_are_joined() {
         join(0, false, &[0, 1, 0]),
         seen(elements(&[2, 2], &[0, 0], &[(Some(1), 1, 2), (Some(0), 1, 2)]), &[0]),
         join(0, false, &[4, 1]),
-        (SmallCall::Sum(None, false, false), SmallVec::from_slice(&[0])),
+        (SmallCall::Fold(None, false, Fold::Sum), SmallVec::from_slice(&[0])),
         join(0, true, &[6, 2]),
         seen(elements(&[1, 2], &[0, 0], &[(Some(1), 1, 2)]), &[1]),
         join(1, true, &[8, 7]),

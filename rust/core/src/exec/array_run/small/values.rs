@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::super::fold::Fold;
+use super::super::foreign::Foreign;
 use super::super::source::{Group, is_in_order};
-use super::foreign::Foreign;
 use crate::array::buffer::Dtype;
 use crate::array::shape::{Strides, contiguous_strides};
 use crate::array::view::ArrayView;
@@ -50,8 +51,8 @@ pub enum SmallCall {
     Elementwise(Elementwise, Group, bool),
     /// An op on numbers of these precisions, and its condition.
     Number(Elementwise, Condition, SmallVec<[Precision; 3]>),
-    /// The sum along axes, all where none are given, divided by the number of summands if it is a mean, and whether the axes are kept.
-    Sum(Option<SmallVec<[isize; 4]>>, bool, bool),
+    /// The result along axes, all where none are given, and whether the axes are kept.
+    Fold(Option<SmallVec<[isize; 4]>>, bool, Fold),
     /// A product of two matrices or vectors.
     Product,
     /// The same by a function of C on matrices.
