@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench gallery times versus-gpu clients generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
+.PHONY: versus gradbench gallery times science versus-gpu clients generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -170,6 +170,12 @@ times: .venv/versus .venv/wheel target/advect/stamp # Time everything beside oth
 	$(BIN)/python benches/gradbench --json output/gradbench.json $(OPTIONS)
 	$(BIN)/python benches/times_page.py output/versus.json output/gradbench.json
 	$(BIN)/python benches/track.py --only rows --measured output/versus.json
+
+science: .venv/versus .venv/wheel # Time programs and functions as scientists write them, at most 12 minutes, and print their table of docs/design/times.md
+	mkdir -p output
+	$(BIN)/python benches/versus.py --rows science --samples 15 --json output/science.json $(OPTIONS)
+	$(BIN)/python benches/gradbench --rows science --samples 9 --json output/science_gradbench.json $(OPTIONS)
+	$(BIN)/python benches/times_page.py --science output/science.json output/science_gradbench.json
 
 versus-gpu: gpu-install # Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)

@@ -1,6 +1,7 @@
 """The machine and the libraries that a run measures on, and how many threads each may use."""
 
 import contextlib
+import datetime
 import importlib.metadata
 import os
 import platform
@@ -61,6 +62,7 @@ def threads_limited(threads: int | None) -> Iterator[None]:
 def describe(threads: int) -> dict[str, Any]:
     """The machine, the versions and the number of threads, for the header of a table."""
     return {
+        "date": datetime.date.today().isoformat(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "isa": _isa(),

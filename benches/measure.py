@@ -122,7 +122,8 @@ class Row:
 
     `samples` and `threads` are for a row that needs fewer than the others. Where it is `warm`, each call that is timed
     comes right after another one of the same contestant, as in a training loop; otherwise after the pause, with what
-    the others left in the caches.
+    the others left in the caches. Where ``first`` is set, the first call of each contestant is timed on its own: it
+    records or compiles, and `check` comes after it.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Row:
     samples: int | None = None
     threads: int | None = None
     warm: bool = True
+    first: bool = False
 
     def run(self, settings: Settings) -> Outcome:
         """Sets up, checks, times and sums up; a contestant that is wrong fails the row before anything is timed."""
@@ -140,9 +142,12 @@ class Row:
 
     def _run(self, settings: Settings) -> Outcome:
         ready, notes, wrong, contestants = {}, [], False, self.build()
+        first: dict[str, float] = {}
         for contestant in contestants:
             try:
                 made = contestant.prepare()
+                if self.first:
+                    first[contestant.name] = _time(made.call, settings.pause, warm=False)
                 made.check()
                 ready[contestant.name] = made.call
             except ImportError as error:
@@ -152,7 +157,7 @@ class Row:
                 notes.append(f"{contestant.name}: WRONG: {error}")
         rounds = min(settings.samples, self.samples or settings.samples)
         samples = {} if wrong else _rounds(ready, rounds, settings.pause, self.warm)
-        return _Summary(self, [c for c in contestants if c.name in samples], samples, notes, wrong).outcome()
+        return _Summary(self, [c for c in contestants if c.name in samples], samples, notes, wrong, first).outcome()
 
 
 def _rounds(calls: dict[str, Callable[[], Any]], rounds: int, pause: float, warm: bool) -> dict[str, list[float]]:
@@ -213,6 +218,7 @@ class _Summary:
     samples: dict[str, list[float]]
     notes: list[str]
     wrong: bool
+    first: Mapping[str, float]
 
     def outcome(self) -> Outcome:
         self._subtract_baseline()
@@ -249,6 +255,8 @@ class _Summary:
             if self.ours and c.name != self.ours:
                 ratio, p10, p90 = self._ratio(c.name)
                 line += f" {ratio:>9.3g}x   ({p10:.3g} - {p90:.3g})"
+            if c.name in self.first:
+                line += f"   first call {duration(self.first[c.name])}"
             lines.append(line)
         return lines
 
@@ -270,6 +278,8 @@ class _Summary:
             data = {"name": c.name, "role": c.role, "median": p50, "p10": p10, "p90": p90, "seconds": scaled[c.name]}
             if self.ours and c.name != self.ours:
                 data["ratio"] = dict(zip(("of_medians", "p10", "p90"), self._ratio(c.name), strict=True))
+            if c.name in self.first:
+                data["first"] = self.first[c.name]
             return data
 
         return {

@@ -8,7 +8,7 @@ data fit no cache, without one.
 The ratio is the peer's median time over ours (above 1 we are faster), in brackets the 10th to 90th percentile of the
 ratios within a round. A row whose ceiling spreads by more than 2 is UNSTEADY: it decides no goal, and should be run
 again. The exit status is 1 where a result is wrong; a goal missed, or a peer not installed, is only reported.
-With --small every row runs once, on small arrays: it shows that rows run, and no time means anything.
+`--rows science` are programs and functions as scientists write them, beside compilers. With --small every row runs once, on small arrays: it shows that rows run, and no time means anything.
 """
 
 import argparse
@@ -62,20 +62,25 @@ def run(options: argparse.Namespace, suite: str = "rows") -> tuple[dict[str, Any
     header |= {"samples": options.samples, "pause": options.pause, "small": options.small}
     print(_header(header))
     settings = measure.Settings(options.samples, options.pause)
+    patterns = rows.GROUPS.get(options.rows, options.rows)
     outcomes = []
     for row in rows.ROWS:
-        if measure.matches(row.name, options.rows):
+        if measure.matches(row.name, patterns):
             outcomes.append(row.run(settings))
             print("\n" + "\n".join(outcomes[-1].lines), flush=True)
     if not outcomes:
-        print(f"no row matches {options.rows}; there are {', '.join(row.name for row in rows.ROWS)}")
+        print(
+            f"no row matches {options.rows}; there are {', '.join(row.name for row in rows.ROWS)}; {', '.join(rows.GROUPS)}"
+        )
     return header, outcomes
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """The options of whatever runs rows."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default="", metavar="PATTERN,...", help="only rows whose name has or matches this")
+    parser.add_argument(
+        "--rows", default="", metavar="PATTERN,...", help="only rows whose name has or matches this, or a set"
+    )
     parser.add_argument("--samples", type=int, default=31, metavar="N", help="rounds for each row (default 31)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="for every library alike")
     parser.add_argument("--pause", type=float, default=0.005, metavar="S", help="before each call (default 0.005)")

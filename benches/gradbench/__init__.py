@@ -16,4 +16,8 @@ from typing import Any
 PROBLEMS = "hello gmm ba ht lstm kmeans det llsq lse ode particle saddle".split()
 TOPICS = {name: importlib.import_module(f"gradbench.{name}") for name in PROBLEMS}
 ROWS = [row for topic in TOPICS.values() for row in topic.ROWS]
+#: Sets of rows by name, as `rows.GROUPS`.
+GROUPS = {
+    "science": "ode n1000 ,ht simple,ba1,lstm,kmeans,det,llsq,lse,particle rr,saddle rr",
+}
 FAMILIES: list[Any] = []

@@ -8,6 +8,7 @@ import numpy as np
 import sizes
 from measure import Contestant, Goal, Ready, Row, close
 from rows import gradients
+from rows.recorded import recorded
 
 Arrays = Sequence[np.ndarray]
 
@@ -42,7 +43,7 @@ def gradient_row(
     by_hand: Callable[[gradients.Objective, Arrays], Contestant] | None = None,
     **settings: Any,
 ) -> Row:
-    """Value and gradient of a scalar function, checked by a central difference along a random direction."""
+    """Value and gradient of a scalar function, recorded and as it is, checked by a central difference along a random direction."""
 
     def build() -> list[Contestant]:
         objective, make = problem()
@@ -52,7 +53,8 @@ def gradient_row(
             "jax": Contestant("jax, jit", "peer", lambda: gradients.in_jax(objective, args, tolerance)),
         }
         return [
-            Contestant("oxigrad", "ours", lambda: gradients.ours(objective, args, tolerance)),
+            Contestant("oxigrad, recorded", "ours", lambda: recorded(objective, args, tolerance)),
+            Contestant("oxigrad", "peer", lambda: gradients.ours(objective, args, tolerance)),
             *(every[peer] for peer in peers.split()),
             *([] if by_hand is None else [by_hand(objective, args)]),
             Contestant("NumPy, value only", "ceiling", lambda: gradients.forward_only(objective, args)),

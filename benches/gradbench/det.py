@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradbench.contest import Constants, gradient_row, size
+from measure import Goal
 from rows.gradients import Problem
 
 
@@ -43,4 +44,4 @@ def problem(n: int) -> Problem:
     return determinant, lambda: [np.random.default_rng(0).uniform(-1.0, 1.0, (n, n))]
 
 
-ROWS = [gradient_row("gradbench det 10", lambda: problem(size(10, 4)), samples=15)]
+ROWS = [gradient_row("gradbench det 10", lambda: problem(size(10, 4)), (Goal(1.5, "jax, jit"),), samples=15)]

@@ -30,6 +30,9 @@ def problem(n: int, m: int) -> Problem:
 
 ROWS = [
     gradient_row(
-        "gradbench llsq n16392 m128", lambda: problem(size(16_392, 16), size(128, 4)), (Goal(1, "jax, jit"),), samples=9
+        "gradbench llsq n16392 m128",
+        lambda: problem(size(16_392, 16), size(128, 4)),
+        (Goal(1.5, "jax, jit"),),
+        samples=9,
     )
 ]

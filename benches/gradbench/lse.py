@@ -23,7 +23,7 @@ ROWS = [
     gradient_row(
         "gradbench lse n1280000",
         lambda: (log_sum_exp, lambda: numbers(size(1_280_000, 16))),
-        (Goal(1, "jax, jit"),),
+        (Goal(1.5, "jax, jit"),),
         samples=15,
     )
 ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradbench import cpp
 from gradbench.contest import Arrays, gradient_row, size
-from measure import Contestant
+from measure import Contestant, Goal
 from rows.gradients import Objective, Problem
 
 END = 2.0
@@ -57,6 +57,8 @@ def by_hand(objective: Objective, args: Arrays) -> Contestant:
 
 
 ROWS = [
-    gradient_row(f"gradbench ode n{n} s100", lambda n=n: problem(size(n, 4), STEPS), by_hand=by_hand, samples=samples)
-    for n, samples in ((1000, 9), (100_000, 3))
+    gradient_row(
+        f"gradbench ode n{n} s100", lambda n=n: problem(size(n, 4), STEPS), goals, by_hand=by_hand, samples=samples
+    )
+    for n, goals, samples in ((1000, (Goal(1.5, "jax, jit"), Goal(0.5, cpp.NAME)), 9), (100_000, (), 3))
 ]

@@ -18,9 +18,10 @@ from rows.gradients import Arrays, Objective, Problem, checked
 
 def recorded(objective: Objective, args: Arrays, tolerance: float) -> Ready:
     """`record` of `value_and_grad` of the objective over `xp`."""
-    both = ox.record(ox.value_and_grad(lambda *args: objective(xp, *args), argnums=tuple(range(len(args)))))
+    both = ox.value_and_grad(lambda *args: objective(xp, *args), argnums=tuple(range(len(args))))
     require_recorded(both, *args)
-    return checked(lambda: both(*args), objective, args, tolerance)
+    replayed = ox.record(both)
+    return checked(lambda: replayed(*args), objective, args, tolerance)
 
 
 def require_recorded(f: Any, *args: Any) -> None:

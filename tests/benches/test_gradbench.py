@@ -120,7 +120,7 @@ def test_kmeans() -> None:
     nearest = [min(range(4), key=lambda j: sum((p - centers[j]) ** 2)) for p in points]
     means = np.array([points[[at == j for at in nearest]].mean(axis=0) for j in range(4)])
     np.testing.assert_allclose(kmeans.direction(points, centers), centers - means, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(kmeans.ours(points, centers).call(), centers - means, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(kmeans.ours(points, centers, record=True).call(), centers - means, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(ox.hessian_diag(lambda c: f(xp, c))(centers)[0], 2.0 * nearest.count(0))
 
 
@@ -353,7 +353,7 @@ def test_all_contestants_of_a_row_are_valid(name: str) -> None:
     row = next(row for row in ROWS if row.name == name)
     outcome = row.run(Settings(1, 0.0))
     assert not outcome.wrong, outcome.lines
-    assert outcome.data["contestants"][0]["name"] == "oxigrad"
+    assert outcome.data["contestants"][0]["name"].startswith("oxigrad")
 
 
 def test_every_problem_has_a_row_and_says_its_definition() -> None:

@@ -80,6 +80,36 @@ def test_a_missed_goal_has_what_the_ceiling_would_reach(word, of_ceiling, expect
     assert f"| {expected} |" in times_page.page([given])
 
 
+def test_records_of_processors_follow_the_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(times_page, "RECORDS", tmp_path / "records")
+    for cpu, median in (("a processor", 1.0), ("another", 2.0), ("a processor", 3.0)):
+        given = run("a row", median, cpu=cpu, date="2026-11-30")
+        given["rows"][0]["contestants"][0] |= {"first": 0.25, "seconds": [median]}
+        times_page.keep([given], times_page.RECORDS)
+    text = times_page.science(times_page.RECORDS)
+    assert text.count(times_page.TITLE) == 1
+    first, second = text.split("2026-11-30: ")[1:]
+    assert first.startswith("a processor, 2 cores") and "| a row | 3 s (first call 250 ms) | a peer 3x |" in first
+    assert second.startswith("another, 2 cores") and "| a row | 2 s (first call 250 ms) | a peer 3x |" in second
+    assert "seconds" not in (times_page.RECORDS / "another_avx2.json").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["--science"], []])
+def test_the_command_prints_tables_of_records_again(tmp_path, monkeypatch, arguments):
+    file, page = tmp_path / "run.json", tmp_path / "page.md"
+    file.write_text(json.dumps(run("a row", 1.0, date="2026-11-30")))
+    page.write_text(f"A page of before.\n\n{times_page.TITLE}\n\nTables of before.\n")
+    monkeypatch.setattr(times_page, "RECORDS", tmp_path / "records")
+    times_page.keep([run("of a record", 1.0, date="2026-11-29")], times_page.RECORDS)
+    assert times_page.main([str(file), *arguments, "--page", str(page)]) == 0
+    text = page.read_text()
+    assert "Tables of before" not in text
+    before, after = text.split(times_page.TITLE)
+    assert ("A page of before." in before) == bool(arguments)
+    assert ("| a row |" in before, "| a row |" in after) == (not arguments, bool(arguments))
+    assert ("of a record" in after) != bool(arguments)
+
+
 @pytest.mark.parametrize(("key", "other"), [("cpu", "another"), ("threads", 1), ("python", "3.14"), ("libraries", {})])
 def test_machines_are_not_mixed(key, other):
     with pytest.raises(ValueError, match=key):
