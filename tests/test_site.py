@@ -132,6 +132,7 @@ def test_optimizers_of_all_modules_lead_to_their_page() -> None:
 
 def test_every_optimizer_has_a_page_that_says_when_to_take_it() -> None:
     assert {*optimizers.CHOICE} == {*TABLE}
+    assert all(TABLE[name].valleys for name in optimizers.PANELS) and optimizers.panels().count(":img-bottom:") == 6
     text = optimizers.page("AdamW", TABLE["AdamW"], "AdamW.png")
     assert "8 bytes an element" in text and '`compat="keras"`' in text and "def adamw(" in text and "AdamW.png" in text
 

@@ -30,9 +30,9 @@ class RuleOptimizer(Part, LocalOptimizer):
     Hyperparameters are attributes: constants, or schedules (functions of the step).
 
     ``groups`` sets hyperparameters by pattern: a dict from globs, compiled regular expressions or predicates ``(path,
-    array)`` to dicts of hyperparameters, or to None for frozen parameters (no slots, no decay, no update, and their
-    gradients may be missing). The first match wins. ``dtype`` restricts the optimizer to parameters of one dtype.
-    ``compat`` is "torch", "optax" or "keras": the library whose defaults hyperparameters that are not given have (see
+    array)`` to dicts of hyperparameters. None freezes parameters: they have no slots, decay or update, and their
+    gradients may be missing. The first match wins. ``dtype`` restricts the optimizer to parameters of one dtype.
+    ``compat`` is "torch", "optax" or "keras": the library whose defaults are used for other hyperparameters (see
     `oxigrad.optim.table`).
 
     A subclass may add attributes and methods; `from_config` calls it with the hyperparameters and options by keyword.

@@ -89,11 +89,11 @@ def muon(
     torch and Keras), ``sqrt(max(1, n / m))`` ("transposed", optax, whose matrices have inputs first), ``0.2 sqrt(max(m,
     n))`` ("match_rms_adamw", Liu et al. 2025, arXiv:2502.16982), ``sqrt(m / n)`` ("spectral_unclamped") or 1 (None).
 
-    Parameters of more than two axes are refused, unless ``matrices`` is "last", for a stack of matrices in the last two
-    axes, as of experts or heads, or "filters", for convolutions: one matrix, with the first axis as rows, as in the
-    authors' program.
+    Parameters of more than two axes are refused by default. With ``matrices="last"``, the last two axes hold a stack of
+    matrices, such as experts or heads. With "filters", a convolution is one matrix, whose rows are its first axis, as
+    in the authors' program.
 
-    By default as torch.optim.Muon, which iterates in bfloat16; here the iteration is in the parameter's dtype.
+    The defaults are as in torch.optim.Muon, which iterates in bfloat16; here the parameter's dtype is used.
     ``debias`` corrects the averages for their initial value of zero, as optax does. optax and Keras add ``epsilon`` to
     the norm; here and in torch it is a lower bound of the norm.
     """

@@ -38,10 +38,10 @@ def dog(
     """DoG, distance over gradients (Ivgi et al. 2023, arXiv:2302.12022), as the authors' program and optax.
 
     The step size is the largest ``distance`` from the initial parameters so far, divided by the root of the sum of all
-    squared gradients. ``initial`` is the meaning of ``initial_value``: the first distance relative to 1 plus the norm
-    of the parameters ("heuristic", the authors' reps_rel), the first distance, or the first step size ("learning_rate",
-    the authors' init_eta). ``weight_decay`` is added to the gradient. The authors advise evaluating an average of the
-    parameters, such as `EMA`.
+    squared gradients. ``initial`` is the meaning of ``initial_value``. "heuristic" (the authors' reps_rel) is the first
+    distance relative to 1 plus the norm of the parameters, "distance" the first distance, and "learning_rate" (the
+    authors' init_eta) the first step size. ``weight_decay`` is added to the gradient. The authors advise evaluating an
+    average of the parameters, such as `EMA`.
     """
     g, moved = g + weight_decay * p, p - start
     first = 0.0

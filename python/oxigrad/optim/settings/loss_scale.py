@@ -23,8 +23,8 @@ class LossScale(Sealed, ObservedScale):
         interval: number of finite steps before the scale grows.
 
     ``initial``, ``factor`` and ``interval`` are as in torch.amp.GradScaler (Micikevicius et al. 2018,
-    arXiv:1710.03740). Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides
-    the gradients by it, and steps with gradients that are not finite are skipped. Raises `ValueError` for an
+    arXiv:1710.03740). As the ``loss_scale`` of an optimizer, it multiplies the loss in `minimize` and divides the
+    gradients in the step. Steps with gradients that are not finite are skipped. Raises `ValueError` for an
     ``initial`` that is not positive, or a ``factor`` below 1. A step may change the value, so losses of several
     optimizers that are scaled before their steps need a scale for each optimizer.
 
