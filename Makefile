@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench times versus-gpu clients generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
+.PHONY: versus gradbench gallery times versus-gpu clients generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -135,6 +135,7 @@ bench-small: .venv/bench .venv/wheel # Run every benchmark once, on small arrays
 	$(BIN)/python benches/compare.py --small
 	$(BIN)/python benches/versus.py --small
 	$(BIN)/python benches/gradbench --small
+	$(BIN)/python benches/gallery.py --small
 
 compare: .venv/wheel # Time this checkout beside another revision: make compare BASE=main OPTIONS='--rows update'
 	$(BIN)/python benches/compare.py $(BASE) $(OPTIONS)
@@ -159,6 +160,9 @@ device-report: .venv/test-all .venv/wheel # Print registers, spills and access w
 
 gradbench: .venv/versus .venv/wheel # Time the twelve problems of GradBench beside PyTorch, JAX and HIPS autograd
 	$(BIN)/python benches/gradbench $(OPTIONS)
+
+gallery: .venv/versus .venv/wheel # Time the programs of examples/gallery beside HIPS autograd and jax.jit
+	$(BIN)/python benches/gallery.py $(OPTIONS)
 
 times: .venv/versus .venv/wheel target/advect/stamp # Time everything beside other libraries, an hour and more, print docs/design/times.md, and add to benches/history
 	mkdir -p output

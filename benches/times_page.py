@@ -18,7 +18,9 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "times.md"
 HEAD = """\
 # Times beside other libraries
 
-Printed by `make times`; do not edit. Each line is a row of `make versus` or `make gradbench`. It shows our median time, other libraries' times as
+<!-- Printed by `make times`: do not edit. -->
+
+Each line is a row of `make versus` or `make gradbench`. It shows our median time, other libraries' times as
 multiples of ours (above 1 we are faster), and the goal of the row. The ceiling is a program that does only the necessary work. After a missed goal
 stands the ratio that the ceiling's time would reach. All libraries evaluate the same formulas, in turn. Their results were checked first. Compile
 times are not counted.

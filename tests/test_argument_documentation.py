@@ -27,6 +27,13 @@ MODULES = {
     "oxigrad.distributed": (),
     "oxigrad.torch": ("torch",),
     "oxigrad.optax": ("jax", "optax"),
+    "oxigrad.testing": (),
+    "oxigrad.cuda": (),
+    "oxigrad.scipy": ("scipy",),
+    "oxigrad.interop.torch": ("torch",),
+    "oxigrad.interop.jax": ("jax",),
+    "oxigrad.interop.autograd": ("autograd",),
+    "oxigrad.extend": (),
 }
 # What makes them is another function, whose arguments are described; a user does not call them.
 MADE = {
@@ -35,6 +42,8 @@ MADE = {
     "oxigrad.distributed": "Communicator Header Layout Span WorkerDevice WorkerReport",
     "oxigrad.optax": "State",
     "oxigrad.tree": "Key Structure",
+    # The last takes bytes; those before it take a value, of which the sentence on the function speaks.
+    "oxigrad.extend": "Adapter Domain Recording Worker adapter_of as_array config_of namespace crc32c",
 }
 
 

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import compiled_stub
 import oxigrad as ox
 from oxigrad import _core
+from oxigrad.ops.backends import dispatch
 from pages import programs
 
 ROOT = Path(__file__).parent.parent
@@ -28,6 +30,16 @@ def default_precision() -> None:
     """JAX computes in float32 unless told otherwise, as tests before in this process may have done."""
     if (jax := sys.modules.get("jax")) is not None:
         jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture(autouse=True)
+def no_adapters_are_left() -> Iterator[None]:
+    """Removes the adapters that examples register: they would take effect in later tests."""
+    before = {*dispatch.REGISTERED}
+    yield
+    for library in dispatch.REGISTERED.keys() - before:
+        del dispatch.REGISTERED[library]
+        dispatch.forget_library(library)
 
 
 def run(examples: doctest.DocTest) -> None:

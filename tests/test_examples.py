@@ -153,6 +153,16 @@ def test_every_place_of_the_optimizer_trains_alike(
     assert printed.count("equal to the bit") == 2 * len(offload.MODES) + 1
 
 
+def test_muon_in_host_memory_trains_as_on_the_spot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As examples/muon_offload.py has it, with fewer steps."""
+    pytest.importorskip("torch")
+    pytest.importorskip("ml_dtypes")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import muon_offload
+
+    assert muon_offload.main(steps=3)
+
+
 def test_a_model_of_torch_reads_digits(capsys: pytest.CaptureFixture[str]) -> None:
     """As examples/torch_mnist.py has it, and with torch's own optimizer in the place of ours for some steps."""
     torch = pytest.importorskip("torch")

@@ -37,9 +37,9 @@ PYTHON = {
     "torch": "_core _names ops xp cuda optim rules stepping",
     "optax": "_core _names ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
-    "autograd": "_core ops xp tree autodiff optim recording",
     "keras": "_names optim schedules tree",
     "scipy": "_core _names _typing ops xp tree autodiff",
+    "autograd": "_core ops xp tree autodiff optim recording scipy",
     "_callbacks": "_core ops xp autodiff stepping/deadlock",
     "extend": "_core _names _tables _typing ops xp tree autodiff rules schedules cuda stepping optim",
     "__init__": "_core _callbacks _names autodiff cuda cuda/__init__ extend optim recording rules schedules scipy stepping testing tree xp",
@@ -54,10 +54,13 @@ PYTHON = {
     "distributed/decisions": "distributed/errors",
     "distributed/messages": "__init__ extend distributed/errors",
     "distributed/engines/background": "distributed/errors distributed/messages/reports/clock",
-    "distributed/communicator": "distributed/decisions distributed/engines/background distributed/errors distributed/messages",
+    "distributed/engines/backoff": "",
+    "distributed/engines/mailbox": "distributed/errors distributed/messages",
+    "distributed/communicator": "distributed/decisions distributed/engines/background distributed/engines/backoff "
+    "distributed/engines/mailbox distributed/errors distributed/messages distributed/messages/reports/clock",
     "distributed/engines/devices": "cuda/__init__ extend distributed/communicator",
     "distributed/engines": "__init__ extend launch distributed/communicator distributed/decisions distributed/engines/background "
-    "distributed/errors distributed/messages distributed/messages/reports/clock",
+    "distributed/engines/backoff distributed/engines/mailbox distributed/errors distributed/messages",
     "distributed": "__init__ _typing extend optim schedules tree xp distributed/communicator distributed/decisions "
     "distributed/engines/background distributed/engines/devices distributed/errors distributed/messages distributed/messages/reports "
     "distributed/messages/reports/clock",

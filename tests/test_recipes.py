@@ -266,8 +266,7 @@ ENGINE = '''
 
     import numpy as np
 
-    from oxigrad.distributed.communicator import serving
-    from oxigrad.distributed.engines.base import EngineCommunicator, Place
+    from oxigrad.distributed.communicator import Communicator, Place, serving
     from oxigrad.distributed.engines.mailbox import Mailbox
     from oxigrad.distributed.messages.reduction import reduce_in_order
 
@@ -278,7 +277,7 @@ ENGINE = '''
             self.mail = [Mailbox(b"a job of queues.", 0, size) for _ in range(size)]
 
 
-    class QueueCommunicator(EngineCommunicator):
+    class QueueCommunicator(Communicator):
         def __init__(self, job, rank, timeout):
             super().__init__(Place(rank, job.size, 0), b"a job of queues.", timeout)
             self._of = job

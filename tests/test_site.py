@@ -103,6 +103,21 @@ def test_examples_show_results_gradients_and_errors(monkeypatch: pytest.MonkeyPa
     assert shown["none"][0].text().endswith(">>> import nonesuch\n>>> nonesuch.f(x)\n")
 
 
+def test_every_argument_of_functions_of_xp_has_a_sentence() -> None:
+    pytest.importorskip("scipy")
+    used = set()
+    for module in (each for each in reference.MODULES if each.startswith("oxigrad.xp")):
+        for entry in reference.entries(module):
+            value = getattr(reference.resolved(module), entry.name)
+            if "autofunction" in entry.body:
+                places = dict(tables.arguments(module, entry.name, value))
+                assert all(f"* ``{each}``: " in entry.body for each in places), entry.place
+                used |= {*places.values()}
+    table = {(part, key): said for part, group in tables.ARGUMENTS.items() for key, said in group.items()}
+    assert used == table.keys()
+    assert all(len(said) >= 20 and said.endswith(".") for said in table.values())
+
+
 def test_every_module_of_the_api_is_in_the_reference() -> None:
     named = {f"oxigrad.{name}" for name in ox.__all__ if inspect.ismodule(getattr(ox, name))} - {"oxigrad.state"}
     assert named <= {*reference.MODULES}

@@ -30,11 +30,11 @@ SECTIONS: list[Section] = [*forms_numpy.SECTIONS]
 HEAD = """\
 # NumPy's functions
 
-Generated from the catalogue of functions, `ox.support()`, by `make generated`; do not edit.
+<!-- Printed by `make generated`: do not edit. -->
 
-NumPy's own functions take variables: `np.median(x)` of a variable is recorded, through NumPy's protocols, and has derivatives
-of every order in both modes. `xp` has the same functions by the same names, `xp.median(x)`, for arrays of every library; where
-the Array API standard has a function of that name, it is the standard's.
+NumPy's functions accept variables: `np.median(x)` records the call, and has derivatives of every order in both modes. `xp` has
+the same functions under the same names, such as `xp.median(x)`, for arrays of every library. If the Array API standard has a
+function of the name, `xp` follows the standard. `ox.support()` returns this table.
 
 ```python
 >>> import numpy as np
@@ -46,24 +46,25 @@ array([1., 1.])
 
 ```
 
-* *Calls* is the number of different calls that are tested, *keywords* lists the keyword arguments among them.
-* *First* and *second*: derivatives of this order agree with central differences, in forward and reverse mode and, for the second
-  order, all four combinations of them. A function without derivatives has the reason instead.
-* A function that only moves elements (`np.append`, `np.block`, `np.lib.stride_tricks.sliding_window_view`) takes all keywords that NumPy's
-  takes: NumPy moves indices, and the elements follow them. One that moves them by their values (`np.sort`, `np.unique`,
-  `np.quantile`) has the derivative of the elements where it put them.
-* NumPy does not dispatch on lists. `np.sum([v, w])` of variables raises. Use `xp.sum([v, w])`.
-  NumPy's functions of several arrays (`np.stack([v, w])`, `np.block`, `np.select`) take lists under both names. `np.array` takes
+* *Calls* is the number of tested calls. *Keywords* lists their keyword arguments.
+* *First* and *second*: derivatives of this order agree with central differences, in forward and reverse mode. For the second
+  order, all four combinations of modes are tested. A function without derivatives shows the reason.
+* Functions that move elements (`np.append`, `np.block`, `np.lib.stride_tricks.sliding_window_view`) accept all keywords of NumPy.
+  Functions that sort by value (`np.sort`, `np.unique`, `np.quantile`) have the derivatives of the elements that they select.
+* NumPy does not dispatch on lists, so `np.sum([v, w])` of variables raises an error. Use `xp.sum([v, w])`.
+  Functions of several arrays (`np.stack([v, w])`, `np.block`, `np.select`) accept lists under both names. `np.array` accepts
   a list of variables with `like=`: `np.array([v[0], 1.0], like=v)`.
-* `np.r_[v, w]` and `np.c_` are not dispatched either: `xp.r_[v, w]` and `xp.c_` are. `out=` is a keyword in `xp`; `xp.round` takes
-  NumPy's `decimals=` by keyword.
-* A plain array is never changed to hold a variable: `a += x` and `np.add(a, x, out=a)` of a plain `a` raise `DerivativeError`.
+* NumPy does not dispatch `np.r_[v, w]` and `np.c_` either. Use `xp.r_[v, w]` and `xp.c_`. In `xp`, `out=` must be a keyword, and
+  so must `decimals=` of `xp.round`.
+* A plain array never holds variables. For a plain `a`, `a += x` and `np.add(a, x, out=a)` raise `DerivativeError`.
 """
 
 OF_SCIPY = """\
 # SciPy's functions
 
-Generated from the catalogue of functions, `ox.support()`, by `make generated`; do not edit. See also [NumPy's functions](numpy.md).
+<!-- Printed by `make generated`: do not edit. -->
+
+This is a table of the catalogue of functions, `ox.support()`. See also [NumPy's functions](numpy.md).
 
 | SciPy's | takes variables under SciPy's name | under ours |
 |---|---|---|

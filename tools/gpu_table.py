@@ -29,23 +29,23 @@ RUN = "2026-11-27, H100"
 
 CLAIMS = [
     Claim(
-        "Each operation of a kernel gives the bits of its definition on the host, which CPUs of any instruction set compute too",
+        "Each operation of a kernel is bit-identical to the CPU core",
         ("cuda/test_bits.py::test_an_op_has_the_bits_of_its_scalar_meaning",),
     ),
     Claim(
-        "The printed text, compiled for the host, gives the bits of a step in host memory: every rule x dtype x option",
+        "The kernel text, compiled for the host, is bit-identical to a step in host memory: every rule x dtype x option",
         (
             "cuda/test_bits.py::test_a_step_has_the_bits_of_the_host",
             "cuda/test_bits.py::test_the_combinations_are_counted",
         ),
     ),
     Claim(
-        "It makes no access out of bounds and does no undefined arithmetic, under sanitizers, with every option",
+        "Sanitizers find no access out of bounds and no undefined arithmetic in this text, with any option",
         ("cuda/test_bits.py::test_no_access_is_out_of_bounds_and_no_arithmetic_undefined",),
         f"{RUN}: AdamW, by compute-sanitizer",
     ),
     Claim(
-        "The PTX that NVRTC makes of it gives these bits in an interpreter",
+        "The PTX that NVRTC compiles is bit-identical too, in an interpreter",
         (
             "cuda/test_ptx_rules.py::test_a_step_has_the_bits_of_the_host",
             "cuda/test_ptx_rules.py::test_an_entry_is_compiled_beside_others_as_it_is_alone",
@@ -53,21 +53,21 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "That PTX has no approximation, no flush of subnormal numbers, and no fused operation that the rule does not state",
+        "The PTX has no approximation, no flush of subnormal numbers, and no fused operation that the rule lacks",
         (
             "cuda/test_ptx_rules.py::test_a_step_has_the_bits_of_the_host",
             "cuda/test_ptx_rules.py::test_later_steps_and_longer_leaves",
         ),
     ),
     Claim(
-        "No kernel spills registers, and all read and write 16 bytes at a time, from sm_80 to sm_120 (`make device-report`)",
+        "No kernel spills registers, and all kernels read and write 16 bytes at a time, from sm_80 to sm_120 (`make device-report`)",
         (
             "cuda/test_device_table.py::test_a_few_rules_have_no_fault",
             "cuda/test_device_table.py::test_a_kernel_that_would_spill_gets_more_registers",
         ),
     ),
     Claim(
-        "Steps through `update`, by a mock driver that runs the text, give the bits of the host: every rule, and options of precision",
+        "`update` is bit-identical to the host, with a mock driver that runs the text: every rule, and options of precision",
         (
             "cuda/test_device_step.py::test_every_optimizer_gives_the_bits_of_the_host",
             "cuda/test_device_step.py::test_options_of_precision",
@@ -75,23 +75,23 @@ CLAIMS = [
         RUN,
     ),
     Claim(
-        "The same for chains, averages, global norms and checked gradients",
+        "So are chains, averages, global norms and checked gradients",
         ("cuda/test_device_step.py::test_chains_and_options",),
         RUN,
     ),
     Claim(
-        "A plain rule is one launch for all parameters of a dtype",
+        "A plain rule launches one kernel for all parameters of a dtype",
         ("cuda/test_device_step.py::test_a_plain_rule_is_one_launch",),
         RUN,
     ),
     Claim(
-        "Modules trained by the classes of `oxigrad.torch` have the bits of the host, by launches",
+        "Optimizers of `oxigrad.torch` launch kernels, and train modules bit-identically to the host",
         ("cuda/test_device_modules.py::test_a_module_has_the_bits_of_the_host",),
         RUN,
     ),
     Claim("NVRTC compiles for an architecture, or the error names it", ("cuda/test_compiler.py",)),
     Claim(
-        "The choice between kernels and arrays, for every optimizer, on arrays like CuPy's and on CUDA tensors",
+        "Every optimizer chooses correctly between kernels and array functions, on CuPy-like arrays and CUDA tensors",
         (
             "cuda/test_routes.py::test_elementwise_rules_are_kernels",
             "cuda/test_routes.py::test_tensors_on_cuda_take_kernels",
@@ -101,23 +101,22 @@ CLAIMS = [
     Claim(
         "Derivatives of CUDA tensors are computed without copies to the host and without synchronization",
         ("cuda/test_autodiff.py::test_every_function", "cuda/test_autodiff.py::test_transforms"),
-        f"{RUN}: but in PyTorch's solutions and decompositions of matrices, and for masks",
+        f"{RUN}, except for masks, and for PyTorch's solvers and matrix decompositions",
     ),
     Claim(
         "Rules on CUDA tensors neither copy nor wait",
         ("cuda/test_routes.py::test_rules_on_tensors_neither_copy_nor_wait",),
-        f"{RUN}: but Shampoo, SOAP and GaLore over PyTorch, whose decompositions wait",
+        f"{RUN}, except for Shampoo, SOAP and GaLore over PyTorch, whose decompositions wait",
     ),
     Claim("Bad input is refused before anything is changed", ("cuda/test_device_bad_input.py",), RUN),
     Claim(
-        "Storages that were shrunk and shared memory are refused, in a first step and in a later one",
+        "Shrunk storages and shared memory are refused, in the first step and in later ones",
         ("cuda/test_device_modules.py::test_a_shrunk_storage_is_refused", "cuda/test_device_overlap.py"),
         RUN,
     ),
-    Claim("Streams, CUDA graphs and failures of the driver, by a mock driver", ("cuda/test_launch.py",), RUN),
+    Claim("Streams, CUDA graphs and driver failures work with a mock driver", ("cuda/test_launch.py",), RUN),
     Claim(
-        "State in host memory, the step in the backward, clipping, low precision, schedulers and state dicts of `oxigrad.torch` have the bits "
-        "of plain steps",
+        "In `oxigrad.torch`, `state_device`, `in_backward`, clipping, low precision, schedulers and state dicts keep the bits of plain steps",
         (
             "torch_optim/test_host_memory.py",
             "torch_optim/test_host_sums.py",
@@ -128,21 +127,21 @@ CLAIMS = [
         RUN,
     ),
     Claim(
-        "Every wrapper for several workers trains a model on a device as one in host memory",
+        "Every wrapper for several workers trains models on devices like models in host memory",
         ("distributed/test_models_on_devices.py",),
         f"{RUN}: `DataParallel`, `DistributedDataParallel` and FSDP2 in one process of NCCL",
     ),
     Claim(
-        "Counts are set in the order of streams, and what the driver gives is bounded and freed, by a mock driver whose work is late",
+        "Counts follow the order of streams, and device memory is bounded and freed, with a mock driver that delays its work",
         ("cuda/test_lifetimes.py",),
     ),
     Claim(
-        "A compiler, a driver and bindings of different releases work together, or the warning names them",
+        "Different releases of compiler, driver and bindings work together, or a warning names them",
         ("cuda/test_driver.py",),
     ),
     Claim(
-        "cuda-bindings pass what steps give it, nothing is freed or written too early, and streams and graphs are in order: by a driver "
-        "in host memory that does all work as late as it may",
+        "Through cuda-bindings, memory is neither freed nor written too early, and streams and graphs are in order. "
+        "A driver in host memory tests this: it runs all work as late as allowed",
         (
             "cuda/test_under_fake_driver.py::test_steps_that_no_host_waits_for",
             "cuda/test_under_fake_driver.py::test_optimizers_that_end_while_their_work_is_queued",
@@ -151,11 +150,11 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "Kernels run on a card with these bits, over CuPy and PyTorch (`make gpu-smoke`, `make test-gpu`)",
+        "Kernels on a GPU are bit-identical, with CuPy and PyTorch (`make gpu-smoke`, `make test-gpu`)",
         on_hardware=RUN,
     ),
-    Claim("Streams and CUDA graphs of a card", on_hardware=RUN),
-    Claim("Derivatives and steps over JAX on a card, by XLA", on_hardware=RUN),
+    Claim("Streams and CUDA graphs work on a GPU", on_hardware=RUN),
+    Claim("XLA runs derivatives and steps over JAX on a GPU", on_hardware=RUN),
     Claim(
         "Bandwidth, and host time beside PyTorch's fused optimizers (`make versus-gpu`)",
         on_hardware=f"{RUN}: [figures](design/performance.md#on-a-gpu)",

@@ -12,7 +12,9 @@ ALIASES = PrintedTable("jax.md", "aliases", "overview")
 HEAD = """\
 # List of optimizers
 
-Generated from the rules by `make generated`; do not edit. See [Optimizers](optimizers.md) for options, chains and groups.
+<!-- Printed by `make generated`: do not edit. -->
+
+See [Optimizers](optimizers.md) for options, chains and groups.
 
 Each rule is a function in [python/oxigrad/rules](../python/oxigrad/rules), with the source of its formula and differences
 between libraries. Slots have the shape and dtype of the parameter, except slots in italics, which are one number for each

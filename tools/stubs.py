@@ -91,11 +91,14 @@ class _Optimizer(keras.optimizers.Optimizer):
     "optim.table.moments": _OPTIMIZERS,
     "optim.table.transforms": _OPTIMIZERS,
     "xp": f"""from collections.abc import Sequence
-from typing import Protocol, overload
+from typing import Protocol, TypeVar, overload
 from numpy import random as random
 from oxigrad._core import Variable
 from oxigrad._typing import Axis, Shape
 {_TYPES}
+# A type variable: a variable gives a variable, and an argument of unknown type gives a result of unknown type.
+_V = TypeVar("_V", bound=Variable)
+
 class _Ufunc(Protocol):
     def accumulate(self, array: Array, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
     def at(self, a: Array, indices: Any, b: Array = None) -> None: ...
@@ -111,15 +114,15 @@ class _Of2(_Ufunc, Protocol):
 
 class _Recorded1(_Ufunc, Protocol):
     @overload
-    def __call__(self, x: Variable, /, **named: Any) -> Variable: ...
+    def __call__(self, x: _V, /, **named: Any) -> _V: ...
     @overload
     def __call__(self, x: Array, /, **named: Any) -> Array: ...
 
 class _Recorded2(_Ufunc, Protocol):
     @overload
-    def __call__(self, x1: Variable, x2: Array, /, **named: Any) -> Variable: ...
+    def __call__(self, x1: _V, x2: Array, /, **named: Any) -> _V: ...
     @overload
-    def __call__(self, x1: Array, x2: Variable, /, **named: Any) -> Variable: ...
+    def __call__(self, x1: Array, x2: _V, /, **named: Any) -> _V: ...
     @overload
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 """,
@@ -421,8 +424,8 @@ def _overloads(name: str, value: Any) -> list[str]:
         return []
     lines = []
     for each in arrays[:count]:
-        each.annotation = ast.Name("Variable")
-        lines += ["@overload", f"def {name}({_shown(node.args)}) -> Variable: ..."]
+        each.annotation = ast.Name("_V")
+        lines += ["@overload", f"def {name}({_shown(node.args)}) -> _V: ..."]
         each.annotation = ast.Name("Array")
     return [*lines, "@overload", f"def {name}({_shown(node.args)}) -> Array:", summary(value)]
 

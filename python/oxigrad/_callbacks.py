@@ -48,7 +48,7 @@ def batched(name: str, args: tuple[Any, ...], named: dict[str, Any] | None) -> A
 
 
 def check_matmul(a: Any, b: Any) -> None:
-    """Raises `ShapeError` for arrays whose shapes are not those of a matrix product."""
+    """Raises `ShapeError` for arrays whose shapes do not fit a matrix product."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
         shapes.check_shapes("matmul", [tuple(a.shape), tuple(b.shape)])
 
@@ -94,7 +94,7 @@ def install() -> None:
         iterate=variable_methods.iterate,
         iterate_reversed=variable_methods.iterate_reversed,
         like_cotangent=tangents.like_cotangent,
-        masked_zeros=masks.masked_zeros,
+        masked_zeros=masks.spoiled_zeros,
         matrix_transpose=primitives.matrix_transpose,
         mermaid=diagram.mermaid,
         namespace_module=namespace_module,

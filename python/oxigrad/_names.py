@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Callable[..., object])
 class UnknownNameError(AttributeError):
     """A module has no such name.
 
-    The text suggests one of its public names, which are looked through where it is shown: ``hasattr`` does not show it.
+    The text suggests a public name. The names are searched only when the text is shown, which ``hasattr`` does not do.
     """
 
     def __init__(self, module: str, name: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> None:
@@ -83,9 +83,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def parameter_kinds(function: Callable[..., Any]) -> "dict[str, inspect._ParameterKind]":
-    """The names of a function's parameters, and their kinds: those of ``inspect.signature``.
+    """The names and kinds of a function's parameters, as in ``inspect.signature``.
 
-    Decorators ask for those of some hundred functions when the package is imported: they are read from the code, which
+    Decorators read the parameters of some hundred functions when the package is imported. Reading them from the code
     takes a tenth of the time.
 
     >>> [(name, kind.name) for name, kind in parameter_kinds(lambda x, /, *, axis: x).items()]
@@ -113,7 +113,11 @@ def parameter_kinds(function: Callable[..., Any]) -> "dict[str, inspect._Paramet
 
 
 def library(name: str, absent: str) -> ModuleType:
-    """The module of another library; where it is not installed, ``ModuleNotFoundError`` with the text ``absent``.
+    """The module of another library; raises ``ModuleNotFoundError`` with the text ``absent`` if it is not installed.
+
+    Args:
+        name: name of the module, such as "scipy.linalg".
+        absent: text of the error, such as what needs the library.
 
     >>> library("numpy", "needs NumPy").__name__
     'numpy'
@@ -150,7 +154,7 @@ class Registry(Generic[T]):
             self._by_name.pop(name, None)
 
     def get(self, name: str | None) -> T | None:
-        """The latest object registered under a name that is alive; None where there is none."""
+        """The latest living object that is registered under a name, or None."""
         references = self._by_name.get(name, ()) if name is not None else ()
         return next((value for value in (ref() for ref in reversed(references)) if value is not None), None)
 

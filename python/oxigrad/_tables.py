@@ -16,8 +16,13 @@ _DITTO = "as above"
 class Table(str):
     """A table as text, which is also its ``repr``; in a notebook, an HTML table.
 
-    Where a table would be wider than 100 columns, key paths, in its first one, are cut in the middle; other cells go on
-    in further lines, and one that repeats the cell above says so. ``head`` and ``rows`` are the whole cells.
+    Args:
+        head: titles of the columns.
+        rows: rows of cells, each as long as ``head``.
+        caption: line above the table.
+
+    A table has at most 100 columns of text. Key paths, in its first column, are cut in the middle. Other cells continue
+    in further lines, and a cell that repeats the cell above says so. The attributes have the whole cells.
 
     >>> Table(("parameter", "bytes"), [("w", "8"), ("bias", "16")])
     parameter  bytes
@@ -50,7 +55,7 @@ class Table(str):
 
 
 def middle_cut(text: str, width: int) -> str:
-    """The text, where it is wider than ``width`` without its middle.
+    """The text; if it is wider than ``width``, its middle is cut.
 
     >>> middle_cut("encoder.layers.0.weight", 15)
     'encoder….weight'

@@ -41,7 +41,7 @@ A = TypeVar("A")
 """The type of the auxiliary data that a function returns beside its value."""
 
 P = ParamSpec("P")
-"""The parameters of a function that is transformed: those of its gradient."""
+"""The parameters of a transformed function, which its gradient has too."""
 
 R = TypeVar("R")
 """The result of a function."""

@@ -3,8 +3,8 @@
 It prints the versions, the instruction set and the number of threads, the array libraries that are installed, the
 compiler and the driver for CUDA devices and the cards, and how to install what is missing. The self-test takes about
 two seconds: steps of several optimizers in host memory against their rules in float64; kernels compiled for CUDA
-devices, where the compiler is installed; steps on each card against host memory, to the bit, where there is one. The
-exit status is 1 where a test fails, and 0 otherwise: nothing that is missing is an error.
+devices, where the compiler is installed; steps on each GPU, bit for bit against host memory. The
+exit status is 1 if a test fails, and 0 otherwise: missing parts are no errors.
 """
 
 import dataclasses

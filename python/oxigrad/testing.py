@@ -76,11 +76,17 @@ def check_grads(
 ) -> None:
     """Checks derivatives of ``f`` at ``args`` by central differences, along random directions, up to ``order``.
 
-    Every sequence of modes is checked: forward over reverse, reverse over forward, and so on. ``args`` are floats,
-    float64 or complex128 arrays, or trees of them; complex arguments are perturbed in complex directions. ``f`` must be
-    smooth within ``step`` of the point. Raises `AssertionError` with both numbers where they differ by more than
-    ``tolerance``, relative to the largest of both and 1, with the argument, its element, and the sequence of modes; and
-    where a derivative has another shape than what it is of.
+    Args:
+        f: function of the arguments; it must be smooth within ``step`` of the point.
+        args: floats, float64 or complex128 arrays, or trees of them; complex ones are perturbed in complex directions.
+        order: largest order of the derivatives that are checked.
+        modes: "fwd", "rev" or both; every sequence of them is checked, such as forward over reverse.
+        step: distance of the two points of a central difference.
+        tolerance: largest difference of both numbers, relative to the larger one, or to 1 if that is larger.
+        seed: seed of the random directions.
+
+    Raises `AssertionError` with both numbers, the argument, its element and the sequence of modes where they differ,
+    and where a derivative has another shape than its value.
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """
@@ -118,7 +124,7 @@ def _place(args: tuple[Any, ...], direction: Any, error: Callable[[Any], float])
 
     No text where halves cannot be told apart.
 
-    An error is the sum of those of all elements: the half of the elements with the larger error is divided again.
+    An error is summed over all elements. The half of the elements with the larger error is divided again.
     """
     start, stop = 0, sum(map(_size, tree.leaves(args)))
     while stop - start > 1:
@@ -239,19 +245,28 @@ def check_rule(
 ) -> None:
     """Checks an update rule, as `oxigrad.optim.define` takes it, with defaults or other values of hyperparameters.
 
+    Args:
+        rule: update rule ``(xp, p, g, *slots, *, step, ...)``.
+        elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
+        shapes: shapes of the parameters of the test.
+        steps: number of updates with random gradients.
+        tolerances: largest errors by the name of the dtype, relative to the largest element of an array.
+        seed: seed of the random parameters and gradients.
+        **hyperparameters: values of the rule's hyperparameters, by keyword.
+
+    These are checked:
+
     * With ``elementwise=True``, it can be traced into a kernel; by default it may be called on arrays instead, as by
       `oxigrad.optim.define`.
     * Called on arrays, it changes none of its arguments, and returns the parameter and every slot in the shape that
       they have and in a real floating-point dtype, which is then cast to theirs.
     * Its results are finite, for gradients of zeros and of sizes from 1e-3 to 1e3.
     * Every executor (kernels over contiguous, strided and read-only arrays, and the rule on arrays) gives the results
-      of float64 arrays, in float64, float32, float16 and, where ml_dtypes is installed, bfloat16. ``tolerances`` are by
-      dtype, relative to the largest element of an array.
+      of float64 arrays, in float64, float32, float16 and, where ml_dtypes is installed, bfloat16.
     * For an elementwise rule, a step with a zero gradient multiplies each slot by the decay that it declares.
 
-    ``shapes`` are those of the parameters, ``steps`` the number of updates with random gradients. Raises `RuleError` or
-    `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the parameter or slot, the dtype
-    and the step where a check fails.
+    Raises `RuleError` or `TypeError` where the rule cannot be defined, and `AssertionError` with the rule, the
+    parameter or slot, the dtype and the step where a check fails.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)

@@ -72,7 +72,7 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     Instances are made without calling `__init__` or `__post_init__`, frozen or not, and keep attributes that are
     not fields.
 
-    Raises `StructureError` where the number of leaves is not that of the structure.
+    Raises `StructureError` if the number of leaves does not match the structure.
 
     >>> leaves, structure = flatten({"a": [1, 2], "b": None})
     >>> unflatten(structure, [10, 20])
@@ -202,7 +202,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     The vector has the elements of arrays of floating-point or complex dtype, and Python floats, depth first, in the
     dtype to which they promote. ``unravel(vector)`` takes a vector of the same length and gives each array its shape
-    and dtype back, and each number an element of the vector; other leaves are those of `tree`. Both are differentiable.
+    and dtype back, and each number an element of the vector; other leaves come from `tree`. Both are differentiable.
 
     Raises `StructureError` where `tree` has no such leaf, and `ShapeError` where a vector has another shape.
 
@@ -257,7 +257,7 @@ def field(*, trainable: bool = True, metadata: Mapping[Any, Any] | None = None, 
         metadata: mapping of your own, as in `dataclasses.field`.
         **options: further arguments of `dataclasses.field`, such as ``default``.
 
-    `options` and `metadata` are those of `dataclasses.field`.
+    `options` and `metadata` are passed to `dataclasses.field`.
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -293,7 +293,7 @@ def register(
     Args:
         cls: class to register; None makes a decorator.
         fields: the attributes that are children.
-        not_trainable: those of `fields` that are not trained.
+        not_trainable: the names in `fields` that are not trained.
         writable: whether instances accept assignment to the fields.
         flatten: function of an instance that returns its children and anything else.
         unflatten: function ``(anything_else, children)`` that returns an instance.

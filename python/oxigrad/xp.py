@@ -42,7 +42,7 @@ __array_api_version__ = "2025.12"  # of the functions; NumPy's own may be older
 def __array_namespace_info__() -> _Any:
     """The capabilities of NumPy; another library's own namespace reports its capabilities."""
     info: _Any = _np.__array_namespace_info__()
-    devices = tuple(info.devices())  # a list in NumPy's, which is that of an earlier version
+    devices = tuple(info.devices())  # NumPy returns a list, as in an earlier version
     info.devices = lambda: devices
     return info
 

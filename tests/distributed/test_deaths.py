@@ -87,7 +87,7 @@ def survivors(name: str, last: int, monkeypatch: pytest.MonkeyPatch, *, complete
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_survivors_take_every_step_once(name: str, monkeypatch: pytest.MonkeyPatch, completed: bool) -> None:
     # A worker that misses the start joins those that have taken a local step.
-    for last in itertools.count(3 if completed and ("elastic" in name or "average" in name) else 0):
+    for last in itertools.count(2 if completed and ("elastic" in name or "average" in name) else 0):
         found = survivors(name, last, monkeypatch, completed=completed)
         model, opt = found[0]
         for other, its in found[1:]:
@@ -101,5 +101,5 @@ def test_survivors_take_every_step_once(name: str, monkeypatch: pytest.MonkeyPat
                 for path, centre in opt._centre.items():
                     np.testing.assert_array_equal(its._centre[path], centre)
         if len(found) == 4:
-            assert last >= 4
+            assert last >= 3
             return

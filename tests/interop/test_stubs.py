@@ -144,6 +144,11 @@ PROGRAM = {
     "reveal_type(variable // 2)": '"Any"',
     "reveal_type(xp.isnan(variable))": '"Any"',
     "reveal_type(xp.sum([1.0]))": '"Any"',
+    **{
+        f"reveal_type({call})": '"Any"'
+        for call in ("xp.mean(unknown)", "xp.sin(unknown)", "xp.add(unknown, unknown)", "xp.matmul(unknown, [1.0])")
+    },
+    "reveal_type(xp.add(variable, unknown))": '"Variable"',
     "xp.sum(variable, axis='x')": "reportCallIssue",
     "reveal_type(oxigrad.grad(loss))": '"(x: float, *, power: int) -> float"',
 }
@@ -151,13 +156,15 @@ PROGRAM = {
 
 def test_editors_know_names_arguments_and_results(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("basedpyright")
-    head = """import oxigrad
+    head = """from typing import Any
+import oxigrad
 from oxigrad import distributed, optim, xp
 def loss(x: float, *, power: int) -> float: ...
 def descent(xp, p, g, *, learning_rate=0.1): return (p - learning_rate * g,)
 def double(xp, p, g, *, factor=2.0): return (factor * g,)
 def of(value: oxigrad.Variable) -> oxigrad.Variable: ...
 variable = of(...)  # type: ignore
+unknown: Any = 1.0
 opt = optim.Adam(0.1)
 chained = optim.chain(optim.ClipByValue(1.0), opt)
 defined = optim.define(descent)()

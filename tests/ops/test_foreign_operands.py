@@ -143,7 +143,15 @@ def test_objects_of_pandas_without_numbers_are_refused() -> None:
 @pytest.mark.parametrize(
     ("f", "text"),
     [
-        (lambda x: np.array([x[0], x[1]]), r"np\.array\(\[v, w\], like=v\)"),
+        (
+            lambda x: np.array([x[0], x[1]]),
+            r"np\.array\(\[x\[0\], x\[1\]\], like=x\), or xp\.asarray\(\[x\[0\], x\[1\]\]\),",
+        ),
+        (
+            lambda x: np.array([v * v for v in x], dtype=float),
+            r"np\.array\(\[v \* v for v in x\], dtype=float, like=x\)",
+        ),
+        (lambda x: np.array(object=[x[0]]), r"np\.array\(\[v, w\], like=v\)"),
         (lambda x: np.float64(x[0]), r"np\.float64\(v\) is v"),
         (lambda x: np.int64(x[0]), r"int\(v\)"),
         (lambda x: np.vectorize(lambda a: a * a)(x), r"np\.vectorize\(f\)\(x\) takes none: f\(x\) does"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import oxigrad as ox
 from cases_special import CASES, SHAPES, F, P, X, of_smooth
@@ -43,12 +44,50 @@ def test_shape_parameters_with_a_derivative() -> None:
         check_grads(lambda a, name=name: getattr(xp.special, name)(a, 0.4), (np.array([0.7, 2.5]),), order=1)
 
 
+def _student(df: Any, t: Any) -> Any:
+    return mp.mpf(1) / 2 + mp.sign(t) * mp.betainc(0.5, df / 2, 0, t * t / (df + t * t), regularized=True) / 2
+
+
+def _fisher(dfn: Any, dfd: Any, x: Any) -> Any:
+    return mp.betainc(dfn / 2, dfd / 2, 0, dfn * x / (dfn * x + dfd), regularized=True)
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        *((_student, (df, t)) for df in (0.7, 3.5, 30.0) for t in (-8.0, -0.4, 1e-4, 2.0)),
+        *((_fisher, (dfn, dfd, x)) for dfn, dfd in ((0.8, 2.5), (6.0, 9.0)) for x in (0.05, 0.9, 12.0)),
+    ],
+)
+def test_degrees_of_freedom_have_a_derivative(f: Any, args: tuple[float, ...]) -> None:
+    functions: Any = (
+        (xp.special.stdtr, xp.special.stdtrit, xp.stats.t)
+        if f is _student
+        else (xp.special.fdtr, xp.special.fdtri, xp.stats.f)
+    )
+    forward, inverse, distribution = functions
+    with mp.workdps(40):
+        exact = [mp.mpf(arg) for arg in args]
+        *slopes, density = (
+            mp.diff(lambda v, at=at: f(*exact[:at], v, *exact[at + 1 :]), exact[at]) for at in range(len(args))
+        )
+        probability = float(f(*exact))
+        expected, of_inverse = [float(slope) for slope in slopes], [float(-slope / density) for slope in slopes]
+    shapes, x = args[:-1], args[-1]
+    by_shapes = tuple(range(len(shapes)))
+    np.testing.assert_allclose(ox.grad(forward, by_shapes)(*args), expected, rtol=1e-11)
+    np.testing.assert_allclose(ox.grad(inverse, by_shapes)(*shapes, probability), of_inverse, rtol=1e-9)
+    of_distribution = ox.grad(lambda *shapes: distribution.cdf(x, *shapes), by_shapes)
+    np.testing.assert_allclose(of_distribution(*shapes), expected, rtol=1e-11, atol=1e-15)
+    quantile = ox.grad(lambda *shapes: distribution.ppf(probability, *shapes), by_shapes)
+    np.testing.assert_allclose(quantile(*shapes), of_inverse, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "args", "what"),
     [
         ("jv", (1.5, 2.0), "its order"),
         ("expn", (2.0, 2.0), "its integer order"),
-        ("stdtr", (2.0, 2.0), "its parameter df"),
         ("bdtr", (2.0, 5, 0.5), "its count k"),
         ("eval_legendre", (2.0, 0.5), "its integer order"),
     ],

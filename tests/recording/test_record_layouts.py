@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -247,6 +248,30 @@ def test_an_order_in_memory_that_each_replay_has_is_recorded():
     assert g.why is None
     assert agrees(g, f, x.T)
     assert REFUSAL in str(g.why)
+
+
+def _mixed(x: Any, w: Any) -> Any:
+    """A block of attention and a norm: values in other orders, and in order again."""
+    split = xp.permute_dims(xp.reshape(x @ w, (*x.shape[:2], 2, -1)), (0, 2, 1, 3))
+    shares = xp.exp(split @ xp.matrix_transpose(split) / 4.0)
+    shares = shares / xp.sum(shares, axis=-1, keepdims=True)
+    mixed = xp.reshape(xp.permute_dims(shares @ split, (0, 2, 1, 3)), x.shape)
+    y = x + mixed @ w - xp.mean(mixed, axis=-1, keepdims=True)
+    return xp.sum(xp.broadcast_to(xp.mean(y * y, axis=-1, keepdims=True), x.shape) * y)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(3, 5, 8), (4, 33, 16), (1, 64, 128), (2, 1, 4)])
+def test_values_in_order_again_are_computed_in_runs(shape, dtype):
+    f, rng = ox.value_and_grad(_mixed, argnums=(0, 1)), np.random.default_rng(0)
+    g = ox.record(f)
+    for layout in (np.ascontiguousarray, np.ascontiguousarray, np.asfortranarray, lambda x: _permuted(x, (1, 0, 2))):
+        x, w = (rng.normal(size=size).astype(dtype) for size in (shape, (shape[-1],) * 2))
+        assert agrees(g, f, layout(x), w)
+    in_runs = {at for run in g.recordings[0].runs() for at in run}
+    lines = g.recordings[0].printed(True).splitlines()
+    calls = [at for at, line in enumerate(lines) if re.search(r"= (rule\.)?(divide|multiply|add|subtract)\(", line)]
+    assert len(in_runs.intersection(calls)) > len(calls) / 2, g.recordings[0].printed(True)
 
 
 NUMBERS = [0.3, np.float64(0.3), np.float32(0.3), np.array(0.3), np.array(0.3, np.float32)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -58,6 +59,17 @@ def test_a_loaded_recording_gives_the_bits_of_the_function(name, tmp_path):
     for at in range(3):
         args = (X + at / 8, {"w": np.full((3, 2), 0.3 - at)}, 1.5 + at)
         assert equal(loaded(*args), f(*args))
+
+
+def test_a_recording_is_bytes_too():
+    g = ox.record(net)
+    g(*ARGS)
+    file = io.BytesIO()
+    g.save(file)
+    file.seek(0)
+    assert equal(ox.load_recording(file)(*ARGS), net(*ARGS))
+    with pytest.raises(ox.StateError, match="bytes that are no state"):
+        ox.load_recording(io.BytesIO(file.getvalue()[:-9]))
 
 
 def test_another_process_needs_no_source(tmp_path):

@@ -93,8 +93,9 @@ def main() -> int:
     collected = time.perf_counter()
     print("2 of 2: builds the site, in some minutes", flush=True)
     online = ["-t", "online"] if options.online else []
+    jobs = "1" if "jax" in sys.modules else "2"  # jobs are forks, which JAX's threads do not survive
     status = build_main(
-        ["-b", "html", "-W", "--keep-going", "-q", "-E", "-j", "2", "-c", str(HERE), *online, str(SOURCES), str(SITE)]
+        ["-b", "html", "-W", "--keep-going", "-q", "-E", "-j", jobs, "-c", str(HERE), *online, str(SOURCES), str(SITE)]
     )
     if status == 0:
         (SITE / "llms.txt").write_text(llms(entries))

@@ -1,7 +1,7 @@
 """Checks the site that was built: ``PYTHONPATH=tools python -m pages.check`` follows every link, and opens pages in Chromium if there is one.
 
 Headings, texts of pictures, names of links and contrasts are checked by rules of WCAG. A page that logs an error or is wider than the screen of a phone, a picture that is not seen, a search without the page that it should find: each is printed, and the exit
-status is 1. ``--screenshots FOLDER`` saves how pages look on a desktop, on a phone and in the dark.
+status is 1. ``--screenshots FOLDER`` saves how pages look on a desktop, a tablet and a phone, in both themes.
 """
 
 import argparse
@@ -35,7 +35,7 @@ SEARCHED = {
     "value_and_grad": "reference/oxigrad/value_and_grad.html",
     "clip gradient": "howto/clip.html",
 }
-SCREENS = {"desktop": (1400, 1600), "phone": (500, 1600)}
+SCREENS = {"desktop": (1400, 1600), "tablet": (900, 1600), "phone": (500, 1600)}
 
 
 class Page(html.parser.HTMLParser):

@@ -127,6 +127,7 @@ def collect(folder: Path) -> dict[str, list[reference.Entry]]:
 MARKS = {
     "<!-- examples -->": examples,
     "<!-- optimizers -->": lambda _: optimizers.index(),
+    "<!-- panels -->": lambda _: optimizers.panels(),
     "% other pages": others,
     "% modules": lambda _: "\n".join(f"{name}/index" for name in reference.MODULES),
     "<!-- modules -->": lambda _: modules(),

@@ -42,6 +42,7 @@ if tags.has("online"):  # noqa: F821 - Sphinx defines it  # pyright: ignore[repo
 
 html_theme = "pydata_sphinx_theme"
 html_title = "oxigrad"
+html_favicon = "static/logo.svg"
 html_static_path = ["static"]
 templates_path = ["templates"]
 html_css_files = ["oxigrad.css"]
@@ -51,7 +52,12 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_show_search_summary = False  # it fetches pages, which browsers refuse for files: static/search.js shows excerpts
 html_theme_options = {
-    "logo": {"text": "oxigrad"},
+    "logo": {
+        "text": "oxigrad",
+        "image_light": "static/logo.svg",
+        "image_dark": "static/logo.svg",
+        "alt_text": "The logo, a nabla with horns",
+    },
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],

@@ -107,15 +107,19 @@ def arguments_of(row: Row) -> list[str]:
     lines = ["## Arguments", ""]
     for section in documentation.SECTIONS:
         if chosen := [each for each in rows if each.section == section]:
-            lines += [f"### {section.capitalize()}", "", "| argument | default | range | |", "|---|---|---|---|"]
+            has_range = any(each.range for each in chosen)
+            head = ["argument", "default", *["range"] * has_range, "meaning"]
+            lines += [f"### {section.capitalize()}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
             for each in chosen:
                 notes = [
                     each.sentence,
                     f"Unit: {each.unit}." * bool(each.unit),
                     f"Cost: {each.cost}." * bool(each.cost),
+                    f"See {' and '.join(f'`{name}`' for name in each.see)}." * bool(each.see),
                 ]
                 said = plain(" ".join(filter(None, notes)))
-                lines.append(f"| `{each.name}` | `{each.default!r}` | {each.range} | {said} |")
+                cells = [f"`{each.name}`", f"`{each.default!r}`", *[each.range] * has_range, said]
+                lines.append(f"| {' | '.join(cells)} |")
             lines.append("")
     return lines
 
@@ -128,9 +132,9 @@ def method(name: str) -> str:
 METHODS = [
     "## Methods",
     "",
-    f"Steps: {method('update')}, {method('minimize')}, {method('compute_gradients')}, {method('apply')}, {method('flush')}.",
-    f"State: {method('build')}, {method('rebuild')}, {method('state_dict')}, {method('load_state_dict')}, {method('save')}, {method('load')}.",
-    f"Averages: {method('averaged_parameters')}, {method('swap_in')}.",
+    f"* Steps: {method('update')}, {method('minimize')}, {method('compute_gradients')}, {method('apply')}, {method('flush')}.",
+    f"* State: {method('build')}, {method('rebuild')}, {method('state_dict')}, {method('load_state_dict')}, {method('save')}, {method('load')}.",
+    f"* Averages: {method('averaged_parameters')}, {method('swap_in')}.",
     "",
 ]
 
@@ -139,7 +143,7 @@ def cost(name: str, row: Row) -> list[str]:
     """The section of memory and cost."""
     bytes_of, computed = measured(name)
     size = f"{bytes_of:g} bytes an element of float32, {bytes_of / 4:.3g} times the parameters"
-    lines = ["## Memory and cost", "", "| | |", "|---|---|", f"| slots | {slots(row)} |"]
+    lines = ["## Memory and cost", "", "| property | value |", "|---|---|", f"| slots | {slots(row)} |"]
     return [*lines, f"| memory of the slots | {size} |", f"| a step is | {computed} |", ""]
 
 
@@ -155,7 +159,15 @@ def elsewhere(name: str, row: Row) -> list[str]:
         f'# the defaults and the formula of {LIBRARIES[library]}\nopt = oxigrad.optim.{name}(compat="{library}")'
         for library in row.presets
     ]
-    return [*lines, "```", "", "| | |", "|---|---|", *(f"| {where} | {said} |" for where, said in names(name, row)), ""]
+    return [
+        *lines,
+        "```",
+        "",
+        "| for | name |",
+        "|---|---|",
+        *(f"| {where} | {said} |" for where, said in names(name, row)),
+        "",
+    ]
 
 
 def source(path: str) -> str:
@@ -203,6 +215,20 @@ def index() -> str:
         size, _ = measured(name)
         lines.append(f"| {{doc}}`{name}` | {CHOICE.get(name, '')} | {size:g} |")
     return "\n".join(lines) + "\n"
+
+
+# Optimizers whose paths differ most.
+PANELS = ("LBFGS", "SGD", "Adagrad", "AdamW", "Lion", "Prodigy")
+
+
+def panels() -> str:
+    """Six pictures of paths, each with a link to the page of its optimizer."""
+    lines = ["::::{grid} 1 2 2 3", ":gutter: 2", ""]
+    for name in PANELS:
+        said = f"The path of {name} down Rosenbrock's function, and Beale's"
+        lines += [f":::{{grid-item-card}} {name}", f":link: {name}", ":link-type: doc"]
+        lines += [f":img-bottom: pictures/{name}.png", f":img-alt: {said}", ":::", ""]
+    return "\n".join([*lines, "::::"])
 
 
 def write(folder: Path) -> None:

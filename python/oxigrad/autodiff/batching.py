@@ -102,7 +102,7 @@ class Batched(Examples):
 
     @property
     def out_of_rule(self) -> Any:
-        """The same value outside of a derivative rule, where it is one of a recording."""
+        """The same value outside of a derivative rule, for a value of a recording."""
         value = getattr(self.value, "out_of_rule", self.value)
         return self if value is self.value else Batched(self.level, value)
 

@@ -113,7 +113,7 @@ def _too_deep(error: RecursionError) -> RecursionError:
     """The error of checkpoints that are nested too deep."""
     return _TooDeepError(
         f"{error}: checkpoints inside of checkpoints need a few calls of Python for each level, and the limit is "
-        f"{sys.getrecursionlimit()}: call checkpointed layers one after the other, or raise sys.setrecursionlimit"
+        f"{sys.getrecursionlimit()}: call checkpointed layers in sequence, or raise sys.setrecursionlimit"
     )
 
 

@@ -38,7 +38,7 @@ def jacobian(
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
         mode: direction of replay: "forward", "reverse", or None for the cheaper one.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
-        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        argnames: name of the parameter to differentiate, or several names, instead of ``argnums``.
         holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
         chunk_size: largest number of columns that are computed together; None chooses by sizes.
 
@@ -107,7 +107,7 @@ def hessian(
         f: scalar function of arrays, numbers or trees of them.
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
-        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        argnames: name of the parameter to differentiate, or several names, instead of ``argnums``.
 
     For trees it is a tree of the structure of the argument whose leaves are such trees, as of `jacobian`.
 

@@ -43,7 +43,7 @@ def _matched(derivative: Any, value: Any, what: str, like: str, batch: int | Non
         )
     if shape != expected:
         of = like if batch is None else f"{like} after an axis of tangents"
-        raise ShapeError(f"{what}: found shape {shape}, expected {expected}, that of {of}")
+        raise ShapeError(f"{what}: found shape {shape}, expected {expected}, the shape of {of}")
     if is_complex(derivative) and not is_complex(value):
         raise DtypeError(f"{what}: found a complex value, expected a real one, as {like} is")
     if not is_array(plain(value)):
@@ -51,7 +51,7 @@ def _matched(derivative: Any, value: Any, what: str, like: str, batch: int | Non
     if not is_array(plain(derivative)):
         return xp.ones_like(value) * derivative
     if dtype_of(derivative) != value.dtype:
-        raise DtypeError(f"{what}: found dtype {dtype_of(derivative)}, expected {value.dtype}, that of {like}")
+        raise DtypeError(f"{what}: found dtype {dtype_of(derivative)}, expected {value.dtype}, the dtype of {like}")
     return derivative
 
 
@@ -379,7 +379,7 @@ def grad(
         f: scalar function of arrays, numbers or trees of them.
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
         has_aux: whether ``f`` returns a pair ``(value, aux)``; the gradient is then returned with ``aux``.
-        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        argnames: name of the parameter to differentiate, or several names, instead of ``argnums``.
         holomorphic: whether arguments and value are complex and ``f`` is holomorphic.
 
     Returns:

@@ -8,58 +8,30 @@
 array([0.      , 0.726862])
 """
 
-from oxigrad.autograd import numpy
-from oxigrad.autograd.builtins import dict, isinstance, list, tuple, type
-from oxigrad.autograd.differential_operators import (
-    checkpoint,
-    deriv,
-    elementwise_grad,
-    grad,
-    grad_and_aux,
-    grad_named,
-    hessian,
-    hessian_tensor_product,
-    hessian_vector_product,
-    holomorphic_grad,
-    jacobian,
-    make_ggnvp,
-    make_hvp,
-    make_jvp,
-    make_vjp,
-    multigrad_dict,
-    tensor_jacobian_product,
-    value_and_grad,
-    vector_jacobian_product,
-)
-from oxigrad.autograd.modules import install
-from oxigrad.autograd.primitives import primitive
-
-__all__ = [
-    "checkpoint",
-    "deriv",
-    "dict",
-    "elementwise_grad",
-    "grad",
-    "grad_and_aux",
-    "grad_named",
-    "hessian",
-    "hessian_tensor_product",
-    "hessian_vector_product",
-    "holomorphic_grad",
-    "install",
-    "isinstance",
-    "jacobian",
-    "list",
-    "make_ggnvp",
-    "make_hvp",
-    "make_jvp",
-    "make_vjp",
-    "multigrad_dict",
-    "numpy",
-    "primitive",
-    "tensor_jacobian_product",
-    "tuple",
-    "type",
-    "value_and_grad",
-    "vector_jacobian_product",
-]
+from oxigrad.autograd import numpy as numpy
+from oxigrad.autograd.builtins import dict as dict
+from oxigrad.autograd.builtins import isinstance as isinstance
+from oxigrad.autograd.builtins import list as list
+from oxigrad.autograd.builtins import tuple as tuple
+from oxigrad.autograd.builtins import type as type
+from oxigrad.autograd.differential_operators import checkpoint as checkpoint
+from oxigrad.autograd.differential_operators import deriv as deriv
+from oxigrad.autograd.differential_operators import elementwise_grad as elementwise_grad
+from oxigrad.autograd.differential_operators import grad as grad
+from oxigrad.autograd.differential_operators import grad_and_aux as grad_and_aux
+from oxigrad.autograd.differential_operators import grad_named as grad_named
+from oxigrad.autograd.differential_operators import hessian as hessian
+from oxigrad.autograd.differential_operators import hessian_tensor_product as hessian_tensor_product
+from oxigrad.autograd.differential_operators import hessian_vector_product as hessian_vector_product
+from oxigrad.autograd.differential_operators import holomorphic_grad as holomorphic_grad
+from oxigrad.autograd.differential_operators import jacobian as jacobian
+from oxigrad.autograd.differential_operators import make_ggnvp as make_ggnvp
+from oxigrad.autograd.differential_operators import make_hvp as make_hvp
+from oxigrad.autograd.differential_operators import make_jvp as make_jvp
+from oxigrad.autograd.differential_operators import make_vjp as make_vjp
+from oxigrad.autograd.differential_operators import multigrad_dict as multigrad_dict
+from oxigrad.autograd.differential_operators import tensor_jacobian_product as tensor_jacobian_product
+from oxigrad.autograd.differential_operators import value_and_grad as value_and_grad
+from oxigrad.autograd.differential_operators import vector_jacobian_product as vector_jacobian_product
+from oxigrad.autograd.modules import install as install
+from oxigrad.autograd.primitives import primitive as primitive

@@ -113,7 +113,7 @@ class VSpace:
 
     def add(self, x_prev: Any, x_new: Any) -> Any:
         """Sum of two vectors."""
-        return self._map(lambda x, y: x + y, x_prev, x_new)
+        return tree.map(lambda x, y: x + y, x_prev, x_new)
 
     def mut_add(self, x_prev: Any, x_new: Any) -> Any:
         """Sum of two vectors; of zeros for None. No vector is changed."""
@@ -121,32 +121,25 @@ class VSpace:
 
     def scalar_mul(self, x: Any, a: Any) -> Any:
         """Product of a vector and a number."""
-        return self._map(lambda x: x * a, x)
+        return tree.map(lambda x: x * a, x)
 
     def covector(self, x: Any) -> Any:
         """Complex conjugate of a vector."""
-        return self._map(lambda x: xp.conj(x) if is_complex(x) else x, x)
+        return tree.map(lambda x: xp.conj(x) if is_complex(x) else x, x)
 
     def inner_prod(self, x: Any, y: Any) -> Any:
         """Real inner product of two vectors."""
-        products = self._map(lambda x, y: xp.sum(xp.real(xp.conj(x) * y) if is_complex(x) else x * y), x, y)
+        products = tree.map(lambda x, y: xp.sum(xp.real(xp.conj(x) * y) if is_complex(x) else x * y), x, y)
         return sum(tree.leaves(products))
 
     def _filled(self, f: Callable[[Any], Any]) -> Any:
         return tree.unflatten(self.structure, [f(leaf) for leaf in self.leaves])
 
-    @staticmethod
-    def _map(f: Callable[..., Any], x: Any, *others: Any) -> Any:
-        return tree.map(f, x, *others)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VSpace) or self.structure != other.structure:
             return False
-        kinds = [
-            [(np.shape(leaf), is_complex(leaf), np.asarray(leaf).dtype) for leaf in space.leaves]
-            for space in (self, other)
-        ]
-        return kinds[0] == kinds[1]
+        pairs = zip(self.leaves, other.leaves, strict=True)
+        return all(np.shape(x) == np.shape(y) and x.dtype == y.dtype for x, y in pairs)
 
     def __hash__(self) -> int:
         return hash(self.size)

@@ -63,7 +63,7 @@ def install() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finder of the modules of autograd among those of this package."""
+    """Finder of autograd's modules among the modules of this package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

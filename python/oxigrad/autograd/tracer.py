@@ -69,7 +69,7 @@ class Box(metaclass=_BoxType):
 
     @classmethod
     def register(cls, value_type: type) -> None:
-        """Declares the values of a class differentiable, as those of any registered tree or array library are."""
+        """Declares the values of a class differentiable, like the values of any registered tree or array library."""
         Box.type_mappings[value_type] = cls
 
 

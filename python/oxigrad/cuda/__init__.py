@@ -43,6 +43,10 @@ __dir__: Callable[[], list[str]] = __all__.copy
 def source(opt: Any, model: Any) -> str:
     """The CUDA C++ text of the kernels that a step of the optimizer launches for the parameters of ``model``.
 
+    Args:
+        opt: optimizer of `oxigrad.optim`.
+        model: tree of the parameters, with arrays of any library.
+
     Arrays of any library are treated as device arrays, so no GPU is required. Each text follows a comment with the key
     paths of its parameters. A rule without a kernel is a comment with the reason.
 
@@ -59,6 +63,10 @@ def source(opt: Any, model: Any) -> str:
 
 def why(subject: Any, model: Any = None) -> str:
     """The reason why kernels on a device do not update an array; empty if they do.
+
+    Args:
+        subject: an array, or an optimizer of `oxigrad.optim`.
+        model: tree of the parameters, if ``subject`` is an optimizer.
 
     With an optimizer and a model, returns the reasons why kernels do not update its parameters, one line for each
     reason after its key paths. The reasons are the rule's, which hold on any machine, such as an op that no kernel

@@ -1,4 +1,4 @@
-"""The protocol between wrapper optimizers and engines.
+"""The communicator of a worker: what wrapper optimizers call, over the primitives of an engine.
 
 A communicator belongs to one worker of a job. Buffers are one-dimensional contiguous NumPy arrays;
 `oxigrad.distributed.messages.message` packs trees into them.
@@ -7,16 +7,19 @@ A communicator belongs to one worker of a job. Buffers are one-dimensional conti
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
 import numpy as np
 
 from oxigrad.distributed.decisions.training import Trainings
-from oxigrad.distributed.engines.background import InOrder, Running
-from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
-from oxigrad.distributed.messages.message import Header
-from oxigrad.distributed.messages.reduction import Op, part_of
+from oxigrad.distributed.engines.background import Running
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.mailbox import Message
+from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut
+from oxigrad.distributed.messages.message import HEADER_BYTES, Header, scatter, size_of
+from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
+from oxigrad.distributed.messages.reports.clock import waiting
 
 Buffer: TypeAlias = np.ndarray
 """A one-dimensional contiguous array in host memory."""
@@ -31,15 +34,34 @@ WORKERS = 4
 """The workers of a job whose engine starts them, unless it is given another number."""
 
 
-@runtime_checkable
-class Communicator(Protocol):
+class Place(NamedTuple):
+    """The place of a worker in a generation."""
+
+    rank: int
+    size: int
+    generation: int
+
+
+class Communicator:
     """One worker's access to the others of its job.
 
     Every wait ends after ``timeout`` seconds; None is the communicator's own.
 
     Operations on all workers are called by all of them in the same order, and raise `WorkerLost` as soon as one of them
-    has died or left. Methods of one communicator may be called by several threads of the worker as long as each
-    collective operation, and each tag of `recv_any`, is called by one thread at a time.
+    has died or left. After an error, the content of their buffers is undefined. Methods of one communicator may be
+    called by several threads of the worker as long as each collective operation, and each tag of `recv_any`, is called
+    by one thread at a time.
+
+    This class has the headers, checks, time-outs and counts. A subclass is an engine's: it implements the operations on
+    all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`, and `_reduce_scatter` where it can send less), membership
+    (`alive`, `exclude`, `reform`, `leave`, `abort`), and the primitives of messages: `_post` sends one, and `_poll`
+    waits for the next one with a tag in the `Mailbox` of this worker.
+
+    Args:
+        place: place of this worker in its generation.
+        job: identity of the job.
+        timeout: seconds that a wait takes at most, where the call does not say.
+        trainings: count of the wrappers on former generations; by default a new one.
     """
 
     rank: int
@@ -59,6 +81,50 @@ class Communicator(Protocol):
     trainings: Trainings
     """Counts the wrappers on a communicator and its former generations, to match messages with trainings."""
 
+    def __init__(self, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
+        self.rank, self.size, self.generation = place
+        self.job, self.timeout = job, timeout
+        self.bytes_sent = 0
+        self.refused = Refusals()
+        self.trainings = Trainings(is_known=self.generation == 0) if trainings is None else trainings
+        self._counting = threading.Lock()
+        self._running: Running | None = None
+
+    # --- primitives ---------------------------------------------------------------------------------------------------
+
+    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
+        raise NotImplementedError
+
+    def _reduce_scatter(self, buf: Buffer, counts: Sequence[int], op: Op, seconds: float) -> None:
+        """Reduces this worker's part in place: by default all of the buffer, which needs no agreement on parts."""
+        self._all_reduce([buf], op, seconds, deterministic=True)
+
+    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
+        raise NotImplementedError
+
+    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
+        raise NotImplementedError
+
+    def _post(self, dest: int, message: np.ndarray) -> None:
+        """Sends a message, bytes that begin with its header, and may keep the array.
+
+        Raises `WorkerLost` where the worker has died or left.
+        """
+        raise NotImplementedError
+
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
+        """The next message; None when the wait is over. Raises as `recv_any` does."""
+        raise NotImplementedError
+
+    def _memory(self, nbytes: int) -> np.ndarray:
+        """Memory for a message."""
+        return np.empty(nbytes, np.uint8)
+
+    def _free(self, message: np.ndarray) -> None:
+        """Takes back the memory of a message that was received."""
+
+    # --- operations on all workers ------------------------------------------------------------------------------------
+
     def all_reduce(
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
     ) -> None:
@@ -67,7 +133,11 @@ class Communicator(Protocol):
         With ``deterministic``, sums are taken in the order of ranks, as by
         `oxigrad.distributed.messages.reduction.reduce_in_order`, so that all engines give the same bits.
         """
-        ...
+        check_op(op)
+        with waiting():
+            self._await_turn()
+            self._all_reduce(bufs, op, self._limit(timeout), deterministic=deterministic)
+        self._count(size_of(bufs))
 
     def reduce_scatter(
         self, buf: Buffer, counts: Sequence[int], *, op: Op = "mean", timeout: float | None = None
@@ -78,57 +148,101 @@ class Communicator(Protocol):
         ranks. The other parts of ``buf`` are undefined afterwards. Raises `ValueError` where the counts do not divide
         the buffer.
         """
-        ...
+        check_op(op)
+        part = buf[part_of(counts, self.rank, self.size, buf.size)]
+        with waiting():
+            self._await_turn()
+            self._reduce_scatter(buf, counts, op, self._limit(timeout))
+        self._count(buf.nbytes)
+        return part
 
     def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
         """Replaces the buffers by those of the worker ``root``, in place."""
-        ...
+        self._check_rank(root, "root")
+        with waiting():
+            self._await_turn()
+            self._broadcast(bufs, root, self._limit(timeout))
+        self._count(size_of(bufs) if self.rank == root else 0)
 
     def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
         """The buffers of all workers by rank, of one dtype and any lengths; they are not to be written to."""
-        ...
+        with waiting():
+            self._await_turn()
+            gathered = self._all_gather_v(buf, self._limit(timeout))
+        self._count(buf.nbytes)
+        return gathered
 
     def begin(self, operation: Callable[[], Any]) -> Running:
         """Starts a function that calls collective operations in a thread of its own.
 
         ``result()`` of what it returns waits for it.
 
-        All workers begin it at the same place among their collective operations. Those that are called later wait for
-        it.
+        All workers begin it at the same place among their collective operations, so that each belongs to the same ones
+        of the others. Those that are called later wait for it.
         """
-        ...
+        self._running = Running(operation, self._running)
+        return self._running
+
+    def _await_turn(self) -> None:
+        """Waits for the operations that were begun before."""
+        running = self._running
+        # An operation in a thread has waited for those before it, and those that were begun after it wait for it.
+        if running is not None and not Running.is_here():
+            running.wait()
+            self._running = None
+
+    # --- messages -----------------------------------------------------------------------------------------------------
 
     def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
         """Sends a message to a worker, which may be this one; the buffers may be changed after the call.
 
-        The engine completes the header, as `Header.sealed` does. Raises `WorkerLost` where the worker has died or left.
+        The header is completed, as `Header.sealed` does. Raises `WorkerLost` where the worker has died or left.
         """
-        ...
+        self._check_rank(dest, "the rank")
+        sealed = head.sealed(bufs, job=self.job, generation=self.generation, rank=self.rank)
+        message = self._memory(HEADER_BYTES + sealed.payload_bytes)
+        message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)
+        scatter(bufs, [message[HEADER_BYTES:]])
+        self._post(dest, message)
+        self._count(sealed.payload_bytes)
 
     def recv_any(
         self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
     ) -> Header | None:
         """Receives the next message with this tag, from any worker or from ``source``, into ``bufs``.
 
-        Returns its header, or None after the time-out. Only messages that pass `Guard.check` are received; others are
+        Returns its header, or None after the time-out. Only messages that the `Mailbox` takes are received; others are
         discarded, and counted in ``refused``. Raises `WorkerLost` where ``source`` has died and left no message, and
         where another worker forms the next generation.
         """
-        ...
+        wait = Backoff(self._limit(timeout))
+        with waiting():
+            while (message := self._poll(tag, source, wait)) is not None:
+                try:
+                    scatter([message.payload], bufs(message.header) if callable(bufs) else bufs)
+                except Refused as error:
+                    self.refused.add(error)
+                else:
+                    return message.header
+                finally:
+                    self._free(message.data)
+        return None
+
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     def alive(self) -> frozenset[int]:
         """The ranks of the workers of this generation that have neither died nor left, as far as is known.
 
         Raises `Excluded` where the others have excluded this one, as every method does.
         """
-        ...
+        raise NotImplementedError
 
     def exclude(self, rank: int) -> None:
         """Declares a worker that does not answer lost, as by its death: no worker counts it as alive any more.
 
         When it goes on, its calls raise `Excluded`, and nothing that it sends is received in the next generation.
         """
-        ...
+        raise NotImplementedError
 
     def reform(self, *, timeout: float | None = None) -> "Communicator":
         """The communicator of the next generation: survivors in the order of their ranks, then workers that join.
@@ -136,62 +250,54 @@ class Communicator(Protocol):
         All survivors call it. It also becomes the `current` one of a thread in which this one is. Raises `NotSupported`
         where the engine cannot continue after a loss.
         """
-        ...
+        raise NotImplementedError
 
     def leave(self) -> None:
         """Leaves the job in good order: the other workers see this one as no longer alive."""
-        ...
+        raise NotImplementedError
 
     def abort(self, reason: str) -> NoReturn:
         """Ends the job: raises `Aborted` here, and in every wait of the other workers."""
-        ...
+        raise NotImplementedError
+
+    # --- arguments and counts -----------------------------------------------------------------------------------------
+
+    def _limit(self, timeout: float | None) -> float:
+        """The seconds that a wait takes at most."""
+        return self.timeout if timeout is None else timeout
+
+    def _check_rank(self, rank: int, name: str) -> None:
+        if not 0 <= rank < self.size:
+            raise ValueError(f"{name} is {rank}: expected 0 to {self.size - 1}")
+
+    def _count(self, nbytes: int) -> None:
+        with self._counting:
+            self.bytes_sent += nbytes
 
 
-class SingleWorker(InOrder):
-    """The communicator of a job with one worker."""
-
-    rank: int
-    size: int
-    generation: int
-    job: bytes
-    timeout: float
-    refused: Refusals
-    trainings: Trainings
-
-    rank, size = 0, 1
+class SingleWorker(Communicator):
+    """The communicator of a job with one worker, which sends nothing."""
 
     def __init__(self, timeout: float = TIMEOUT) -> None:
-        self.generation, self.job, self.timeout = 0, bytes(16), timeout
-        self.bytes_sent = 0
-        self.refused, self.trainings = Refusals(), Trainings()
+        super().__init__(Place(0, 1, 0), bytes(16), timeout)
 
-    def all_reduce(
-        self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
-    ) -> None:
-        """See `Communicator.all_reduce`."""
+    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
+        pass
 
-    def reduce_scatter(
-        self, buf: Buffer, counts: Sequence[int], *, op: Op = "mean", timeout: float | None = None
-    ) -> Buffer:
-        """See `Communicator.reduce_scatter`."""
-        return buf[part_of(counts, self.rank, self.size, buf.size)]
+    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
+        pass
 
-    def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
-        """See `Communicator.broadcast`."""
-
-    def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
-        """See `Communicator.all_gather_v`."""
+    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         return [buf]
 
-    def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
-        """Raises `NotSupported`."""
+    def _post(self, dest: int, message: np.ndarray) -> None:
         raise NotSupported("a job of one worker has nobody to send to: start several, by oxigrad.distributed.run")
 
-    def recv_any(
-        self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
-    ) -> Header | None:
-        """Raises `TimedOut`."""
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
         raise TimedOut("a job of one worker receives no message")
+
+    def _count(self, nbytes: int) -> None:
+        pass
 
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
@@ -201,7 +307,7 @@ class SingleWorker(InOrder):
         """Raises `NotSupported`."""
         raise NotSupported("a job of one worker has nobody to exclude")
 
-    def reform(self, *, timeout: float | None = None) -> Communicator:
+    def reform(self, *, timeout: float | None = None) -> Self:
         """See `Communicator.reform`."""
         self.generation += 1
         return self

@@ -23,11 +23,15 @@ class WorkerParameters(Parameters):
         plan, leaves = self._planned(model)
         return {p.text: np.asarray(to_host(leaves[p.index])) for p in plan.parameters if p.executor.is_core}
 
+    def wide(self, model: Tree) -> dict[str, np.ndarray]:
+        """As `read`, in float32 where they are of half precision."""
+        return {path: promoted(value) for path, value in self.read(model).items()}
+
     def specs(self, model: Tree) -> Mapping[str, GradientSpec]:
         """Shape and dtype of the gradient of each parameter, by key path."""
         plan, leaves = self._planned(model)
         if self._specs is None or self._specs[0] is not plan:
-            self._specs = plan, {p.text: GradientSpec(leaves[p.index]) for p in plan.parameters}
+            self._specs = plan, {p.text: GradientSpec.of(leaves[p.index]) for p in plan.parameters}
         return self._specs[1]
 
 

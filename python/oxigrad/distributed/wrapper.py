@@ -1,24 +1,29 @@
 """Base class of wrapper optimizers: optimizers that train with several workers by another optimizer."""
 
 import dataclasses
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeVar
 
-from oxigrad._typing import T, Tree
-from oxigrad.distributed.communicator import Communicator, current
+from oxigrad import NonFiniteError
+from oxigrad._typing import Config, T, Tree
+from oxigrad.distributed.communicator import Communicator, SingleWorker, current
 from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
-from oxigrad.distributed.methods.configuration import Agreed
-from oxigrad.distributed.methods.whole_steps import WholeSteps
+from oxigrad.distributed.methods.configuration import arguments_of, settings_of
 from oxigrad.distributed.parameters import WorkerParameters
-from oxigrad.extend import WrappingOptimizer
+from oxigrad.extend import Worker, WrappingOptimizer
 from oxigrad.optim import Optimizer
 
+_Result = TypeVar("_Result")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
+
+class Wrapper(WrappingOptimizer):
     """Base class of wrapper optimizers.
 
     A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
@@ -55,6 +60,9 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
     _shared: ClassVar[frozenset[str]] = frozenset({"communicator"})
     _fixed: ClassVar[frozenset[str]] = _shared
     _parameters_class = WorkerParameters
+    #: Whether a step writes parameters beside the optimizer's step, so that an interrupt of it cannot be undone by
+    #: `_with_step`.
+    _has_own_writes: Any = False
 
     def __init__(
         self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None
@@ -99,6 +107,70 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
         """Continues with the survivors after a `WorkerLost`: all of them call it."""
         vars(self)["communicator"] = self.communicator.reform(timeout=self._seconds)
         self._report.rank = self.communicator.rank
+
+    # --- what workers have alike --------------------------------------------------------------------------------------
+
+    def _agreed_config(self) -> Config:
+        """The name and the arguments that cannot change, as plain data, which all workers have alike."""
+        return {"optimizer": self.name, **arguments_of(self, (n for n in self._arguments if n in self._fixed))}
+
+    def _agreed_settings(self) -> list[Any]:
+        """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
+        return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
+
+    def _joining_config(self) -> list[Any]:
+        """As `_agreed_config`, of a worker that asks to join.
+
+        With hyperparameters, unless they may have changed since the start.
+        """
+        return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]
+
+    # --- steps that an interrupt leaves whole -------------------------------------------------------------------------
+
+    def _whole(self, model: Tree, step: Callable[[], _Result]) -> _Result:
+        """The result of a step on a model.
+
+        No interrupt divides that of a single worker, whose parameters are updated in host memory.
+
+        With others, it waits for them, which an interrupt ends.
+        """
+        if not (self._has_own_writes and isinstance(self.communicator, SingleWorker)):
+            return step()
+        plan = self._parameters.plan(model)
+        # Other libraries have settings of threads, as the precision of JAX, which their arrays are made by.
+        return step() if plan.replaced or plan.on_devices else undivided(step)
+
+    def _with_step(
+        self,
+        step: Callable[[], _Result],
+        values: Mapping[str, Any],
+        state: Mapping[str, Any] = _NOTHING,
+        *,
+        accepted: bool,
+        is_repeated: bool = False,
+    ) -> _Result:
+        """The result of the optimizer's step: attributes of the wrapper get new values, and the gradient is counted.
+
+        Where an error or an interrupt comes before the step, all is as before it; but with other workers, which take
+        the step, an interrupt is raised after it. Where the optimizer refuses the step by ``nonfinite="raise"``,
+        ``values`` hold, as on all workers, and ``state`` is as before.
+        """
+        attributes, stepper, report = vars(self), self._stepper, self._report
+        before = {name: attributes[name] for name in (*values, *state)}
+        progress, counts = stepper.progress, (report.accepted, report.dropped)
+        try:
+            attributes.update(values, **state)
+            report.count(accepted=accepted)
+            return step()
+        except BaseException as error:
+            if isinstance(error, NonFiniteError):
+                attributes.update({name: before[name] for name in state})
+            elif stepper.progress == progress:
+                attributes.update(before)
+                report.accepted, report.dropped = counts
+                if self.communicator.size > 1 and not (is_repeated or isinstance(error, Exception)):
+                    self._with_step(step, values, state, accepted=accepted, is_repeated=True)
+            raise
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
@@ -192,3 +264,12 @@ class Wrapper(Agreed, WholeSteps, WrappingOptimizer):
             return Timeline({self.communicator.rank: unpacked(spans)})
         messages = self.communicator.all_gather_v(spans, timeout=self._seconds)
         return Timeline(dict(enumerate(map(unpacked, messages))))
+
+
+def undivided(work: Callable[[], _Result]) -> _Result:
+    """The result of work that no interrupt divides: another thread runs it, since only the main one handles signals."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[_Result] = []
+    Worker().run(lambda: results.append(work()))
+    return results[0]

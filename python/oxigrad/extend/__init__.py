@@ -1,6 +1,6 @@
 """The border for other packages: names that new array libraries, rules, transforms, wrappers and engines need.
 
-An op or a function with a derivative of its own needs `oxigrad.custom_vjp`, `oxigrad.define_vjp` and
+An op or a function with a custom derivative needs `oxigrad.custom_vjp`, `oxigrad.define_vjp` and
 `oxigrad.define_jvp`; a rule needs `oxigrad.optim.define` with `oxigrad.optim.Slot`, and a gradient transform
 `oxigrad.optim.transform`. The names here are for the rest.
 

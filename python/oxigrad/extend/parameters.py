@@ -27,6 +27,9 @@ _FLOATING = {"bfloat16", "float16", "float32", "float64"}
 class Parameters:
     """Reads and writes the parameters that an optimizer updates, by key path, in models of any library.
 
+    Args:
+        optimizer: optimizer whose settings select the parameters.
+
     >>> import oxigrad as ox
     >>> parameters, model = Parameters(ox.optim.SGD()), {"w": np.ones(2), "name": "m"}
     >>> parameters.read(model)
@@ -57,14 +60,14 @@ class Parameters:
     def gradients(
         self, model: Tree, grads: Tree | None, *, optional: bool = False, on_host: bool = True
     ) -> dict[str, Any]:
-        """The gradients by key path, those of tied parameters added up.
+        """The gradients by key path; gradients of tied parameters are summed.
 
         Without ``grads``, those that the model holds itself.
 
-        Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have
-        those of the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is
-        None. Dense ones are in host memory, unless they are to stay where they are. Raises `StructureError`,
-        `ShapeError` or `DtypeError` with the key path.
+        Each parameter needs a gradient, because workers must have gradients of the same parameters. (`Optimizer.update`
+        skips parameters without one.) With ``optional``, the result lacks the parameters whose gradient is None. Dense
+        ones are in host memory, unless they are to stay where they are. Raises `StructureError`, `ShapeError` or
+        `DtypeError` with the key path.
         """
         if grads is None:
             leaves, structure = tree.flatten(model)
@@ -163,6 +166,19 @@ class Parameters:
             for index, path in paths.items()
             if is_array(leaves[index]) and dtype_name(leaves[index].dtype) in _FLOATING
         }
+
+    def mapped(self, model: Tree, change: Callable[[Any, Any], Any]) -> Tree:
+        """A copy of the model with ``change(parameter, array)`` in place of the array of each parameter.
+
+        The arrays are outside of their library's own recording.
+        """
+        plan, leaves = self._planned(model)
+        arrays = list(leaves)
+        for p in plan.parameters:
+            changed = change(p, leaves[p.index])
+            for index in p.indices:
+                arrays[index] = changed
+        return tree.unflatten(plan.structure, arrays)
 
     def check_replaceable(self, model: Tree) -> None:
         """Raises `StructureError` for a model that `write` would have to replace by another tree."""
@@ -287,7 +303,7 @@ def _host(array: Any) -> np.ndarray:
 
 
 def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:
-    """A gradient in host memory, or where it is, of the parameter's shape and dtype; float32 for half precision."""
+    """A gradient of the parameter's shape and dtype (float32 for half precision), in host memory if ``on_host``."""
     is_sparse = isinstance(gradient, SparseRows)
     read = host_gradient if on_host else resolved
     array = gradient.coalesce().map(_host) if is_sparse else read(gradient)

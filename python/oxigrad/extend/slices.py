@@ -39,12 +39,17 @@ class SlicedSteps:
 
         self._optimizer = optimizer
         kind = type("SliceStepper", (Stepper,), dict.fromkeys(_OF_WHOLES, refuse))
-        optimizer._stepper = optimizer._stepper.copied(kind=kind)
+        optimizer._resume(self._stepper.copied(kind=kind))
+
+    @property
+    def _stepper(self) -> Stepper:
+        """The stepper of the optimizer, which the load of a state replaces."""
+        return self._optimizer._stepper
 
     @property
     def slots(self) -> Mapping[str, Mapping[str, Any]]:
         """The slots of the slices, by key path and name."""
-        return self._optimizer._stepper.own_slots
+        return self._stepper.own_slots
 
     def take(
         self,
@@ -59,7 +64,7 @@ class SlicedSteps:
         has no axes or no elements where another worker has the whole parameter. Sums over parameters are folded from
         the partial sums that ``gather`` returns: the bytes of all who step slices, in one order.
         """
-        stepper = self._optimizer._stepper
+        stepper = self._stepper
         stepper.slices = Slices(wholes, firsts, gather)
         try:
             with self._optimizer._lock.stepping():

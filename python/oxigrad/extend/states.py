@@ -14,6 +14,9 @@ from oxigrad.stepping.state import state_dict as states
 def pack_state(state: Mapping[str, Any]) -> bytes:
     """The result of `Optimizer.state_dict` as bytes: a safetensors file in memory, numbers and JSON.
 
+    Args:
+        state: state of plain data and arrays, as `Optimizer.state_dict` returns it.
+
     Raises `StateError` for a state that is not plain data and arrays.
 
     >>> from oxigrad import optim
@@ -25,5 +28,12 @@ def pack_state(state: Mapping[str, Any]) -> bytes:
 
 
 def unpack_state(data: bytes, source: str = "the state") -> Mapping[str, Any]:
-    """The state that `pack_state` made bytes of, with arrays of NumPy. Raises `StateError` for any others."""
+    """The state that `pack_state` converted to bytes, with arrays of NumPy.
+
+    Args:
+        data: bytes that `pack_state` returned.
+        source: name of the state in error messages.
+
+    Raises `StateError` for any other bytes.
+    """
     return states.whole(*safetensors_io.parsed(data), source)

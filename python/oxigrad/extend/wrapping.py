@@ -25,7 +25,7 @@ from oxigrad.stepping.state.state_dict import Report
 
 _REQUIRED = object()
 
-# The class attributes that a subclass adds to those of its base classes, in which it lists its own alone.
+# The class attributes of base classes that a subclass extends: it lists only its additions.
 _JOINED: dict[str, Callable[[list[Any]], Any]] = {
     **dict.fromkeys(("_fixed", "_shared", "_transient", "_unstated"), lambda sets: frozenset().union(*sets)),
     "_checks": lambda dicts: dict(ChainMap(*reversed(dicts))),
@@ -48,8 +48,8 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     A subclass adds to the class attributes `_fixed`, `_shared`, `_transient`, `_unstated` and `_checks` of its base
     classes. It defines ``_step(model, grads, *, keep_root=False)``, which returns the model after one step and takes it
     by `take_step`. ``self._parameters`` are its `Parameters`. Arguments of its constructor are in its configuration.
-    State of its own is in ``_own_state``, ``_own_slots`` and ``_own_values``. Raises `TypeError` for an optimizer that
-    evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
+    Its additional state is in ``_own_state``, ``_own_slots`` and ``_own_values``. Raises `TypeError` for an optimizer
+    that evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
 
     >>> import numpy as np
     >>> from oxigrad import optim

@@ -32,6 +32,9 @@ __dir__: Callable[[], list[str]] = __all__.copy
 def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:
     """Converts ``f``, a function of autograd's boxes, to a function of arrays that HIPS autograd differentiates.
 
+    Args:
+        f: function of trees with arrays that autograd differentiates.
+
     Arguments and results are trees. ``f`` receives a NumPy array, or a box of autograd, for each array of any library
     and for each variable; other leaves are passed on unchanged. Arrays and numbers in the result become arrays of the
     library of the first array among the arguments. Functions with ``autograd.extend.primitive`` and ``defvjp``

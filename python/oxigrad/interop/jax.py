@@ -43,6 +43,9 @@ __dir__: Callable[[], list[str]] = __all__.copy
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
     """Converts ``f`` to a differentiable function of JAX arrays, which runs on the host.
 
+    Args:
+        f: pure function of trees with NumPy arrays that oxigrad differentiates.
+
     oxigrad computes its derivatives. Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with
     arrays of any shape and dtype; other leaves, Python numbers included, are passed to ``f`` unchanged. ``f`` receives
     new NumPy arrays, to which it may assign, or variables of oxigrad. It may be any Python code, with branches on
@@ -219,6 +222,9 @@ batching.primitive_batchers[_host_call] = _batched
 
 def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
     """Converts ``f``, a function of JAX arrays, to a function of arrays of any library, differentiated by `jax.vjp`.
+
+    Args:
+        f: function of trees with JAX arrays, compiled or not.
 
     Arguments and results are trees. ``f`` receives a JAX array for each array of any library and for each variable;
     other leaves are passed on unchanged. JAX arrays in the result become arrays of the library of the first array among

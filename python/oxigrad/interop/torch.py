@@ -42,10 +42,12 @@ __dir__: Callable[[], list[str]] = __all__.copy
 def function(f: Callable[..., Any]) -> Callable[..., Any]:
     """Converts ``f`` to a differentiable function of PyTorch's tensors, whose derivatives oxigrad computes.
 
+    Args:
+        f: function of trees with arrays that uses `oxigrad.xp`, operators, and functions that oxigrad differentiates.
+
     Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with tensors of any shape, dtype and
     device; other leaves are passed on unchanged. ``f`` receives detached copies of the tensors, or variables of
-    oxigrad. It uses `oxigrad.xp`, operators, and functions that oxigrad differentiates. It may assign to the copies,
-    which changes no tensor of the caller.
+    oxigrad. It may assign to the copies, which changes no tensor of the caller.
 
     Gradients have the dtypes and devices of the arguments; for complex tensors they are conjugated, PyTorch's
     convention. Derivatives of any order and both modes are available, ``create_graph=True`` and `torch.func` included.
@@ -176,6 +178,9 @@ class _Node(torch.autograd.Function):
 
 def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     """Converts ``f``, a function of tensors, to a function of arrays that PyTorch's autograd differentiates.
+
+    Args:
+        f: function of trees with PyTorch's tensors.
 
     Arguments and results are trees with arrays of any library. ``f`` receives a new tensor for each array and each
     variable, and may change it in place; other leaves are passed on unchanged. Tensors in the result become arrays of

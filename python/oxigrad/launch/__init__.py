@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the job and returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m oxigrad.launch", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument(
-        "-n", type=int, metavar="N", help="number of workers (default: those of the job, or the processors)"
+        "-n", type=int, metavar="N", help="number of workers (default: the workers of the job, or the processors)"
     )
     parser.add_argument(
         "--spares", type=int, default=0, metavar="N", help="further processes, which replace lost workers"

@@ -57,7 +57,7 @@ def hosts_of(environment: Mapping[str, str]) -> Hosts | None:
         if int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
             raise ValueError(
                 f"srun has started {environment['SLURM_STEP_NUM_TASKS']} launchers: expected one, as by "
-                "'srun -n 1' or by the batch script itself, or the program in place of the launcher"
+                "'srun -n 1' or by the batch script itself, or the program instead of the launcher"
             )
         return _of_slurm(nodes, environment.get("SLURM_TASKS_PER_NODE"))
     for variable in HOSTFILES:
@@ -71,7 +71,7 @@ def _of_slurm(nodes: str, tasks: str | None) -> Hosts:
     counts = list(_counts(tasks)) if tasks else [1] * len(names)
     if len(counts) != len(names):
         raise ValueError(
-            f"SLURM_TASKS_PER_NODE={tasks} is of {len(counts)} nodes: expected {len(names)}, those of "
+            f"SLURM_TASKS_PER_NODE={tasks} is of {len(counts)} nodes: expected {len(names)}, the nodes of "
             f"SLURM_JOB_NODELIST={nodes}"
         )
     return Hosts(dict(zip(names, counts, strict=True)), "SLURM_JOB_NODELIST")

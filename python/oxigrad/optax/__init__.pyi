@@ -63,7 +63,7 @@ def adafactor(
             schedule; default 1.0.
         momentum: Decay of the moving mean of updates; 0 turns momentum off. A number in [0, 1], or a
             schedule; default None. Cost: one slot when not 0.
-        dtype_momentum: Dtype in which the momentum is stored; None keeps that of the parameter. Default
+        dtype_momentum: Dtype in which the momentum is stored; None takes the parameter's dtype. Default
             'float32'.
         eps: Lower bound of root mean squares of gradients; None is the machine epsilon. None or a
             number in [0, inf); default 1e-30.
@@ -98,7 +98,7 @@ def adam(
             zero. A number in [0, inf), or a schedule; default 1e-08.
         eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
             number in [0, inf); default 0.0.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         nesterov: Whether the update looks one momentum step ahead, as in Nesterov's method. Default
             False.
@@ -198,7 +198,7 @@ def adamw(
             zero. A number in [0, inf), or a schedule; default 1e-08.
         eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
             number in [0, inf); default 0.0.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
             number in [0, inf), or a schedule; default 0.0001.
@@ -252,7 +252,7 @@ def ademamix(
             zero. A number in [0, inf), or a schedule; default 1e-08.
         eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
             number in [0, inf); default 0.0.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
             number in [0, inf), or a schedule; default 0.0.
@@ -274,7 +274,7 @@ def adopt(
             A number in [0, 1), or a schedule; default 0.9999.
         eps: Small number added to the denominator, which keeps updates finite where gradients are near
             zero. A number in [0, inf), or a schedule; default 1e-06.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         use_clipping: Whether the terms of the first moment are use_clipping to (step - 1) ** 0.25. True
             or False; default True.
@@ -296,7 +296,7 @@ def amsgrad(
             zero. A number in [0, inf), or a schedule; default 1e-08.
         eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
             number in [0, inf); default 0.0.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
     """
 
@@ -518,7 +518,7 @@ def lion(
             schedule; default 0.9.
         b2: Decay of the momentum, a moving mean of gradients. A number in [0, 1], or a schedule;
             default 0.99.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
             number in [0, inf), or a schedule; default 0.001.
@@ -598,7 +598,7 @@ def nadam(
             zero. A number in [0, inf), or a schedule; default 1e-08.
         eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
             number in [0, inf); default 0.0.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         nesterov: Whether the update looks one momentum step ahead, as in Nesterov's method. Default
             True.
@@ -620,7 +620,7 @@ def nadamw(
             zero. A number in [0, inf), or a schedule; default 1e-08.
         eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
             number in [0, inf); default 0.0.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
             number in [0, inf), or a schedule; default 0.0001.
@@ -669,7 +669,7 @@ def optimistic_adam_v2(
             zero. A number in [0, inf), or a schedule; default 1e-08.
         eps_root: Small number added to the second moment inside the root; None adds nothing. None or a
             number in [0, inf); default 0.0.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         nesterov: Whether the update looks one momentum step ahead, as in Nesterov's method. Default
             True.
@@ -810,7 +810,7 @@ def schedule_free_adamw(
             number in [0, inf), or a schedule; default 0.0.
         weight_lr_power: Exponent of the learning rate in the weight of a step in the average. A number
             in [0, inf), or a schedule; default 2.0.
-        state_dtype: Dtype in which the iterate ``z`` is stored; None keeps that of the parameter.
+        state_dtype: Dtype in which the iterate ``z`` is stored; None takes the parameter's dtype.
             Default None.
     """
 
@@ -829,7 +829,7 @@ def schedule_free_sgd(
             number in [0, inf), or a schedule; default 0.0.
         weight_lr_power: Exponent of the learning rate in the weight of a step in the average. A number
             in [0, inf), or a schedule; default 2.0.
-        state_dtype: Dtype in which the iterate ``z`` is stored; None keeps that of the parameter.
+        state_dtype: Dtype in which the iterate ``z`` is stored; None takes the parameter's dtype.
             Default None.
     """
 
@@ -844,7 +844,7 @@ def sgd(
             schedule; default None. Cost: one slot when not 0.
         nesterov: Whether the update looks one momentum step ahead, as in Nesterov's method. Default
             False.
-        accumulator_dtype: Dtype in which the momentum is stored; None keeps that of the parameter.
+        accumulator_dtype: Dtype in which the momentum is stored; None takes the parameter's dtype.
             Default None.
     """
 
@@ -889,7 +889,7 @@ def signum(learning_rate: Any, beta: Any = 0.9, accumulator_dtype: Any = None) -
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.
         beta: Decay of the mean gradient whose sign is taken; 0 gives signSGD, which has no slot. A
             number in [0, 1], or a schedule; default 0.9.
-        accumulator_dtype: Dtype in which the momentum is stored; None keeps that of the parameter.
+        accumulator_dtype: Dtype in which the momentum is stored; None takes the parameter's dtype.
             Default None.
     """
 
@@ -977,7 +977,7 @@ def sophia(
             number in [0, inf], or a schedule; default 1.0.
         update_interval: Number of steps between updates of the Hessian's diagonal. A whole number in
             [1, inf), or a schedule; default 10.
-        mu_dtype: Dtype in which the first moment is stored; None keeps that of the parameter. Default
+        mu_dtype: Dtype in which the first moment is stored; None takes the parameter's dtype. Default
             None.
         batch_size: Batch size, by which the squared gradient estimates the Hessian's diagonal. A number
             in (0, inf), or a schedule; default 1.0.

@@ -148,7 +148,7 @@ def _documentation(name: str, alias: Alias, signature: inspect.Signature) -> str
     titles = " and ".join(f"`oxigrad.optim.{part}`" for part in alias.parts)
     first = inspect.cleandoc(parts[-1]._rule.call.__doc__ or "").partition("\n")[0]
     return (
-        f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of "
+        f"{first}\n\nThe arguments are as in ``optax.{name}``; the rule is "
         f"{titles}.\n\n{described(signature, parts, alias.words)}"
     )
 
@@ -197,7 +197,7 @@ def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transforma
 
 
 def optimizer_of(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.RuleOptimizer:
-    """The optimizer of the parts, each with those of the values that it declares, and with optax's defaults."""
+    """The optimizer of the parts, each with the values that it declares, and with optax's defaults."""
     optimizers = []
     for part in parts:
         part_values = {name: value for name, value in values.items() if name in part._declared}

@@ -53,8 +53,8 @@ def muon(
         adam_weight_decay: strength of AdamW's decay of the other parameters.
         adam_learning_rate: step size of the other parameters; None is ``learning_rate``.
 
-    Arguments are those of ``optax.contrib.muon``; the rules are those of `oxigrad.optim.Muon`, `oxigrad.optim.AdamW`
-    and `oxigrad.optim.NAdam`. ``ns_coeffs`` are three numbers or "dion".
+    The arguments are as in ``optax.contrib.muon``; the rules are `oxigrad.optim.Muon`, `oxigrad.optim.AdamW` and
+    `oxigrad.optim.NAdam`. ``ns_coeffs`` are three numbers or "dion".
     """
     coefficients = (
         {"coefficients": ns_coeffs} if isinstance(ns_coeffs, str) else dict(zip("abc", ns_coeffs, strict=True))
@@ -104,7 +104,7 @@ def optimistic_adam(
         mu_dtype: dtype in which the first moment is stored; None keeps the parameter's.
         nesterov: whether the update looks one momentum step ahead.
 
-    Arguments are those of ``optax.optimistic_adam``, which is deprecated there; the rule is that of
+    The arguments are as in ``optax.optimistic_adam``, which optax deprecates; the rule is
     `oxigrad.optim.OptimisticAdam`.
     """
     optimism = learning_rate if optimism is None else optimism
@@ -125,7 +125,7 @@ def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any =
         gamma: exponent by which the variance falls with the step.
         key: whole number or key of JAX from which the noise is drawn.
 
-    Arguments are those of ``optax.noisy_sgd``; the rules are those of `oxigrad.optim.GradientNoise` and
+    The arguments are as in ``optax.noisy_sgd``; the rules are `oxigrad.optim.GradientNoise` and
     `oxigrad.optim.SGD`. JAX draws the numbers, from ``key``, a whole number or a key of JAX, and the count of steps.
     """
     noise = {"eta": number("eta", eta), "gamma": number("gamma", gamma)}

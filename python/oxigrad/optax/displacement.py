@@ -87,7 +87,7 @@ class Displaced:
         except RuleError as error:  # which operators of other symbols look for
             raise AttributeError(str(error)) from error
 
-    #: Those of the value.
+    #: The shape and other attributes of the value.
     shape: Any = property(operator.attrgetter("value.shape"))
     ndim: Any = property(operator.attrgetter("value.ndim"))
     size: Any = property(operator.attrgetter("value.size"))
@@ -122,7 +122,7 @@ def _called(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
 
 def _read(argument: Any) -> Any:
-    """An argument of a function with values in place of displaced parameters."""
+    """An argument of a function, in which values replace displaced parameters."""
     return [plain(each) for each in argument] if isinstance(argument, list) else plain(argument)
 
 
@@ -130,10 +130,11 @@ _XP = _Namespace(xp)
 
 
 def displacement(rule: Rule) -> Rule:
-    """The rule that returns the change ``new - p`` in place of the new parameter, and is called on arrays.
+    """The rule that returns the change ``new - p`` instead of the new parameter, and is called on arrays.
 
     A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate *
-    p - move``, which keeps the bits that rounding the new parameter loses. Elsewhere it is the difference.
+    p - move``, which keeps the bits that rounding the new parameter loses. For other rules, the change is the
+    difference.
     """
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:

@@ -52,7 +52,7 @@ class EagerStep:
         #: The names of slots in the order of the state, and the structures of parameters, gradients and slots.
         self._names, columns = [*state.slots], [*map(jax.tree.flatten, state.slots.values())]
         self._structures = [named.structure, named.structure, *(structure for _, structure in columns)]
-        #: The name and the leaf of each slot, and where its array is: the number of the name, and that of the array.
+        #: The name and the leaf of each slot, and the place of its array: the numbers of the name and of the array.
         self._slots = [(name, named.paths.index(path)) for path, name in pure.keys]
         arrays = {name: _arrays_of_leaves(named.like(column, name)) for name, column in state.slots.items()}
         self._at = [(self._names.index(name), arrays[name][leaf]) for name, leaf in self._slots]
@@ -71,7 +71,7 @@ class EagerStep:
         slots: Slots,
         adapt: Callable[[ParameterGroup], ParameterGroup] | None,
     ) -> "EagerStep | None":
-        """The step of a model whose ``slots``, by key path, are those of the state.
+        """The step of a model. ``slots`` are the slots of the state, by key path.
 
         None where kernels of the core do not take it.
         """
@@ -103,7 +103,7 @@ class EagerStep:
             return None
         leaves, gradients, *columns = [leaves for leaves, _ in flat]
         slots = [columns[column][at] for column, at in self._at]
-        # Arrays of NumPy are read where they lie, as those of JAX are.
+        # Arrays of NumPy and JAX are read without a copy.
         committed, arrays = _of_jax(leaves, gradients), _of_jax([state.count], leaves, gradients, slots)
         if not ({*map(type, arrays)} <= self._types and {*map(_SHARDING, arrays)} <= self._shardings):
             return None

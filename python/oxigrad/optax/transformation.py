@@ -21,7 +21,7 @@ from oxigrad.stepping.state.step_count import check_step_count
 
 # A function that makes the optimizer for the parameters.
 Make = Callable[[Any], Optimizer]
-# A function that makes the group of a step from that of the optimizer.
+# A function that makes the group of a step from the optimizer's group.
 Adapt = Callable[[ParameterGroup], ParameterGroup]
 
 
@@ -34,8 +34,8 @@ class Transformation(library.GradientTransformationExtraArgs):
 
     ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``
     followed by ``optax.apply_updates``, and returns the new parameters and the new state. ``averaged_parameters(state,
-    params)`` is the average that optimizers such as the schedule-free ones keep; it raises `StateError` where there is
-    none.
+    params)`` is the average that optimizers such as the schedule-free ones keep; it raises `StateError` for other
+    optimizers.
     """
 
     apply: Callable[[Any, State, Any], tuple[Any, State]]
@@ -214,8 +214,8 @@ class Steps:
     def _taken_again(
         self, updates: Any, state: State, params: Any, value: Any, *, displaced: bool
     ) -> tuple[Any, State] | None:
-        """The step as it was resolved; None where there is none, or it does not fit."""
-        # Taken out meanwhile: another thread resolves a step of its own.
+        """The resolved step; None if it is missing or does not fit."""
+        # Taken out meanwhile, so another thread resolves another step.
         step, opt = self._eager.pop(displaced, None), self._make
         if step is None or not isinstance(opt, Optimizer):
             return None
@@ -239,7 +239,7 @@ class Steps:
 
 
 def count_of(state: Any) -> Any:
-    """The steps taken: an int, or an array where it is traced or on a device, which a step does not wait for.
+    """The number of steps: an int, or an array if it is traced or on a device, which a step does not wait for.
 
     Raises `StateError` for what is not the state of a transformation, or has a count that is no whole number.
     """
@@ -254,7 +254,7 @@ def count_of(state: Any) -> Any:
 
 
 def _next(named: Named, opt: Optimizer, state: State, after: Mapping[str, Any]) -> State:
-    """The state after a step, from that of `Optimizer.apply`."""
+    """The state after a step, from the state of `Optimizer.apply`."""
     slots = named.by_slot(after["slots"], state.slots)
     if not _may_skip(opt):
         return State(optax.safe_increment(state.count), slots)
@@ -263,7 +263,7 @@ def _next(named: Named, opt: Optimizer, state: State, after: Mapping[str, Any]) 
 
 
 def _rules(opt: Optimizer) -> list[Rule]:
-    """The rules of an optimizer: one, or those of a partition."""
+    """The rules of an optimizer: one rule, or the rules of a partition."""
     parts = opt.optimizers.values() if isinstance(opt, Partition) else [opt]
     return [each._whole_group().rule() for each in parts if isinstance(each, RuleOptimizer)]
 

@@ -42,7 +42,7 @@ class ChainPart(DeclaredAttributes, Sealed):
     """A part of a chain. Its hyperparameters are attributes, which can be set.
 
     A part of a chain with a partition is common to the chains of all patterns: setting a hyperparameter sets it for all
-    of them, and ``optimizers[pattern].parts`` of the chain has those of one pattern.
+    patterns. ``optimizers[pattern].parts`` of the chain has the parts of one pattern.
 
     >>> from oxigrad import optim
     >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
@@ -215,8 +215,8 @@ def transform(
     """Defines a transform for a `chain` by a rule that changes gradients or new parameters.
 
     Args:
-        function: rule ``(xp, p, g, *slots, ...)``, or with ``new`` in place of ``g``.
-        name: name of the class; by default that of the function.
+        function: rule ``(xp, p, g, *slots, ...)``, or ``(xp, p, new, *slots, ...)``.
+        name: name of the class; by default the name of the function.
         changes: what the rule changes: "gradient" or "parameters"; None reads the signature.
         elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
 
@@ -249,7 +249,7 @@ def transformed(
     elementwise: bool | None,
     average: Callable[..., Any] | None = None,
 ) -> type[DefinedTransform]:
-    """The class of a transform by a rule of this kind, in the module of this name; ``average`` is that of `define`."""
+    """The class of a transform by a rule of this kind, in the module of this name; ``average`` as in `define`."""
     read = rule.read(function, kind, elementwise=elementwise is not False, average=average)
     if elementwise is None:
         read = dataclasses.replace(read, elementwise=is_elementwise(_beside_descent(read)))

@@ -51,7 +51,7 @@ class ChainedPartition(DeclaredAttributes, Partition):
     """A chain with a partition among its parts; `chain` makes one.
 
     The parameters of each pattern are updated by a chain of the common parts and of the pattern's own optimizer. A
-    global norm is that of the gradients of all parameters that are not frozen.
+    global norm covers the gradients of all parameters that are not frozen.
     """
 
     def __init__(self, *parts: Part | Partition, **options: Any) -> None:

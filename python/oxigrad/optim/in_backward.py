@@ -20,10 +20,10 @@ def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
 
     Otherwise it follows the backward, with all gradients.
 
-    Raises `ValueError` for an optimizer with steps of its own, and for ``record``.
+    Raises `ValueError` for an optimizer that defines its steps, and for ``record``.
     """
     if not is_own:
-        raise ValueError(f"{opt.name} does not support in_backward=True: it has steps of its own")
+        raise ValueError(f"{opt.name} does not support in_backward=True: it defines its steps")
     if record:
         raise ValueError(
             f"{opt.name}: in_backward=True excludes record=True, whose replays compute all gradients in one call"

@@ -26,9 +26,9 @@ def dependent(loss: Any) -> Any:
 
 
 class LossWithAux:
-    """The value of a loss that returns ``(value, aux)``, as a loss of its own.
+    """A loss with the value of a loss that returns ``(value, aux)``.
 
-    ``aux`` is that of the first call, with plain values.
+    ``aux`` is taken from the first call, with plain values.
     """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:

@@ -1,6 +1,6 @@
 """Base class of optimizers: options, steps, and steps as pure functions."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
@@ -15,8 +15,6 @@ from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.documentation import with_options
-from oxigrad.optim.settings.loss_scale import LossScale
-from oxigrad.optim.settings.options import checked_precision
 from oxigrad.optim.stateful import StatefulOptimizer
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.placement.host_stepper import HostStepper
@@ -54,13 +52,14 @@ class Optimizer(StatefulOptimizer):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def current(self, name: str, path: Any = None) -> Any:
-        """The value of a hyperparameter in the next step, that of a schedule included.
+        """The value of a hyperparameter in the next step; a schedule is evaluated.
 
-        With ``path``, for the parameter there.
+        Args:
+            name: name of the hyperparameter.
+            path: key path of a parameter, as parameters in groups or partitions may have different values.
 
-        Parameters in groups, and those of the optimizers of a partition, have values of their own. Raises
-        `AttributeError` for an unknown name, `KeyError` for a path that no built model has, and `ValueError` for a
-        partition without ``path``.
+        Raises `AttributeError` for an unknown name, `KeyError` for a path that no built model has, and `ValueError` for
+        a partition without ``path``.
 
         >>> from oxigrad import schedules
         >>> from oxigrad.optim import SGD
@@ -82,20 +81,22 @@ class Optimizer(StatefulOptimizer):
         raise ValueError(f"{self.name}: expected the key path of a parameter, whose optimizer has {name}")
 
     def build(self, model: Tree) -> None:
-        """Makes the slots for the parameters of ``model``, which otherwise the first step does."""
+        """Makes the slots for the parameters of ``model``, before the first step does."""
         with self._lock:
             self._stepper.build(model)
 
     def rebuild(self, model: Tree, *, remove: bool = False) -> Changes:
         """Makes slots for a model with other parameters, which `update` would refuse, and reports the changes.
 
-        Slots begin for parameters that were added, and for those that have another shape than before; the others keep
-        theirs. Slots of parameters that ``model`` lacks are kept for a later model that has them again, or dropped with
-        ``remove=True``. The step that a rule reads, as in Adam's bias correction, counts from 1 for parameters that
-        begin; schedules read `step`.
+        Args:
+            model: tree of the new parameters.
+            remove: whether to drop the slots of parameters that ``model`` lacks, instead of keeping them for later.
 
-        Freezing needs no call: a parameter is not updated while its group is None, its field or ``requires_grad`` is
-        not trainable, or its gradient is None. Raises `StateError` while gradients are accumulated; see `flush`.
+        Slots begin for parameters that are new or have another shape; other slots do not change. The step that a rule
+        reads (in Adam's bias correction) counts from 1 for parameters that begin. Schedules read `step`.
+
+        Freezing needs no call: a parameter is not updated while its group or gradient is None, or its field or
+        ``requires_grad`` is not trainable. Raises `StateError` while gradients are accumulated; see `flush`.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Adam
@@ -115,7 +116,7 @@ class Optimizer(StatefulOptimizer):
         """Takes a step with the mean of the gradients accumulated so far, as at the end of an epoch; returns the model.
 
         Without accumulated gradients it does nothing. A step in the backward that an error has ended is counted; see
-        `ahead`. Errors are those of `update`.
+        `ahead`. Raises the errors of `update`.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD
@@ -129,23 +130,29 @@ class Optimizer(StatefulOptimizer):
             return self._stepper.flush(model)
 
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
-        """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
+        """Takes one step: updates the parameters of ``model``, in place if its arrays are writable.
 
-        ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the
-        parameters hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``. A parameter
-        whose gradient is None, or that is in a subtree of ``model`` for which ``grads`` has None, is not updated: its
-        slots stay as they are, and the step that its rule reads, as in Adam's bias correction, does not count this one,
-        as in PyTorch. While gradients are accumulated, None counts as zeros unless all are None. ``loss`` is the value
-        of the loss at the parameters, a number, which rules such as `MoMo` read; the others do not. A loss on a device
-        is waited for. The order is ``model``, ``grads``, the reverse of optax's; the other order is refused where the
-        trees differ in structure, shapes or dtypes, and cannot be told apart where they do not, so that it takes a step
-        from the gradients along the parameters. A model without any gradient raises `StructureError`. An array with
-        several key paths is one parameter: its gradients at these paths are summed, and an array among them that occurs
-        twice counts once. Returns the model: the same object, unless a parameter had to be replaced (a JAX array, a
-        read-only array) in an immutable container. Raises, with nothing changed and the key path in the message,
-        `StructureError`, `ShapeError`, `DtypeError`, `AliasError`, `ArrayMemoryError` or `NonFiniteError`. Concurrent
-        steps are serialized. A function that a step calls (a schedule, a rule, a signal handler) may save the
-        optimizer; any other use of it raises `StateError`.
+        Args:
+            model: tree of the parameters.
+            grads: gradients in the structure of ``model``; other leaves are ignored. None reads them from the
+                parameters, such as the attribute ``grad`` in a ``torch.nn.Module``.
+            loss: value of the loss at the parameters, for rules that read it, such as `MoMo`.
+
+        Returns:
+            The same object, unless an immutable container had to replace a parameter (a JAX or read-only array).
+
+        A parameter is not updated if its gradient, or a subtree of gradients with it, is None. Its slots do not change,
+        and the step that its rule reads does not count this one, as in PyTorch. While gradients are accumulated, None
+        counts as zeros, unless all are None. Gradients of one array at several key paths are summed; one gradient
+        array at several of them counts once. A step waits for a ``loss`` on a device.
+
+        The order of arguments is the reverse of optax's. Swapped trees raise an error only if structure, shapes or
+        dtypes differ. Otherwise the step changes the gradients along the parameters.
+
+        Raises, with nothing changed and the key path in the message, `StructureError` (also without any gradient),
+        `ShapeError`, `DtypeError`, `AliasError`, `ArrayMemoryError` or `NonFiniteError`. Concurrent steps are
+        serialized. A function that a step calls (a schedule, a rule, a signal handler) may save the optimizer; any
+        other use of it raises `StateError`.
         """
         with self._lock.stepping():
             return self._stepper.update(model, grads, loss=loss)
@@ -156,7 +163,7 @@ class Optimizer(StatefulOptimizer):
     def compute_gradients(self, loss: Callable[[T], Array], model: T) -> tuple[Array, T]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 
-        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it. Raises `DerivativeError`
+        With a ``loss_scale``, it is the gradient of the scaled loss, as `update` expects. Raises `DerivativeError`
         for a loss that is a constant, as one that is computed from values of the parameters. Python floats are no
         parameters: the first call warns of those that the loss depends on, with their key paths.
         """
@@ -173,7 +180,7 @@ class Optimizer(StatefulOptimizer):
     def _unrecorded_gradients(
         self, loss: Callable[[Tree], Array], model: Tree, begin: Callable[..., Any] | None = None
     ) -> tuple[Any, Any]:
-        """The value of ``loss(model)`` and its gradient; ``begin`` is that of `value_and_grad_of`."""
+        """The value of ``loss(model)`` and its gradient; ``begin`` as in `value_and_grad_of`."""
         factors: list[Any] = []
 
         def scaled(model: Tree) -> Array:
@@ -232,20 +239,23 @@ class Optimizer(StatefulOptimizer):
     ) -> R:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
-        With ``has_aux``, the loss returns ``(value, aux)``, and so does `minimize`: both are of the first evaluation,
-        before the step.
+        Args:
+            loss: function of the model that returns a scalar.
+            model: tree of the parameters.
+            record: whether later steps replay value and gradient of the first one, with the same bits.
+            in_backward: whether parameters are updated during the backward.
+            has_aux: whether ``loss`` returns ``(value, aux)``; `minimize` then returns both, from before the step.
 
-        With ``record``, value and gradient of the loss are recorded (see `oxigrad.record`) at the first step and
-        replayed at later ones, with the same bits. The loss must be the same function in each step: it reads a batch
-        from variables. With a ``loss_scale`` it runs as it is.
+        With ``record``, pass the same function in each step, which reads a batch from variables (see `oxigrad.record`).
+        With a ``loss_scale``, the loss runs unrecorded.
 
-        With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is
-        final, and the gradient is dropped: memory holds a few gradients at a time. The bits are those of a step after
-        it. The step follows the backward, and memory holds all gradients, where it needs them at once: for a rule that
-        sums over all parameters, as `ClipByGlobalNorm`, for a parameter on a device, for other gradients, as of `SAM`,
-        and with ``accumulate``, ``loss_scale``, ``nonfinite``, ``zero_gradients`` or ``state_device``. Raises
-        `ValueError` together with ``record``, and for optimizers with another `minimize`. After an error in the middle,
-        `ahead` names the parameters that are updated, and `flush` finishes the step.
+        With ``in_backward``, each parameter is updated during the backward, as soon as its gradient is final. The
+        gradient is then dropped, so memory holds a few gradients at a time. The bits do not change. Some steps need all
+        gradients at once, and follow the backward: steps with a rule that sums over all parameters
+        (`ClipByGlobalNorm`), of parameters on a device, of `SAM`, and with ``accumulate``, ``loss_scale``,
+        ``nonfinite``, ``zero_gradients`` or ``state_device``. Raises `ValueError` together with ``record``, and for
+        optimizers with another `minimize`. After an error in the middle, `ahead` names the updated parameters, and
+        `flush` finishes the step.
 
         >>> import numpy as np
         >>> from oxigrad import xp
@@ -320,25 +330,27 @@ class Optimizer(StatefulOptimizer):
     ) -> tuple[T, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
+        Args:
+            params: tree of the parameters, which do not change.
+            grads: gradients in the structure of ``params``.
+            state: state that `init` or `apply` returned.
+            groups: dict from patterns of key paths, as in the constructor, to hyperparameters for the matches.
+            loss: value of the loss, for rules that read it, such as `MoMo`; it may be traced.
+            **hyperparameters: numbers, variables or arrays without axes, which may be traced, for all groups;
+                ``state["hyperparameters"]`` may hold them too, by name.
+
         It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and
         hyperparameters. On arrays in host memory it runs the kernels of `update`, on copies, and gives the same bits,
-        apart from slots of codes ("8bit", "4bit"): its state has them whole, in the dtype that they have otherwise.
-        Where it is differentiated, or the arrays are elsewhere, rules are called on them, and last bits may differ:
-        libraries sum in other orders, and compute powers and float64 numbers beside float32 arrays in other ways.
+        except for quantized slots ("8bit", "4bit"), which its state has unquantized. If it is differentiated, or the
+        arrays are on a device, rules are called on arrays. Last bits may then differ: libraries sum in other orders,
+        and compute powers and float64 numbers beside float32 arrays in other ways.
 
-        Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, take the place of
-        those of the optimizer, in all of its groups; those of ``groups``, a dict from patterns of key paths as in the
-        constructor, take the place of these for the parameters that match. They are numbers, variables or arrays
-        without axes, which may be traced, and so is the ``loss``, which rules such as `MoMo` read.
+        With a `LossScale`, gradients are divided by its value, which does not change; a traced function contains it as
+        a constant. With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise
+        it, and skips the step.
 
-        With a `LossScale`, gradients are divided by its value, which the step leaves as it is: it does not observe pure
-        steps, and a traced function has it as a constant.
-
-        With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise it, and
-        skips the step.
-
-        Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole
-        number; `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and
+        Raises `TypeError` for an unknown name, for a function of the step, and for a variable instead of an
+        integer; `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and
         `StateError` for a hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of
         ``SGD(momentum=0)``.
 
@@ -396,32 +408,10 @@ class Optimizer(StatefulOptimizer):
 class LocalOptimizer(Optimizer):
     """Base class of optimizers that take steps themselves, with options: all but `oxigrad.distributed`'s."""
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        accumulate: int = 1,
-        nonfinite: str = "propagate",
-        loss_scale: LossScale | None = None,
-        zero_gradients: bool = False,
-        sparse: str = "dense",
-        slot_dtype: str | None = None,
-        master: bool = False,
-        rounding: str = "nearest",
-        record_norms: str | Iterable[str] = (),
-        state_device: str | None = None,
-    ) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__()
         self._version = Version()
-        self.state_device = state_device
-        self.sparse = sparse
-        self.seed = seed
-        self.accumulate = accumulate
-        self.loss_scale = loss_scale
-        self.zero_gradients = zero_gradients
-        self.record_norms: tuple[str, ...] = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
-        self._precision = checked_precision(slot_dtype, master, rounding)
-        self.nonfinite = nonfinite
+        self._set_options(options)
         kind = HostStepper if self.state_device else Stepper
         self._stepper = kind(self._new_options())
 

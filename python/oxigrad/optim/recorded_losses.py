@@ -24,14 +24,14 @@ class RecordedLosses:
 
     @classmethod
     def of(cls, optimizer: Any) -> "RecordedLosses":
-        """That of an optimizer, for as long as it lives."""
+        """The recorded losses of an optimizer, which live as long as it does."""
         losses = _by_optimizer.get(optimizer)
         if losses is None:
             losses = _by_optimizer[optimizer] = cls()
         return losses
 
     def value_and_grad(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
-        """The value of a loss and its gradient: replayed, where it is the loss of the last step."""
+        """The value of a loss and its gradient, replayed if the last step had the same loss."""
         function = loss.function if isinstance(loss, LossWithAux) else loss
         if (self._loss, self._has_aux) != (function, function is not loss):
             self._replace(function, has_aux=function is not loss)

@@ -144,7 +144,7 @@ class RuleOptimizer(Part, LocalOptimizer):
         return group.program(group.rule())
 
     def _whole_group(self, storage: str | None = None) -> ParameterGroup:
-        """The group of parameters that no pattern matches; ``storage`` is that of `ParameterGroup`."""
+        """The group of parameters that no pattern matches; ``storage`` as in `ParameterGroup`."""
         return self._new_group(self._step_options, {}, storage)
 
     def _new_group(self, options: SteppingOptions, overrides: Mapping[str, Any], storage: str | None) -> ParameterGroup:
@@ -198,7 +198,7 @@ def define(
 
     Args:
         function: update rule ``(xp, p, g, *slots, *, step, ...)``.
-        name: name of the class; by default that of the function in camel case.
+        name: name of the class; by default the name of the function in camel case.
         elementwise: true demands a fused kernel, False calls the rule on arrays, None decides.
         average: function ``(xp, p, ...)`` that computes the average of the parameters.
 
@@ -206,7 +206,7 @@ def define(
     ``elementwise=False``, it is called on arrays, leaf by leaf, and may use any of their functions. `oxigrad.rules`
     describes the signature of a rule. ``average`` computes ``averaged_parameters(model)`` where no slot ``average``
     holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
-    `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a
+    `oxigrad.rules.schedule_free_average`. Raises `TypeError` if the signature does not describe a rule, or a
     hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule does not return the
     parameter and its slots, and, with ``elementwise=True``, where it cannot be traced into a kernel.
 
@@ -237,7 +237,7 @@ def define(
     Traceback (most recent call last):
     ValueError: beta is 1.5: expected a number in [0, 1)
 
-    The module of the class is that of the caller; it pickles if it is an attribute of that module under its own name.
+    The class belongs to the module of the caller. It pickles if the module has it under its name.
     """
     return defined(function, name, caller(), elementwise=elementwise, average=average)
 
@@ -262,8 +262,7 @@ def defined(
 def is_elementwise(read: Rule) -> bool:
     """Whether an update rule can be traced into a kernel.
 
-    Raises the `RuleError` of one that is not called on arrays with success either, and that of one with other results
-    than it declares.
+    Raises the `RuleError` of a rule that fails on arrays too, or whose results differ from its declaration.
     """
     _check_names(read)
     try:
@@ -277,7 +276,7 @@ def is_elementwise(read: Rule) -> bool:
     return True
 
 
-# What arithmetic on arrays raises; any other error is that of an object of the user's.
+# What arithmetic on arrays raises; any other error comes from an object of the user.
 _FAILURES = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
 
 

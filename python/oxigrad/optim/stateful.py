@@ -103,7 +103,7 @@ class StatefulOptimizer(Options):
         return self.loss_scale.value if self.loss_scale else 1.0
 
     def _resume(self, stepper: Stepper) -> None:
-        """Replaces the stepper by that of a loaded state."""
+        """Replaces the stepper by the stepper of a loaded state."""
         self._stepper = stepper
 
     @property
@@ -135,7 +135,7 @@ class StatefulOptimizer(Options):
             self._version.raise_structure()
 
     def _assign(self, path: str, array: Array) -> ParameterGroup | None:
-        """The parameter group of a parameter, given by key path and array; None where it is frozen."""
+        """The parameter group of a parameter, given by key path and array; None for a frozen parameter."""
         return self._group_for(self, path, array)
 
     def _group_for(self, owner: Any, path: str, array: Array) -> ParameterGroup | None:
@@ -147,7 +147,7 @@ class StatefulOptimizer(Options):
         return {}
 
     def _versions(self) -> Iterator[Version]:
-        """The versions of its settings and of those of its inner optimizers: a plan is valid until one changes."""
+        """The versions of its settings and of its inner optimizers' settings: a plan is valid until one changes."""
         yield self._version
         for optimizer in self._inner().values():
             yield from optimizer._versions()
@@ -187,7 +187,7 @@ class StatefulOptimizer(Options):
         The option ``record_norms`` chooses kinds. They are computed in the pass over memory that updates the
         parameters, and summed in float64: "gradient" before clipping and other transforms, of the mean where gradients
         are accumulated; "update" of the change of the parameter; "parameter" of its new value. A parameter that the
-        last step did not update has those of the last one that did. Reading them waits for steps on devices.
+        last step did not update has the norms of its last update. Reading them waits for steps on devices.
         `global_norm` is over all parameters.
 
         >>> import numpy as np
@@ -224,8 +224,8 @@ class StatefulOptimizer(Options):
     def averaged_parameters(self, model: Tree = None) -> dict[str, Any]:
         """The averages of the parameters by key path, as computed by ASGD, `EMA`, `SWA` or a schedule-free optimizer.
 
-        A chain returns those of its last part with averages. Schedule-free optimizers compute them from slots and
-        parameters, and require ``model``. Raises `StateError` where there are no averages.
+        A chain returns the averages of its last part that has them. Schedule-free optimizers compute them from slots
+        and parameters, and require ``model``. Raises `StateError` where there are no averages.
 
         >>> import numpy as np
         >>> from oxigrad.optim import EMA, SGD, chain
@@ -290,7 +290,7 @@ class StatefulOptimizer(Options):
         """Loads the result of `state_dict`. Hyperparameters are not changed (see `from_config`).
 
         Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded
-        whole or not at all: `StateError` lists missing and unexpected entries, and those of another shape or dtype.
+        whole or not at all: `StateError` lists missing and unexpected entries, and entries of another shape or dtype.
         With ``strict=False``, matching entries are loaded, and the report lists the others; a parameter without
         matching arrays keeps its slots and the number of steps that it took part in. Before the first `build` or
         `update` the parameters are unknown: slots are then compared in it, and it raises the error or completes the

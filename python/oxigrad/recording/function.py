@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
-from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Tape, Variable
+from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Variable
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
@@ -147,9 +147,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            # The arrays that the function makes, and assigns to.
-            with Tape() as constants, answering(captures.namespaces()):
-                result = _core.call_traced(function, args_traced, named_traced)
+            with answering(captures.namespaces()):
+                result = _core.call_traced(function, args_traced, named_traced, trace)
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
@@ -167,7 +166,6 @@ class Recorded(RecordedFunction, Generic[P, R]):
         leaves, structure = tree.flatten(result)
         is_leaf = len(leaves) == 1 and leaves[0] is result
         is_ours = trace.refusal is not None and not any(isinstance(leaf, Variable) for leaf in leaves)
-        leaves = [leaf.value if isinstance(leaf, Variable) and constants.owns(leaf) else leaf for leaf in leaves]
         odd = next(
             (leaf for leaf in leaves if not is_input(leaf) and not isinstance(leaf, (Traced, *_CONSTANTS))), None
         )
@@ -299,6 +297,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
     def save(self, file: Any) -> None:
         """Writes the recordings to a file, which `ox.load_recording` reads in another process.
 
+        ``file`` is a path, or a binary file object such as `io.BytesIO`, which then has the recordings as bytes.
         Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is
         recorded, and for arguments or results in other containers than lists, tuples and dicts.
         """
@@ -406,8 +405,8 @@ def record(
         audit: calls whose replay is compared with a call of ``f``: "powers" (2, 4, 8, ... 1,024 and every 1,024th),
             "always", "never", or the number of calls from one audit to the next.
         on_stale: what an audit does where results differ: "raise" `StaleRecordingError`, or "warn".
-        reassociate: whether replays may add up the products of matrices and vectors in another order than NumPy, which
-            is faster for small ones, and changes last bits.
+        reassociate: whether the core computes small products of matrices and vectors. They then depend on no BLAS, and
+            differ from NumPy's in last bits.
 
     Inputs are read at each call: the arguments, and the arrays, numbers and trees of them that globals, closure cells
     and defaults of ``f`` hold by name, also those of the object of a method and of the plain functions that ``f`` calls

@@ -53,6 +53,8 @@ ARITHMETIC = {"add", "subtract", "multiply", "divide", "negative", "abs"}
 _UNARY = {"abs", "invert", "neg", "pos"}
 _ARITIES = dict(_core.ops())
 _ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
+# Functions that copy an array with other elements at a key.
+_ARITIES_OF_CORE = {"scatter_into": 4, "assigned": 3}
 METHODS = set(
     """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum
     diagonal dot flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes
@@ -106,7 +108,7 @@ def function_of(target: Target) -> Callable[..., Any]:
         "operator": (OPERATORS, functools.partial(getattr, operator)),
         "method": (METHODS, lambda method: lambda x, *args, **named: getattr(x, method)(*args, **named)),
         "attribute": (ATTRIBUTES, operator.attrgetter),
-        "core": ({"scatter_into"}, functools.partial(getattr, _core)),
+        "core": (_ARITIES_OF_CORE, functools.partial(getattr, _core)),
         "python": (BUILTINS, functools.partial(getattr, builtins)),
     }
     if kind in kinds and name in kinds[kind][0]:
@@ -143,7 +145,7 @@ def check_arguments(target: Target, count: int, names: Collection[str]) -> None:
     elif kind == "method":
         fits = 0 < count <= _MOST.get(name, 8)
     elif kind == "core":
-        names_fit, fits = not names, count == 4
+        names_fit, fits = not names, count == _ARITIES_OF_CORE[name]
     else:
         first, _, method = name.partition(".")
         function = getattr(_module(kind), first, None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_level, scatter_into
-from oxigrad.recording import targets
+from oxigrad.recording import targets, writes
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
 from oxigrad.recording.traced import OF_ORDER, Traced, plain_of, traced_in, with_leaves
@@ -59,6 +59,8 @@ class Trace:
         self.alive = 0
         #: Why the function cannot be recorded, which no `try` of the function's catches.
         self.refusal: str | None = None
+        #: Whether an input may be in any order in memory. Otherwise values lie in replays as they do here.
+        self.has_any_order = False
         self.entries: list[Entry] = []
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
@@ -88,11 +90,22 @@ class Trace:
         entry = Entry("input")
         # Contiguous arrays alone are replayed by a recording of a contiguous one: any other may be in any order.
         entry.is_permuted = isinstance(value, np.ndarray) and not value.flags.c_contiguous
-        return self._traced(self._append(entry), value)
+        self.has_any_order = self.has_any_order or entry.is_permuted
+        return self._unwritable(self._traced(self._append(entry), value))
 
     def constant(self, value: np.ndarray) -> Any:
         """A plain array as a traced value."""
-        return self._traced(self._constant(value), value)
+        return self._unwritable(self._traced(self._constant(value), value))
+
+    def created(self, array: Any) -> Any:
+        """A floating-point array that the function makes, as a value that it may write to."""
+        is_ours = type(array) is np.ndarray and array.dtype.kind in "fc" and self.refusal is None
+        return self._traced(self._constant(array), array) if is_ours else array
+
+    def _unwritable(self, value: Any) -> Any:
+        if isinstance(value, Traced):
+            value.memory = False
+        return value
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
         """The result of a function, traced; NotImplemented where another transform's values are among the arguments."""
@@ -153,8 +166,11 @@ class Trace:
         by_name = ({**named} if is_data else self._ids(named)) if named else None
         function = function if recorded is target else targets.function_of(recorded)
         entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=by_name)
-        entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
+        entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+        is_array = type(result) is np.ndarray
+        if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
+            self._note_views(traced, (target, function, tuple(args), named))
         if type(result) is complex and target.kind in (
             "op",
             "rule",
@@ -162,14 +178,43 @@ class Trace:
             return self.apply(Target("numpy", "positive"), np.positive, (traced,), {})
         return traced
 
-    def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
+    def _note_views(self, result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
+        sources: list[Traced] = []
+        with_leaves((*call[2], call[3]), lambda leaf: sources.append(leaf) if isinstance(leaf, Traced) else None)
+        sources = [each for each in sources if type(each.plain) is np.ndarray]
+        if not isinstance(result, (tuple, list)):
+            writes.note_views(sources, result, call)
+            return
+        for part in result:
+            part.memory = False
+            for each in sources:
+                if each.memory is not False and np.may_share_memory(each.plain, part.plain):
+                    each.memory = False
+
+    def again(self, entry: int, plain: Any) -> Any:
+        """Another value of an entry."""
+        return Traced(self, entry, plain)
+
+    def is_in_its_place(self, new: Any, old: Traced) -> bool:
+        """Whether an array may stand in the place of another, of its type and with the order of its indices."""
+        entries = [self.entries[each.entry] for each in (new, old)] if isinstance(new, Traced) else []
+        return bool(entries) and entries[0].type == entries[1].type and not any(each.is_permuted for each in entries)
+
+    def write(self, target: Target, function: Callable[..., Any], array: Traced, key: Any, value: Any) -> Any:
+        """The array after ``value`` was assigned to its elements at a key."""
+        args = tuple(self._ids([array, key, value]))
+        entry = Entry("call", target=target, function=function, args=args)
+        entry.is_permuted = self.entries[array.entry].is_permuted
+        return self._traced(self._append(entry), array.plain)
+
+    def scattered(self, total: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
 
         A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the
         elements of the slice: the bits are the same.
         """
         scattered = self._scattered.get(total.entry) if isinstance(total, Traced) and total.recorder is self else None
-        if scattered is not None and _are_of_one_slice(scattered[0], g, scattered[1], key):
+        if scattered is not None and _are_of_one_slice(scattered[0].plain, plain_of(g), scattered[1], key):
             total, g = None, scattered[0].computed("add", (scattered[0], g), None)
         result = self.apply(Target("core", "scatter_into"), scatter_into, (total, g, key, shape), {})
         if total is None:
@@ -272,10 +317,13 @@ _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
 
 def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
-    """Whether the result of a call may be in another order in memory than that of its indices."""
+    """Whether the result of a call may be in another order in memory than that of its indices.
+
+    ``is_permuted`` tells whether that may depend on an input's order.
+    """
     if not isinstance(result, np.ndarray) or result.ndim < 2:
         return False
-    if target.name == "scatter_into" or (result.ndim == 2 and target.name == "matmul"):
+    if target == ("core", "scatter_into") or (result.ndim == 2 and target.name == "matmul"):
         return False
     return is_permuted or not result.flags.c_contiguous
 
@@ -290,15 +338,15 @@ def _is_ufunc(target: Target) -> bool:
 _OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
 
 
-def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
+def _are_of_one_slice(one: np.ndarray, other: Any, key: Any, its: Any) -> bool:
     """Whether two cotangents are arrays alike of the same elements, which a key of slices and integers names."""
     parts, others = (each if type(each) is tuple else (each,) for each in (key, its))
     are_plain = all(is_plain_part(part) for part in (*parts, *others)) and any(type(part) is slice for part in parts)
     return (
         are_plain
         and parts == others
-        and type(one.plain) is type(other.plain) is np.ndarray
-        and (one.plain.shape, one.plain.dtype) == (other.plain.shape, other.plain.dtype)
+        and type(one) is type(other) is np.ndarray
+        and (one.shape, one.dtype) == (other.shape, other.dtype)
     )
 
 

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, assignable
+from oxigrad._core import BatchLevel
 from oxigrad.ops.backends import standard_namespace
 from oxigrad.ops.protocols import foreign_calls, numpy_protocols
-from oxigrad.recording import targets
+from oxigrad.recording import targets, writes
 from oxigrad.recording.targets import Target
 
 
@@ -39,7 +39,7 @@ def _of(kind: str, name: str) -> tuple[Target, Callable[..., Any]]:
 class Traced(BatchLevel):
     """A value of a recording. Immutable."""
 
-    __slots__ = ("entry", "is_in_rule", "plain", "recorder")
+    __slots__ = ("__weakref__", "entry", "is_in_rule", "memory", "plain", "recorder")
 
     # The recording that it belongs to: see `oxigrad.recording.trace.Trace`.
     recorder: Any
@@ -48,13 +48,15 @@ class Traced(BatchLevel):
     plain: Any
     # Whether it is an operand of a derivative rule, and whether that is of float32.
     is_in_rule: Literal[False, True, "single"]
+    # The memory that it shares with other values; None if it shares none, False if the function may not write to it.
+    memory: writes.Memory | Literal[False] | None
 
     def __new__(
         cls, trace: Any, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
     ) -> Any:
         """The value of the entry of this number, in the class that has the operators of its plain value."""
         self: Any = BatchLevel.__new__(_class_of(type(value)), trace.level)
-        self.recorder, self.entry, self.plain, self.is_in_rule = trace, identifier, value, is_in_rule
+        self.recorder, self.entry, self.plain, self.is_in_rule, self.memory = trace, identifier, value, is_in_rule, None
         trace.alive += 1
         return self
 
@@ -84,7 +86,16 @@ class Traced(BatchLevel):
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return self if self.is_in_rule else Traced(self.recorder, self.entry, self.plain, True)
+        return self if self.is_in_rule else self._marked(True)
+
+    def _marked(self, mark: Literal[False, True, "single"]) -> "Traced":
+        """The same value, as an operand of a rule or none."""
+        value = Traced(self.recorder, self.entry, self.plain, mark)
+        if type(self.plain) is np.ndarray and (memory := writes.memory_of(self)) is not None:
+            memory.add(value, memory.views(self))
+        else:
+            value.memory = False
+        return value
 
     def operands(self, args: tuple[Any, ...]) -> list[Any]:
         """The operands of a derivative rule, this among them, which the core computes in the precision of all."""
@@ -93,12 +104,12 @@ class Traced(BatchLevel):
         if is_single and any(value.ndim for value in values):
             args = tuple(map(_single, args))
         mark = "single" if is_single else True
-        return [Traced(arg.recorder, arg.entry, arg.plain, mark) if isinstance(arg, Traced) else arg for arg in args]
+        return [arg._marked(mark) if isinstance(arg, Traced) else arg for arg in args]
 
     @property
     def out_of_rule(self) -> "Traced":
         """The same value outside of a derivative rule."""
-        return Traced(self.recorder, self.entry, self.plain) if self.is_in_rule else self
+        return self._marked(False) if self.is_in_rule else self
 
     @property
     def number(self) -> Any:
@@ -109,9 +120,9 @@ class Traced(BatchLevel):
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
         return self.recorder.constant(x) if isinstance(x, np.ndarray) and not isinstance(x, BatchLevel) else x
 
-    def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
-        """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""
-        return self.recorder.scattered(total, self, key, shape)
+    def scattered(self, total: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+        """The cotangent of ``x`` with ``g``, that of ``x[key]``, added to ``total``, its sum so far or None."""
+        return self.recorder.scattered(total, g, key, shape)
 
     def computed(self, name: str, args: Any, named: dict[str, Any] | None) -> Any:
         """An op, of which this is the argument with the highest level."""
@@ -139,7 +150,7 @@ class Traced(BatchLevel):
             is_like = bool(args) and isinstance(args[0], Traced) and function not in _COPIES
             like = plain_of(args[0]) if is_like and not self.recorder.is_permuted(args[0]) else None
             if like is not None or traced_in(args) is None:
-                return assignable(function(*(args if like is None else (like, *args[1:])), **named))
+                return self.recorder.created(function(*(args if like is None else (like, *args[1:])), **named))
         target = targets.target_of(function)
         if target is None or named.get("out") is not None:
             name = getattr(function, "__name__", function)
@@ -232,12 +243,39 @@ def _positive(self: Traced) -> Any:
     return self if type(self.plain) in (float, int, complex) else _operator(self, "pos", self)
 
 
+_OF_WRITE = "the function writes to an array that it was given, or to a view of one"
+
+
 def _in_place(name: str) -> Callable[..., Any]:
-    def write(self: Traced, *args: Any) -> Any:
-        self.recorder.refuse("the function writes to an array that it was given or has computed from one")
-        return getattr(operator, name)(self.plain, *plain_of(args))
+    in_place: Any = getattr(operator, f"i{name}")
+
+    def write(self: Traced, other: Any) -> Any:
+        if writes.memory_of(self) is None or self.recorder.refusal is not None:
+            self.recorder.refuse(_OF_WRITE)
+            return in_place(self.plain, plain_of(other))
+        result = _operator(self, name, self, other)
+        its = plain_of(result)
+        if result is NotImplemented:
+            return result
+        if np.shape(its) != self.plain.shape or not np.can_cast(its.dtype, self.plain.dtype, "same_kind"):
+            in_place(self.plain, plain_of(other))  # which raises
+        return self if writes.write(self, ..., result, plain_of, is_result=True) else _unwritten(self)
 
     return write
+
+
+def _assign(self: Traced, key: Any, value: Any) -> None:
+    if not writes.write(self, key, value, plain_of):
+        _unwritten(self)
+
+
+def _unwritten(self: Traced) -> Any:
+    self.recorder.refuse(_OF_WRITE)
+    return self.plain
+
+
+def _delete(self: Traced, key: Any) -> None:
+    operator.delitem(self.plain, plain_of(key))  # which raises
 
 
 def _seen(name: str) -> Callable[..., Any]:
@@ -265,8 +303,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
     **{f"__{name.rstrip('_')}__": _binary(name) for name in (*_BINARY, *"lt le gt ge eq ne getitem".split())},
     **{f"__r{name.rstrip('_')}__": _reflected(name) for name in _BINARY},
     **{f"__{name}__": _unary(name) for name in "neg abs invert".split()},
-    **{f"__i{name.rstrip('_')}__": _in_place(f"i{name.rstrip('_')}") for name in _BINARY},
-    **{f"__{name}__": _in_place(name) for name in ("setitem", "delitem")},
+    **{f"__i{name.rstrip('_')}__": _in_place(name.rstrip("_")) for name in _BINARY},
+    "__setitem__": _assign,
+    "__delitem__": _delete,
     **{f"__{name}__": _seen(f"__{name}__") for name in "complex float index contains format trunc floor ceil".split()},
     "__pos__": _positive,
     "__bool__": _converted(bool),

@@ -100,7 +100,7 @@ def adamc(
 ):
     """AdamC, AdamW with a corrected weight decay (Defazio 2025, arXiv:2506.02285), for layers before a normalization.
 
-    The weight decay is multiplied by ``learning_rate ** 2 / max_learning_rate`` in place of the learning rate, so that
+    The factor ``learning_rate ** 2 / max_learning_rate`` replaces the learning rate in the weight decay, so that
     gradients do not grow at the end of a schedule. The paper updates other layers by AdamW: use a `partition`.
     """
     peak = xp.maximum(peak, xp.maximum(learning_rate, max_learning_rate))

@@ -327,7 +327,7 @@ def adaptive_gradient_clip(
     p,
     g,
     *,
-    max_ratio: Annotated[Limit, "Largest ratio of the norm of a gradient to that of its parameter."] = 0.01,
+    max_ratio: Annotated[Limit, "Largest ratio of a gradient's norm to its parameter's norm."] = 0.01,
     min_norm: Annotated[NonNegative, "Lower bound of the norm of a parameter in the ratio."] = 1e-3,
     units: Annotated[
         Literal["last", "first"], 'Axis of the units whose norms are compared: "last" as in optax, "first" as in torch.'
@@ -360,7 +360,7 @@ def normalize_rows(
 
     It comes after an optimizer: ``chain(Muon(adjust="match_rms_adamw"), NormalizeRows())`` is NorMuon (Li et al. 2025).
     The mean square of a row is a moving mean over steps, of steps that are scaled to the norm of an orthogonal matrix.
-    Axes before the last two are those of a stack of matrices. Steps with fewer than two axes are unchanged.
+    Axes before the last two count the matrices of a stack. Steps with fewer than two axes are unchanged.
     """
     if len(g.shape) < 2 or 0 in g.shape:
         return g, v
@@ -390,8 +390,8 @@ def scale_by_shape(
 
     It comes after an optimizer: ``chain(Adam(), ScaleByShape(base=128))`` multiplies by ``base / inputs`` (Yang et al.
     2022, arXiv:2203.03466); "spectral" multiplies by ``sqrt(outputs / inputs)``, the spectral norm that features need
-    (Yang et al. 2023, arXiv:2310.17813). The inputs of filters are all axes but that of the outputs. Steps with fewer
-    than two axes are unchanged.
+    (Yang et al. 2023, arXiv:2310.17813). The inputs of filters are all axes except the axis of outputs. Steps with
+    fewer than two axes are unchanged.
     """
     if len(g.shape) < 2 or 0 in g.shape:
         return g

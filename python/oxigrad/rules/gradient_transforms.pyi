@@ -121,7 +121,7 @@ def lookahead(
 
 def adaptive_gradient_clip(
     xp: Any, p: Array, g: Array, *,
-    max_ratio: Annotated[Limit, 'Largest ratio of the norm of a gradient to that of its parameter.']=0.01,
+    max_ratio: Annotated[Limit, "Largest ratio of a gradient's norm to its parameter's norm."]=0.01,
     min_norm: Annotated[NonNegative, 'Lower bound of the norm of a parameter in the ratio.']=0.001,
     units: Annotated[
         Literal['last', 'first'],

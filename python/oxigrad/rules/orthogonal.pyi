@@ -19,7 +19,7 @@ def muon(
     c: Annotated[float, 'Coefficient of x ** 5 in the polynomial of an iteration.']=2.0315,
     coefficients: Annotated[
         Literal['dion', None],
-        'Named coefficients in place of ``a``, ``b`` and ``c``: "dion" has one triple an iteration.',
+        'Named coefficients that replace ``a``, ``b`` and ``c``: "dion" has a triple for each iteration.',
     ]=None,
     adjust: Annotated[
         Literal['original', 'transposed', 'match_rms_adamw', 'spectral_unclamped', None],

@@ -226,10 +226,10 @@ class follow(Schedule):
 
     Args:
         scheduler: scheduler of another library, with a method ``get_last_lr``.
-        group: index of the parameter group; None where there is one group.
+        group: index of the parameter group; may be None if the scheduler has only one group.
 
-    The step is ignored: call ``scheduler.step()`` yourself (torch then expects one call of its own optimizer's
-    ``step()`` before; without gradients that does nothing). If a hyperparameter is set to such a scheduler, it is set
+    The step is ignored: call ``scheduler.step()`` yourself. (torch expects one earlier call of ``step()`` of its
+    optimizer, which does nothing without gradients.) If a hyperparameter is set to such a scheduler, it is set
     to this schedule. It has no configuration; save the scheduler's own ``state_dict()``. In a traced program, such as
     ``jax.jit(opt.apply)``, it is a constant, the value at the time of tracing.
 
@@ -309,6 +309,9 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
 
 def number(value: Any) -> int | float:
     """The value as a Python number: any real number, or a 0-d array of any library.
+
+    Args:
+        value: real number, or array of any library with one element and no axes.
 
     Raises `TypeError` for anything else.
 

@@ -35,7 +35,7 @@ def _contents(f: types.FunctionType) -> Iterator[Any]:
             continue
 
 
-def _reads_variables(value: Any) -> bool:
+def reads_variables(value: Any) -> bool:
     """Whether a value has a variable within, or a function there reads one."""
     seen, values = set[int](), [value]
     while values:
@@ -54,7 +54,7 @@ def _plain(value: Any, copies: dict[int, Any]) -> Any:
         return plain(value)
     if id(value) in copies:
         return copies[id(value)]
-    if not _reads_variables(value):
+    if not reads_variables(value):
         return value
     if isinstance(value, types.FunctionType):
         return _copy(value, copies)

@@ -28,11 +28,20 @@ def curve_fit(
 ) -> tuple[Tree, np.ndarray]:
     """Fits ``f(xdata, p)``, a function of a tree ``p`` of parameters, to ``ydata``, by `scipy.optimize.curve_fit`.
 
-    ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. As in SciPy, a function ``f(xdata, a,
-    b)`` of several parameters takes them one by one, starting from a list or vector ``p0``. Without ``p0`` any function
-    does, starting from ones. The Jacobian is computed automatically. ``sigma`` may have the shape of ``ydata``. Returns
-    the tree, or vector, of the best parameters and their covariance, a NumPy array of shape (elements, elements) in the
-    order of `oxigrad.tree.ravel`.
+    Args:
+        f: model ``f(xdata, p)`` of one tree of parameters or, as in SciPy, ``f(xdata, a, b)`` of several numbers.
+        xdata: data that ``f`` takes, of any type.
+        ydata: array that ``f(xdata, p)`` is fitted to.
+        p0: parameters at which the fit begins; None begins at ones, with a number for each argument of ``f``.
+        sigma: standard deviations of ``ydata``, of its shape, or its covariance; None weighs all elements equally.
+        bounds: lower and upper bounds as in `minimize`; None is no bound.
+        **options: further arguments of `scipy.optimize.curve_fit`.
+
+    Returns:
+        The best parameters, a tree like ``p0`` or a vector, and their covariance, a NumPy array of shape (elements,
+        elements) in the order of `oxigrad.tree.ravel`.
+
+    The Jacobian is computed automatically.
 
     Inside a transform such as `oxigrad.grad`, both are differentiable functions of the variables that ``f``, ``xdata``,
     ``ydata``, ``sigma`` and ``bounds`` read, as in `oxigrad.scipy.minimize`.

@@ -32,14 +32,25 @@ def minimize(
 ) -> Any:
     """Minimizes the scalar function ``f(x, *args)`` of a tree, from ``x0`` on, by `scipy.optimize.minimize`.
 
-    ``method`` and ``options`` are SciPy's. Gradients, products with the Hessian and Hessians are computed automatically
-    if the method uses them, as are Jacobians of constraints. ``bounds`` is a pair of trees of the structure of ``x0``
-    (or numbers, or None for no bound), the lowest and the greatest values, or SciPy's ``Bounds``. ``constraints`` are
-    SciPy's, as functions of trees: dicts ``{"type": "eq" or "ineq", "fun": g}``, or ``NonlinearConstraint(g, low,
-    high)``. ``callback`` is called with the tree of each iteration; a callback that raises ``StopIteration`` stops.
+    Args:
+        f: function of a tree that returns a real number.
+        x0: tree at which the minimization begins.
+        args: further arguments of ``f``, a tuple or one value.
+        method: method of SciPy, such as "BFGS" or "trust-constr"; None takes SciPy's choice.
+        bounds: pair of the lowest and the greatest values, each a tree like ``x0``, a number, or None for no bound;
+            or SciPy's ``Bounds``.
+        constraints: SciPy's constraints as functions of trees: dicts ``{"type": "eq" or "ineq", "fun": g}``, or
+            ``NonlinearConstraint(g, low, high)``.
+        callback: function that is called with the tree of each iteration; it stops by raising ``StopIteration``.
+        tol: tolerance at which the method stops; None takes SciPy's.
+        options: options of the method, as in SciPy.
 
-    Returns SciPy's ``OptimizeResult``, in which ``x`` and the gradient ``jac`` are trees; ``x`` has the library, dtypes
-    and devices of ``x0``.
+    Returns:
+        SciPy's ``OptimizeResult``, in which ``x`` and the gradient ``jac`` are trees; ``x`` has the library, dtypes and
+        devices of ``x0``.
+
+    Gradients, products with the Hessian and Hessians are computed automatically if the method uses them, as are
+    Jacobians of constraints.
 
     Inside a transform such as `oxigrad.grad`, ``x``, ``fun`` and ``jac`` are differentiable functions of the variables
     that ``f``, ``args``, ``bounds`` and ``constraints`` read. The first-order conditions of the minimum give the

@@ -6,8 +6,9 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from oxigrad import tree, xp
-from oxigrad._core import Variable
+from oxigrad import xp
+from oxigrad.ops.backends.functions.scipy_functions import REPLACED
+from oxigrad.scipy.closures import reads_variables
 
 # The parts of SciPy whose functions `oxigrad.xp` has.
 _PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spatial.distance", "special")
@@ -17,8 +18,8 @@ _PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spa
 def names() -> Iterator[None]:
     """A context in which SciPy's functions take variables: each is its twin in `oxigrad.xp` for variables.
 
-    The names are those of SciPy's modules, for all threads. A name that a program has imported before, as
-    ``from scipy.linalg import det``, stays SciPy's function.
+    The context changes the names of SciPy's modules and the methods of its distributions, for all threads. A name that
+    a program has imported before, as ``from scipy.linalg import det``, stays SciPy's function.
 
     >>> import numpy as np
     >>> import scipy.linalg
@@ -29,27 +30,49 @@ def names() -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         for part in _PARTS:
-            module = importlib.import_module(f"scipy.{part}")
-            twins: Any = functools.reduce(getattr, part.split("."), xp)
-            for name in twins.__all__:
-                theirs = getattr(module, name, None)
-                if callable(theirs):
-                    stack.callback(setattr, module, name, theirs)
-                    setattr(module, name, _either(theirs, getattr(twins, name)))
+            _replace(importlib.import_module(f"scipy.{part}"), functools.reduce(getattr, part.split("."), xp), stack)
+        stats: Any = importlib.import_module("scipy.stats")
+        for name in xp.stats.__all__:
+            if hasattr(stats, name):
+                _replace(getattr(stats, name), getattr(xp.stats, name), stack)
         yield
+
+
+def _replace(theirs: Any, ours: Any, stack: contextlib.ExitStack) -> None:
+    """Replaces the functions of a module or a distribution of SciPy, until the stack is closed."""
+    for name, function in twins(theirs, ours).items():
+        if name in vars(theirs):
+            stack.callback(setattr, theirs, name, vars(theirs)[name])
+        else:  # a method
+            stack.callback(delattr, theirs, name)
+        setattr(theirs, name, function)
+
+
+def twins(theirs: Any, ours: Any) -> dict[str, Callable[..., Any]]:
+    """The functions that a module or a distribution of SciPy and its twin have: for variables, the twin's.
+
+    Variables may be in containers, and functions among the arguments may read them.
+    """
+    shared = [name for name in dir(ours) if not name.startswith("_") and callable(getattr(theirs, name, None))]
+    return {name: _either(getattr(theirs, name), getattr(ours, name)) for name in shared}
 
 
 def _either(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs, updated=())
     def called(*args: Any, **named: Any) -> Any:
-        takes = any(isinstance(leaf, Variable) for leaf in tree.leaves((args, named)))
-        return (ours if takes else theirs)(*args, **named)
+        return (ours if reads_variables((args, named)) else theirs)(*args, **named)
 
+    setattr(called, REPLACED, theirs)
     return called
 
 
 def fft_backend(method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A backend of `scipy.fft` whose transforms take variables, a function for `scipy.fft.set_backend`.
+
+    Args:
+        method: function of `scipy.fft` that SciPy dispatches.
+        args: positional arguments of the function.
+        named: arguments of the function by keyword.
 
     >>> import numpy as np
     >>> import scipy.fft

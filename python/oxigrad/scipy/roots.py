@@ -20,8 +20,14 @@ _WITH_JACOBIAN = {"hybr", "lm"}
 def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr", **options: Any) -> Any:
     """Finds a tree ``x`` with ``f(x, *args)`` zero, starting from ``x0``, by `scipy.optimize.root`.
 
-    The Jacobian is computed automatically. ``f`` returns a tree with the same number of elements as ``x0``. Other
-    arguments are SciPy's. Returns SciPy's ``OptimizeResult``, in which ``x`` is a tree.
+    Args:
+        f: function that returns a tree with the same number of elements as ``x0``.
+        x0: tree at which the search begins.
+        args: further arguments of ``f``, a tuple or one value.
+        method: method of SciPy, such as "hybr", "lm" or "krylov".
+        **options: further arguments of `scipy.optimize.root`.
+
+    Returns SciPy's ``OptimizeResult``, in which ``x`` is a tree. The Jacobian is computed automatically.
 
     Inside a transform such as `oxigrad.grad`, ``x`` is a differentiable function of the variables that ``f`` and
     ``args`` read, by the implicit function theorem, in both modes and to any order. Other fields are constants.
@@ -60,10 +66,16 @@ def least_squares(
 ) -> Any:
     """Minimizes the sum of squares of the residuals ``f(x, *args)``, a tree, by `scipy.optimize.least_squares`.
 
-    The Jacobian is computed automatically; with ``sparse`` by `oxigrad.sparse_jacobian`, for which SciPy has the
-    methods "trf" and "dogbox". ``bounds`` is as in `minimize`; other arguments are SciPy's. Returns SciPy's
-    ``OptimizeResult``, in which ``x`` and the gradient ``grad`` are trees. Raises as `minimize`, and `ValueError` for
-    ``sparse`` with the method "lm".
+    Args:
+        f: function that returns the residuals, a tree.
+        x0: tree at which the minimization begins.
+        args: further arguments of ``f``, a tuple or one value.
+        bounds: lower and upper bounds as in `minimize`; None is no bound.
+        sparse: whether `oxigrad.sparse_jacobian` computes the Jacobian, for the methods "trf" and "dogbox".
+        **options: further arguments of `scipy.optimize.least_squares`.
+
+    Returns SciPy's ``OptimizeResult``, in which ``x`` and the gradient ``grad`` are trees. The Jacobian is computed
+    automatically. Raises the errors of `minimize`, and `ValueError` for ``sparse`` with the method "lm".
 
     >>> import numpy as np
     >>> t = np.linspace(0.0, 1.0, 20)

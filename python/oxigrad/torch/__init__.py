@@ -12,13 +12,12 @@ import changes, and state dicts load in both directions:
 >>> isinstance(opt, torch.optim.AdamW)
 True
 
-The others are those of `oxigrad.optim`, under its names, with PyTorch's names for arguments (``lr``, ``betas``,
-``eps``).
+The others are the optimizers of `oxigrad.optim`, with PyTorch's names for arguments (``lr``, ``betas``, ``eps``).
 
 Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
 
-* ``state_dtype``: the dtype in which moments are kept, "float32", "bfloat16", "float16", "8bit" or "4bit". By default
-  that of the parameter, as in PyTorch, in PyTorch's optimizers; in the others float32 for parameters of half precision.
+* ``state_dtype``: the dtype in which moments are kept, "float32", "bfloat16", "float16", "8bit" or "4bit". By default,
+  PyTorch's optimizers use the dtype of the parameter, as in PyTorch. The others use float32 for half precision.
 * ``master``: whether parameters of half precision have a copy in float32; ``rounding``: how they are rounded, to
   "nearest", "stochastic" or "kahan".
 * ``seed``: of random numbers.
@@ -53,7 +52,7 @@ from oxigrad.torch.sparse import SparseDropIn
 from oxigrad.torch.state.file import read_state
 from oxigrad.torch.step.offload.host import HostMemory
 
-# Rules with the state of PyTorch's classes, where it differs from that of `oxigrad.optim`.
+# Rules with the state of PyTorch's classes, if `oxigrad.optim` has another state.
 _RULES = {"ASGD": formulas.ASGD, "NAdam": formulas.NADAM, "Rprop": formulas.RPROP}
 # The base classes of optimizers that are more than a step by a rule.
 _BASES: dict[str, type] = {"Adagrad": LazyAdagrad, "ScheduleFreeSGD": ScheduleFree, "ScheduleFreeAdamW": ScheduleFree}

@@ -1,4 +1,4 @@
-"""Optimizers that PyTorch does not have: those of `oxigrad.optim`, with PyTorch's names for arguments."""
+"""Optimizers of `oxigrad.optim` that PyTorch lacks, with PyTorch's names for arguments."""
 
 import inspect
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ def _check_flags(values: Mapping[str, Any]) -> None:
 
 _EXAMPLE = """
 
-    The rule and its defaults are those of `oxigrad.optim.{optimizer}`. By keyword it has ``maximize``,
+    The rule and its defaults come from `oxigrad.optim.{optimizer}`. By keyword it has ``maximize``,
     ``differentiable`` and the other flags of PyTorch's optimizers, and the options of `oxigrad.torch`.
 
     >>> import torch
@@ -99,7 +99,7 @@ _STEP, _STEP_BY_LOSS = "opt.step()", "loss = opt.step(loss=(weight**2).sum())"
 
 
 def additional(ours: Any, name: str = "", *, shape: str = "3", base: type = AdditionalOptimizer, **places: Any) -> Any:
-    """The class for an optimizer of `oxigrad.optim`. ``places`` are those of `Entry`."""
+    """The class for an optimizer of `oxigrad.optim`. ``places`` are fields of `Entry`."""
     name = name or ours.__name__
     entry = Entry(rule=ours._rule, follows_torch=False, **places)
     kind = inspect.Parameter

@@ -127,7 +127,7 @@ _SPARSE_EXAMPLE = """
 
 
 def drop_in(name: str, rule: Rule, *, shape: str = "3", base: type = DropIn, **places: Any) -> Any:
-    """The class of this name: PyTorch's, whose steps are those of a rule. ``places`` are those of `Entry`."""
+    """The class of this name: PyTorch's class, whose steps a rule takes. ``places`` are fields of `Entry`."""
     theirs = getattr(torch.optim, name)
     ignored = frozenset(
         {"weight_decay", "decoupled_weight_decay", "maximize"} - {*inspect.signature(theirs).parameters}

@@ -10,7 +10,7 @@ from oxigrad.rules.core.slots import Slot
 
 
 def l2(xp, p, g, *, weight_decay=0.0):
-    """The gradient of the loss plus that of ``weight_decay / 2 * sum(p * p)``."""
+    """The gradient of the loss plus ``weight_decay / 2 * sum(p * p)``."""
     return g + weight_decay * p
 
 

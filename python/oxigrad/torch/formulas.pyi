@@ -6,7 +6,7 @@ from oxigrad._typing import Array
 from oxigrad.rules.core.rule import Rule
 
 def l2(xp: Any, p: Array, g: Array, *, weight_decay: Array=0.0) -> Array:
-    """The gradient of the loss plus that of ``weight_decay / 2 * sum(p * p)``."""
+    """The gradient of the loss plus ``weight_decay / 2 * sum(p * p)``."""
 
 def clip(xp: Any, p: Array, g: Array, *, total: Array, max_norm: Limit=1.0) -> Array:
     """The gradient, scaled down where the norm of all gradients is larger than ``max_norm``."""

@@ -79,7 +79,7 @@ def state_dict(opt: Any, names: Iterable[str], param_groups: Sequence[Mapping[st
     Args:
         opt: the optimizer of `oxigrad.optim` whose state is read.
         names: the key paths of the parameters, in the order in which PyTorch's optimizer was given them.
-        param_groups: those of its ``state_dict()``, with its hyperparameters, which stay as they are.
+        param_groups: groups of its ``state_dict()``, whose hyperparameters do not change.
 
     Raises `StateError` for slots that PyTorch's optimizer lacks.
     """
@@ -101,7 +101,7 @@ def _by_index(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict
     """The key path of each parameter index of PyTorch."""
     indices, paths = [index for group in groups for index in group["params"]], [*names]
     if len(indices) != len(paths):
-        raise StateError(f"the groups have {len(indices)} parameters: expected as many names, found {len(paths)}")
+        raise StateError(f"found {len(paths)} names: expected {len(indices)}, one for each parameter of the groups")
     return dict(zip(indices, paths, strict=True))
 
 
@@ -116,7 +116,7 @@ def _step(path: str, state: Mapping[str, Any], default: int | None) -> int:
 def _slots(path: str, state: Mapping[str, Any]) -> dict[str, Any]:
     slots = {name: value for name, value in state.items() if name != "step" and value is not None}
     if unknown := sorted(slots.keys() - _SLOTS.keys()):
-        raise StateError(f"{path}: the state has {', '.join(unknown)}: expected that of Adam, AdamW or SGD")
+        raise StateError(f"{path}: the state has {', '.join(unknown)}: expected the state of Adam, AdamW or SGD")
     return {_SLOTS[name]: value for name, value in slots.items()}
 
 

@@ -19,7 +19,7 @@ class LBFGS(KeepingDtypes, library.LBFGS):
         tolerance_change: change of loss or parameters at which iterations end.
         history_size: number of past steps that approximate the Hessian.
         line_search_fn: line search: "strong_wolfe", or None for moves of a fixed length.
-        maximize: whether to maximize the loss in place of minimizing it.
+        maximize: whether to maximize the loss instead of minimizing it.
 
     It takes its parameters from the group in each step. PyTorch's class also has them in an attribute, so that it
     cannot be pickled, and its parameters cannot be replaced. `oxigrad.optim.LBFGS` is the optimizer for functions of a

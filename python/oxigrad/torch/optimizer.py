@@ -55,7 +55,7 @@ class TensorOptimizer(KeepingDtypes):
     #: The memory of slots, where that is a file.
     state_file: StateFile | None = None
     _host: HostSteps | None = None
-    #: The steps that are taken piece by piece: those in host memory, or those of slots in a file.
+    #: The steps that are taken piece by piece: steps in host memory, or with slots in a file.
     _pieces: PieceSteps | None = None
 
     # --- groups and options -------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class TensorOptimizer(KeepingDtypes):
         Args:
             closure: a function that computes the gradients anew and returns the loss, called first, with gradients
                 enabled.
-            loss: the loss that the gradients are of, in place of the ``closure``, for optimizers that read it, such as
+            loss: the loss of the gradients, instead of the ``closure``, for optimizers that read it, such as
                 MoMo. A first step at the rate zero with gradients of zero, by which loaders of checkpoints make the
                 state, needs none.
         """
@@ -176,13 +176,13 @@ class TensorOptimizer(KeepingDtypes):
         )
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Sets the gradients to None, or to zero; drops those of micro-batches in host memory."""
+        """Sets the gradients to None, or to zero; drops sums of micro-batches in host memory."""
         super().zero_grad(set_to_none)
         if self._host is not None:
             self._host.drop_sums()
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
-        """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None.
+        """Takes a step with gradients of ``loss * scale``, or of ``loss`` if ``scale`` is None.
 
         ``of`` some parameters, or of all.
         """
@@ -246,7 +246,7 @@ class TensorOptimizer(KeepingDtypes):
 
         It drops each gradient once it is measured. The same backward after the block updates the parameters, each as
         soon as its gradient is final, scaled down by that norm. So gradients are never all in memory, for the time of a
-        second backward; the bits are those of a step after the backward.
+        second backward; the step is bit-identical to a step after the backward.
 
         Raises `ValueError` without ``in_backward`` or ``max_norm``, and `RuntimeError` where gradients have been
         accumulated.
@@ -302,7 +302,7 @@ class TensorOptimizer(KeepingDtypes):
             self._pieces.synchronize(self)
 
     def _take_recorded(self, scale: Any, loss: Any) -> None:
-        """Takes a step that PyTorch differentiates, or records in a graph of its own."""
+        """Takes a step that PyTorch differentiates, or captures in a graph."""
         raise NotImplementedError
 
     def check_gradient(self, path: str, p: Any) -> None:

@@ -30,7 +30,8 @@ class Entry(Keys):
 
     Args:
         rule: the rule.
-        follows_torch: whether the state is that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
+        follows_torch: whether the state has the form of PyTorch's class: slots of the parameter's dtype, numbers of
+            float32.
         ignored: the keys of a group that a step does not read, since PyTorch's class has no such argument.
         coupled: the rule for a group whose ``decoupled_weight_decay`` was set to False, where ``rule`` decays weights
             itself.
@@ -42,7 +43,7 @@ class Entry(Keys):
     coupled: Rule | None = None
 
     def option(self, name: str, group: Mapping[str, Any]) -> Any:
-        """The value of a group under a key that is no hyperparameter of the rule; None where it is ignored."""
+        """The value of a group under a key that is no hyperparameter of the rule; None for an ignored key."""
         return None if name in self.ignored else group.get(name)
 
     def key_of_slot(self, slot: str) -> str:

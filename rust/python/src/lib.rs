@@ -52,7 +52,7 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::operations::leaf_calls::{LeafCall, call_leaves};
     #[pymodule_export]
-    use crate::autodiff::replay::scatter::scatter_into;
+    use crate::autodiff::replay::scatter::{assigned, scatter_into};
     #[pymodule_export]
     use crate::autodiff::transforms::{Watched, are_swapped, record_call, value_and_grad};
     #[pymodule_export]

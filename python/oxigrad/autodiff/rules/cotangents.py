@@ -21,7 +21,7 @@ def initial_cotangent(value: Any, cotangent: Array) -> Array:
     if cotangent is None and math.prod(expected) != 1:
         raise ShapeError(f"the target: found shape {expected}, expected a scalar, or a cotangent of that shape")
     if cotangent is not None and shape != expected:
-        raise ShapeError(f"the cotangent: found shape {shape}, expected {expected}, that of the target")
+        raise ShapeError(f"the cotangent: found shape {shape}, expected {expected}, the shape of the target")
     if cotangent is None:
         require_real(value, "the target")
     if not is_array(plain(value)):

@@ -2,7 +2,7 @@
 
 The tangents of vectors of equal levels follow `oxigrad.autodiff.rules.vjp_linalg.quotient`. They are zero if the
 tangent of the matrix does not mix them. Otherwise they do not exist, since forward mode cannot see whether the loss
-depends on a rotation of them. They are computed when the vectors are read: those of the levels always exist.
+depends on a rotation of them. They are computed when the vectors are read. The tangents of the levels always exist.
 """
 
 import functools

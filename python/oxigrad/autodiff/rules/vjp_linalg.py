@@ -96,7 +96,7 @@ def report_nan(x: Array, reason: str, one: Array | None, *causes: Array) -> Arra
     stack, or other vectors, may have a derivative. Recordings, and libraries that compile, keep the NaN without a word.
     """
     values = [beneath(each) for each in (x, *causes)]
-    # A value of a recording is an instance of NumPy's class, but of a class of its own.
+    # A value of a recording is an instance of a subclass of NumPy's class.
     is_on_host = all(type(each) is np.ndarray for each in values)
     if is_on_host and np.isnan(values[0]).any() and all(np.isfinite(each).all() for each in values[1:]):
         text = f"eigenvalues or singular values are equal up to rounding: {reason}"

@@ -311,7 +311,7 @@ def sparse_jacobian(
         f: function to differentiate; its arguments and results are arrays, numbers or trees of them.
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
-        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        argnames: name of the parameter to differentiate, or several names, instead of ``argnums``.
         pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
         mode: direction of replay: "forward", "reverse", or None for the cheaper one.
 
@@ -364,7 +364,7 @@ def sparse_hessian(
         f: scalar function of arrays, numbers or trees of them.
         argnums: position of the argument to differentiate, or a tuple of positions; the first argument by default.
         has_aux: whether ``f`` returns a pair ``(value, aux)``, whose second item is passed through.
-        argnames: name of the parameter to differentiate, or several names, in place of ``argnums``.
+        argnames: name of the parameter to differentiate, or several names, instead of ``argnums``.
         pattern: known sparsity pattern, a sparse matrix or a boolean array; None detects it.
 
     Rows and columns are the elements of the argument, as the columns of `sparse_jacobian`. The pattern is derived from

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import Variable
 from oxigrad.autodiff.transforms import stop_gradient
 from oxigrad.autograd.modules import public
+from oxigrad.ops.backends import has_variable
 
 #: Functions whose list is a list of arrays, which NumPy passes on to the variables among them.
 _OF_SEQUENCES = frozenset(
@@ -37,7 +37,7 @@ def _lifted(name: str, value: Any) -> Any:
 
 
 def _of_iterables(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Function whose list may be any iterable, as that of autograd's `stack`."""
+    """Function whose list may be any iterable, as in autograd's `stack`."""
 
     @functools.wraps(f, updated=())
     def wrapped(arrays: Any, *args: Any, **kwargs: Any) -> Any:
@@ -58,24 +58,17 @@ def converting_lists(f: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         # A loop, as a generator for each call takes longer than many of the functions.
         for each in args:
-            if isinstance(each, (list, tuple)) and holds_variable(each):
-                args = tuple(array(x) if isinstance(x, (list, tuple)) and holds_variable(x) else x for x in args)
+            if isinstance(each, (list, tuple)) and has_variable(each):
+                args = tuple(array(x) if isinstance(x, (list, tuple)) and has_variable(x) else x for x in args)
                 break
         return f(*args, **kwargs)
 
     return wrapped
 
 
-def holds_variable(value: Any) -> bool:
-    """Whether a value is a variable, or a nest of lists and tuples with one."""
-    if isinstance(value, (list, tuple)):
-        return any(map(holds_variable, value))
-    return isinstance(value, Variable)
-
-
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Array of numbers, arrays, variables, or nested lists of these."""
-    if not holds_variable(A):
+    if not has_variable([A]):
         return np.array(A, *args, **kwargs)
     joined = xp.stack([array(each) for each in A]) if isinstance(A, (list, tuple)) else A
     dtype = args[0] if args else kwargs.get("dtype")

@@ -1,7 +1,5 @@
 """Functions of SciPy named as in `autograd.scipy`: from `oxigrad.xp` for variables, SciPy's for plain values."""
 
-import functools
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -13,24 +11,13 @@ import scipy.stats
 
 from oxigrad import xp
 from oxigrad.autograd.modules import made, public
-from oxigrad.autograd.numpy.numpy_wrapper import holds_variable
 from oxigrad.autograd.scipy.convolution import convolve
+from oxigrad.scipy.names import twins
 
 
 def _names(theirs: Any, ours: Any) -> dict[str, Any]:
     """Names of a module of SciPy, or of a distribution, whose functions take variables as far as ``ours`` has them."""
-    names, differentiable = public(theirs), public(ours)
-    both = {name: _chosen(names[name], f) for name, f in differentiable.items() if callable(f) and name in names}
-    return names | both
-
-
-def _chosen(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(theirs, updated=())
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        f = ours if holds_variable(args) or holds_variable([*kwargs.values()]) else theirs
-        return f(*args, **kwargs)
-
-    return wrapped
+    return public(theirs) | twins(theirs, ours)
 
 
 integrate: ModuleType = made(f"{__name__}.integrate", _names(scipy.integrate, xp.integrate))

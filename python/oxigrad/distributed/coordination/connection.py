@@ -1,6 +1,7 @@
 """The connection of a worker to the coordinator of its training, and the thread in which one worker serves it."""
 
-import functools
+import contextlib
+import logging
 import threading
 import time
 from collections import deque
@@ -12,22 +13,17 @@ import numpy as np
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import JOIN, Coordinator, DecodedReply
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.service import (
-    ANY,
-    ASK,
-    NOTHING,
-    NOTICES,
-    REPLY,
-    REQUEST,
-    Service,
-    ServiceWait,
-    serve_or_abort,
-    wait_for_others,
-)
+from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, Service, serve
 from oxigrad.distributed.decisions.training import Admission, Training
-from oxigrad.distributed.errors import Aborted, Refused, TimedOut
+from oxigrad.distributed.decisions.watch import Watch
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec
 from oxigrad.distributed.messages.message import Header, Layout, as_bytes
+
+_POLL, _STOPPED = 0.5, 5.0
+"""Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
+
+_log = logging.getLogger("oxigrad.distributed")
 
 
 class ToRank:
@@ -93,7 +89,18 @@ class Server:
             enrolment.serve(self.end, leave)
 
     def _serve(self) -> None:
-        self.failure = serve_or_abort(self.coordinator, self._communicator, self._stopped.is_set)
+        """Answers the workers; an error ends the job, of which the other workers are told."""
+        try:
+            serve(self.coordinator, self._communicator, self._stopped.is_set)
+        except (WorkerLost, Excluded):
+            pass  # the workers form the next generation
+        except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
+            with contextlib.suppress(CommunicationError):
+                if not isinstance(error, Aborted):  # the job has ended
+                    self._communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
+            self.failure = error
+        except BaseException as error:  # noqa: BLE001 - the worker was killed; the others are told by its loss
+            self.failure = error
 
     def stop(self) -> None:
         """Ends the thread soon."""
@@ -115,10 +122,20 @@ class Server:
     def wait_for_others(self, seconds: float) -> None:
         """Waits until all other workers have left; those that send nothing for so many seconds are excluded.
 
-        Raises the error of the thread.
+        Raises the error of the thread, and `Excluded` where the others exclude this worker.
         """
-        if self._thread.is_alive():
-            wait_for_others(self._thread, self._communicator, self.coordinator, seconds)
+        begun = before = time.monotonic()
+        while self._thread.is_alive():
+            self._thread.join(_POLL)
+            self._communicator.alive()  # which raises `Excluded`
+            now = time.monotonic()
+            begun, before = (now if now - before > _STOPPED else begun), now
+            for rank in self.coordinator.members():
+                last = max(begun, self.coordinator.heard.get(rank, begun))
+                if rank != self._communicator.rank and now - last > seconds:
+                    text = "rank %d is excluded: it has sent nothing for %g s, while the others have left"
+                    _log.warning(text, rank, seconds)
+                    self._communicator.exclude(rank)
         if self.failure is not None:
             raise self.failure
 
@@ -194,28 +211,41 @@ class Connection:
         digest, step = (ANY, self._enrolment.training.code) if kind == JOIN else (self.codec.digest, step)
         self.link.send(Header(REQUEST, step, digest), [words, *bufs])
 
-    def wait(self, step: int) -> ServiceWait:
-        """A wait for an answer."""
-        ask = functools.partial(self.request, ASK, step)
-        places = self._communicator, self._root, self._seconds
-        return ServiceWait(*places, "the coordinator", "a step", ask, self._is_admitted)
+    def wait(self) -> Watch:
+        """A wait for answers: see `answer`."""
+        return Watch(self._seconds)
 
-    def answer(self, wait: ServiceWait) -> DecodedReply:
-        """The next answer, which may be one to an earlier request.
+    def answer(self, wait: Watch, step: int) -> DecodedReply:
+        """The next answer to a worker at a step, which may be one to an earlier request.
 
-        Raises `TimedOut` where answers bring the worker no further.
+        Excludes a coordinator that does not answer, and raises `WorkerLost`. Raises `TimedOut` where answers bring the
+        worker no further, before it is admitted, and for a coordinator of its own.
         """
         while True:
-            header = wait.receive(self._receive)
-            if header is None or self._enrolment.has_left(header.digest):
+            begun = time.monotonic()
+            header = self._receive(wait.part)
+            if header is None:
+                self._look(wait.waited(time.monotonic() - begun), step)
+                continue
+            if self._enrolment.has_left(header.digest):
                 continue
             answer = DecodedReply.read(self._memory[: header.payload_bytes], self._layout, self._communicator.rank)
-            is_late = wait.watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
+            is_late = wait.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(
                     f"the coordinator gave no token within {self._seconds:g} s: other workers are slow or stopped"
                 )
             return answer
+
+    def _look(self, action: str | None, step: int) -> None:
+        """Does what a wait decides in which no message has come."""
+        if action == "ask" and self._is_admitted:  # nothing is known of the coordinator before
+            self.request(ASK, step)
+        elif action == "lost":
+            if not self._is_admitted or self._root == self._communicator.rank:
+                raise TimedOut(f"the coordinator did not answer within {self._seconds:g} s")
+            self._communicator.exclude(self._root)
+            raise WorkerLost({self._root}, "a step")
 
     def _receive(self, seconds: float) -> Header | None:
         def memory(header: Header) -> list[np.ndarray]:

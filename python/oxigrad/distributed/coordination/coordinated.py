@@ -314,9 +314,9 @@ class Coordinated(Wrapper):
         connection, replica = self._connection, self._running_replica()
         assert connection is not None  # noqa: S101 - for the type checker: a worker that asks is connected
         self.verdicts, self._refusal = [], None
-        wait = connection.wait(self._local_step)
+        wait = connection.wait()
         while True:
-            answer = connection.answer(wait)
+            answer = connection.answer(wait, self._local_step)
             for verdict in answer.verdicts:
                 self.verdicts.append(verdict)
                 self._report.count(accepted=verdict.accepted, staleness=verdict.staleness)

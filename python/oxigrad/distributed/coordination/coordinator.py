@@ -35,6 +35,7 @@ from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Rea
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import refusal_of
 from oxigrad.distributed.messages.reports.table import WorkerReport
+from oxigrad.distributed.messages.spare import Spare
 from oxigrad.optim import Optimizer
 
 REASONS = ("", "stale", "unknown", "future")
@@ -93,7 +94,7 @@ class Coordinator(Service):
         self._memory_of_mean: tuple[np.ndarray, Gradients] | None = None
         self.codec: GradientCodec = codec_of(arrays, config, training)
         self._offered: Optimizer | None = None
-        self._spare: list[np.ndarray] = []
+        self._spare = Spare(count=8, most=1 << 62)  # as many as gradients wait, of any size
         #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that
         #: they are in.
         self._held: dict[Key, tuple[Gradients, np.ndarray]] = {}
@@ -115,10 +116,7 @@ class Coordinator(Service):
         most = MOST_DESCRIPTION if header.digest == ANY else self.codec.most_bytes + 8 * REQUEST_WORDS
         if not 8 * REQUEST_WORDS <= header.payload_bytes <= most:
             raise Refused("length", f"a request has {header.payload_bytes} bytes of payload")
-        for at, buffer in enumerate(self._spare):
-            if buffer.size == header.payload_bytes:
-                return [self._spare.pop(at)]
-        return [np.empty(header.payload_bytes, np.uint8)]
+        return [self._spare.take(header.payload_bytes)]
 
     def receive(self, header: Header, *payload: np.ndarray) -> list[Reply]:
         """See `Service.receive`; the payload is one array of bytes."""
@@ -134,7 +132,7 @@ class Coordinator(Service):
         if kind == JOIN:
             replies = self._dismissed(header, data[8 * REQUEST_WORDS :])
             return replies or self._join(worker)
-        self._spare = [*self._spare, data][-4:]
+        self._spare.give(data)
         if kind == ASK:
             return [self._reply(worker, [], -1)]
         if kind == PULL and without:
@@ -175,16 +173,11 @@ class Coordinator(Service):
             self._held[key] = gradients, payload
         replies = self._handle(Push(worker, number, step))
         if not self._waits(key) and key in self._held:
-            self._give_back(self._held.pop(key)[1])
+            self._spare.give(self._held.pop(key)[1])
         return replies
 
     def _waits(self, key: Key) -> bool:
         return any((waiting.worker, waiting.number) == key for waiting in self.decisions.waiting)
-
-    def _give_back(self, payload: np.ndarray | None) -> None:
-        """Keeps memory for a later request."""
-        if payload is not None:
-            self._spare = [*self._spare, payload][-8:]
 
     def _add(self, key: Key, weight: float) -> None:
         """Adds a gradient to the sum of the next step; the first one becomes the sum."""
@@ -193,7 +186,7 @@ class Coordinator(Service):
             self._memory_of_mean = payload, gradients
         self._mean.add(gradients, weight)
         if self._mean.count > 1:
-            self._give_back(payload)
+            self._spare.give(payload)
 
     # --- decisions ----------------------------------------------------------------------------------------------------
 
@@ -250,7 +243,8 @@ class Coordinator(Service):
         while len(self._logged) > 1 and total > most:
             dropped = self._logged.popleft()
             total -= dropped.nbytes
-            self._give_back(dropped.payload)
+            if dropped.payload is not None:
+                self._spare.give(dropped.payload)
 
     def _reply(self, worker: Worker, verdicts: list[Verdict], token: int) -> Reply:
         has_content = token >= 0 or any(each.accepted for each in verdicts)

@@ -88,7 +88,7 @@ class ElasticCoordinator(Coordinator):
         self._before[key[0][0]] = step.step, self._centre.wire
         for path, centre in self._centre.parameters().items():
             np.add(centre, moved(centre, np.asarray(position[path]), self._rate), out=centre)
-        self._give_back(payload)
+        self._spare.give(payload)
 
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
         return STATE, [], self._before[rank][1]

@@ -138,15 +138,20 @@ class Replica:
 
     def follow(self, other: "Replica") -> None:
         """Takes the parameters and the state of another replica of this process."""
-        self.load(other._buffers, other.packed_state())
+        self._load_state(other.packed_state())
+        for path, array in other.parameters().items():
+            np.copyto(self._views[path], array)
 
     def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
         """Takes the parameters and the state of another replica. Raises before anything is changed."""
         if [buffer.nbytes for buffer in buffers] != [buffer.nbytes for buffer in self._buffers]:
             raise Refused("length", "the parameters of another replica have another size")
-        untrained, slots = transfer.unpack(state)
-        self.optimizer.load_state_dict(slots)
-        self.untrained, self.step = untrained, self.optimizer.step
-        self._settings = self._present(), slots["config"]
+        self._load_state(state)
         for target, source in zip(self._buffers, buffers, strict=True):
             np.copyto(target, source)
+
+    def _load_state(self, packed: np.ndarray) -> None:
+        untrained, state = transfer.unpack(packed)
+        self.optimizer.load_state_dict(state)
+        self.untrained, self.step = untrained, self.optimizer.step
+        self._settings = self._present(), state["config"]

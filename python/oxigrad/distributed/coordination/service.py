@@ -9,7 +9,6 @@ to join later, or another training.
 import contextlib
 import dataclasses
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -19,8 +18,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
-from oxigrad.distributed.decisions.watch import Watch
-from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.refusals import Refusals, encoded
@@ -43,9 +41,6 @@ NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
 NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
 REPLY_WORDS = 7
 DECISION_WORDS = 5
-
-_POLL, _STOPPED = 0.5, 5.0
-"""Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
 
 _log = logging.getLogger("oxigrad.distributed")
 
@@ -92,10 +87,6 @@ class Service:
 
     def tick(self, now: float) -> list[Reply]:
         """The replies at a time, in seconds, before a request is handled."""
-        return []
-
-    def expired(self) -> list[Reply]:
-        """The replies after a request was handled: to leases that have ended."""
         return []
 
     @property
@@ -178,99 +169,13 @@ def serve(
                 except Refused as error:
                     service.refused.add(error)
                     replies.append(service.refusal(header, error))
-            replies += [*service.lost(sorted(before - alive)), *service.expired()]
+            replies += service.lost(sorted(before - alive))
             try:
-                alive -= deliver(service, communicator, replies)
+                for reply in replies:
+                    try:
+                        communicator.send(reply.rank, Header(REPLY, reply.step, reply.digest), reply.bufs)
+                    except WorkerLost:
+                        alive -= {reply.rank}
+                        replies += service.lost([reply.rank])
             except CommunicationError:
                 return
-
-
-def deliver(service: Service, communicator: Communicator, replies: list[Reply]) -> frozenset[int]:
-    """Sends replies; returns the workers that were lost before them."""
-    lost: set[int] = set()
-    for reply in replies:
-        try:
-            communicator.send(reply.rank, Header(REPLY, reply.step, reply.digest), reply.bufs)
-        except WorkerLost:
-            lost.add(reply.rank)
-            replies += service.lost([reply.rank])
-    return frozenset(lost)
-
-
-def serve_or_abort(
-    service: Service, communicator: Communicator, is_stopped: Callable[[], bool]
-) -> BaseException | None:
-    """As `serve`; returns the error by which it ended, of which the other workers are told, or None."""
-    try:
-        serve(service, communicator, is_stopped)
-    except (WorkerLost, Excluded):
-        return None  # the workers form the next generation
-    except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
-        with contextlib.suppress(CommunicationError):
-            if not isinstance(error, Aborted):  # the job has ended
-                communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
-        return error
-    except BaseException as error:  # noqa: BLE001 - the worker was killed; the others are told by its loss
-        return error
-    return None
-
-
-def wait_for_others(server: threading.Thread, communicator: Communicator, service: Service, seconds: float) -> None:
-    """Waits until all other workers have left, and the thread has ended.
-
-    A worker that sends ``service`` nothing for as many seconds is excluded.
-
-    Raises `Excluded` where the others exclude this one.
-    """
-    begun = before = time.monotonic()
-    while server.is_alive():
-        server.join(_POLL)
-        communicator.alive()  # which raises `Excluded`
-        now = time.monotonic()
-        begun, before = (now if now - before > _STOPPED else begun), now
-        heard = {rank: service.heard.get(rank, begun) for rank in service.members()}
-        for rank, last in heard.items():
-            if rank != communicator.rank and now - max(begun, last) > seconds:
-                _log.warning(
-                    "rank %d is excluded: it has sent nothing for %g s, while the others have left", rank, seconds
-                )
-                communicator.exclude(rank)
-
-
-@dataclasses.dataclass
-class ServiceWait:
-    """The wait of a worker for the service ``name`` of the worker ``root``, to get ``what`` in so many seconds.
-
-    ``ask()`` asks whether it lives.
-    """
-
-    communicator: Communicator
-    root: int
-    seconds: float
-    name: str
-    what: str
-    ask: Callable[[], None]
-    #: Whether the worker takes part already: nothing is known of the service before.
-    is_admitted: bool
-
-    def __post_init__(self) -> None:
-        self.watch: Watch = Watch(self.seconds)
-
-    def receive(self, receive: Callable[[float], Header | None]) -> Header | None:
-        """The next message, as ``receive(seconds)`` returns it; None where none has come in a part of the wait.
-
-        Excludes a worker that does not answer, and raises `WorkerLost`; raises `TimedOut` before the worker is
-        admitted, and for the worker itself.
-        """
-        begun = time.monotonic()
-        if (header := receive(self.watch.part)) is not None:
-            return header
-        action = self.watch.waited(time.monotonic() - begun)
-        if action == "ask" and self.is_admitted:
-            self.ask()
-        elif action == "lost":
-            if not self.is_admitted or self.root == self.communicator.rank:
-                raise TimedOut(f"{self.name} did not answer within {self.seconds:g} s")
-            self.communicator.exclude(self.root)
-            raise WorkerLost({self.root}, self.what)
-        return None

@@ -23,7 +23,7 @@ _UNDER_WAY = 2
 def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: float) -> list[list[str]]:
     """The key paths in ``order``, in buckets of one dtype that are closed once they have ``limit`` bytes.
 
-    >>> specs = {name: GradientSpec(np.zeros(size)) for name, size in {"a": 1, "b": 3, "c": 1}.items()}
+    >>> specs = {name: GradientSpec.of(np.zeros(size)) for name, size in {"a": 1, "b": 3, "c": 1}.items()}
     >>> cut(specs, "abc", 16)
     [['a', 'b'], ['c']]
     """
@@ -120,7 +120,7 @@ class Bucket:
             self._sums, views = None, self._split(sums, self._parts[rank])
         if count != 1:
             np.divide(sums, sums.dtype.type(count), out=sums)
-        return dict(zip((piece.path for piece in self._parts[rank]), views, strict=True))
+        return dict(zip([piece.path for piece in self._parts[rank]], views, strict=True))
 
 
 class Buckets:
@@ -172,11 +172,11 @@ class Buckets:
     ) -> bool:
         """Whether the buckets are for parameters in this order, with this limit, these pieces and so many flags."""
         is_same = (self.order, self._limit, self._flags) == (tuple(order), limit, flags) and pieces is self.pieces
-        return is_same and self.has_specs({path: specs[path] for path in order})
+        return is_same and (specs is self._specs or self.has_specs({path: specs[path] for path in order}))
 
     def has_specs(self, specs: Mapping[str, GradientSpec]) -> bool:
         """Whether all of these parameters are in the buckets, with these shapes and dtypes."""
-        return specs is self._specs or all(self._specs.get(path) == spec for path, spec in specs.items())
+        return specs is self._specs or specs.items() <= self._specs.items()
 
     def __len__(self) -> int:
         """The number of buckets."""

@@ -40,12 +40,12 @@ class GradientHooks(FinalGradients):
         self._handles += [getattr(leaf, _REGISTER)(self._hook(path)) for path, leaf in leaves.items()]
 
     def _hook(self, path: str) -> Callable[[Any], None]:
-        weak = weakref.ref(self)
+        weak = weakref.WeakMethod(self._announce)
 
         def hook(tensor: Any) -> None:
-            hooks = weak()
-            if hooks is not None:
-                hooks._announce(path, tensor)
+            announce = weak()
+            if announce is not None:
+                announce(path, tensor)
 
         return hook
 
@@ -53,14 +53,14 @@ class GradientHooks(FinalGradients):
         if self._pauses:
             return
         with self._lock:
-            self._versions[path] = tensor.grad._version
+            self._versions[path] = _changes(tensor.grad)
             self._add(path, tensor.grad)
 
     def changed(self) -> str | None:
         """The key path of a gradient that was changed after its hook was called; None where there is none."""
         for path, gradient in self._final.items():
             held = self._leaves[path].grad
-            if held is not gradient or held._version != self._versions[path]:
+            if held is not gradient or _changes(held) != self._versions[path]:
                 return path
         return None
 
@@ -68,7 +68,7 @@ class GradientHooks(FinalGradients):
         """See `FinalGradients._replaced`: numbers that refuse changes in place, lest they pass for the gradient."""
         leaf = self._leaves[path]
         leaf.grad = leaf.detach().new_full((), float("nan")).expand(leaf.shape)
-        self._versions[path] = leaf.grad._version
+        self._versions[path] = _changes(leaf.grad)
         return leaf.grad
 
     def drop_released(self) -> None:
@@ -91,6 +91,11 @@ class GradientHooks(FinalGradients):
             yield
         finally:
             self._pauses -= 1
+
+
+def _changes(tensor: Any) -> int:
+    """The number of changes of a tensor in place."""
+    return tensor._version
 
 
 def _remove(handles: list[Any]) -> None:

@@ -1,30 +1,41 @@
-"""The kinds of the gradients of parameters, which workers tell each other beside their sums."""
+"""The kinds of the gradients of parameters, which workers tell each other beside their sums.
 
-from collections.abc import Sequence
+They are told by flags, numbers that are added up over workers: the count of gradients, then for each parameter whether
+its gradient is an array, and for each whether it is rows.
+"""
+
+from collections.abc import Collection, Container, Mapping
 from typing import Any
 
 import numpy as np
 
 from oxigrad import SparseRows
-from oxigrad.distributed.messages.gradients import GradientSpec
-
-NONE, DENSE, ROWS = range(3)
-"""The kind of the gradient of a parameter on a worker: None, an array, or rows."""
 
 
-def kind_of(gradient: Any, *, is_released: bool = False) -> int:
-    """The kind of a gradient, which is an array where its memory was given back."""
-    if isinstance(gradient, SparseRows):
-        return ROWS
-    return NONE if gradient is None and not is_released else DENSE
+def flags_of(
+    paths: Collection[str], gradients: Mapping[str, Any], count: int, released: Container[str] = ()
+) -> np.ndarray:
+    """The flags of a worker, whose gradients are missing where they are None.
+
+    The ``released`` ones are arrays whose memory was given back.
+
+    >>> flags_of(["a", "b", "c"], {"a": np.ones(1), "b": SparseRows([0], [1.0], (2,))}, 1)
+    array([1., 1., 0., 0., 0., 1., 0.])
+    """
+    rows = [isinstance(gradients.get(path), SparseRows) for path in paths]
+    has_any = [path in gradients or path in released for path in paths]
+    return np.array([count, *np.greater(has_any, rows), *rows], np.float64)
 
 
-def flags_of(codes: Sequence[int], count: int) -> np.ndarray:
-    """The flags of the last bucket: the count of gradients, and for each parameter a one for an array and for rows."""
-    kinds = np.array(codes)
-    return np.concatenate([[count], kinds == DENSE, kinds == ROWS]).astype(np.float64)
+def kinds_of(flags: np.ndarray, paths: Collection[str]) -> tuple[list[str], list[str], int]:
+    """The parameters whose gradient is an array on any worker, those with rows alone, and the count of gradients.
 
+    ``flags`` are the sums of the workers' flags.
 
-def no_rows(spec: GradientSpec) -> SparseRows:
-    """The gradient of a parameter of which no row is used."""
-    return SparseRows(np.zeros(0, np.int64), np.zeros((0, *spec.shape[1:]), spec.dtype), spec.shape)
+    >>> kinds_of(np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), ["a", "b", "c"])
+    (['a'], ['b'], 2)
+    """
+    count, *times = map(int, np.real(flags))
+    dense, rows = times[: len(paths)], times[len(paths) :]
+    kinds = [*zip(paths, dense, rows, strict=True)]
+    return [path for path, a, _ in kinds if a], [path for path, a, b in kinds if b and not a], count

@@ -14,14 +14,14 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
-from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
+from oxigrad.distributed.data_parallel.kinds import flags_of, kinds_of
 from oxigrad.distributed.data_parallel.local_sums import LocalSums
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.fields import FLAG
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.distributed.methods.means import divided, sum_of_rows
+from oxigrad.distributed.methods.means import divided, no_rows, sum_of_rows
 from oxigrad.extend import COUNT, as_array
 from oxigrad.optim import Optimizer
 
@@ -238,7 +238,7 @@ class DataParallel(LocalSums):
 
     @property
     def _has_own_writes(self) -> bool:
-        """See `WholeSteps._has_own_writes`: the pieces are written after the optimizer's step."""
+        """See `Wrapper._has_own_writes`: the pieces are written after the optimizer's step."""
         return self._shards is not None
 
     def flush(self, model: Tree) -> Tree:
@@ -309,7 +309,7 @@ class DataParallel(LocalSums):
         while (paths := buckets.next_paths()) and source.has_all(paths):
             gradients = {each: source.read(each, on_host=self._group is None) for each in paths}
             if self._rides and buckets.begun == len(buckets) - 1:  # all of them are final
-                buckets.flags[:] = flags_of([DENSE] * len(self._specs), self._count + 1)
+                buckets.flags[:] = flags_of(self._specs, {}, self._count + 1, self._specs)
             buckets.begin(self._accumulated(gradients), self.communicator, self._seconds)
             if self._gives_back:
                 source.release(paths)
@@ -368,34 +368,34 @@ class DataParallel(LocalSums):
         if self.communicator.size == 1:
             return {path: divided(total, count) for path, total in sums.items()} if count else None
         contributed = sums if count else {}
-        codes = self._own_kinds(contributed, count)
+        released = self._source.released if self._source is not None and count else ()
+        flags = flags_of(self._specs, contributed, count, released)
         began = self._overlaps or self._rides  # then these sums may be under way already
         if began:
-            self._sum(self._in_order(self._order), contributed, codes, count)
-        kinds, gradients = self._carried() if began and self._rides else self._kinds(codes, count)
-        dense = [path for path, of_workers in kinds.items() if DENSE in of_workers]
+            self._sum(self._in_order(self._order), contributed, flags)
+        carried = self._buckets.flags if began and self._rides and self._buckets else self._told(flags)
+        dense, sparse, gradients = kinds_of(carried, self._specs)
         if not began:
             is_agreed = self._overlaps or self._rides
-            self._sum(self._in_order(self._order) if is_agreed else dense, contributed, codes, count)
+            self._sum(self._in_order(self._order) if is_agreed else dense, contributed, flags)
         if not gradients:
             self._end()
             return None
         views = self._buckets.mean(gradients, self.communicator.rank) if self._buckets else {}
         # With the state in shards, this worker may have no part of a parameter.
         means: dict[str, Any] = {path: views.get(path) for path in dense}
-        for path, of_workers in kinds.items():
-            if ROWS in of_workers and DENSE not in of_workers:
-                rows = contributed.get(path, no_rows(self._specs[path]))
-                means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
+        for path in sparse:
+            rows = contributed.get(path, no_rows(self._specs[path]))
+            means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
         self._end()
         return means
 
-    def _sum(self, order: Sequence[str], sums: Mapping[str, Any], codes: Sequence[int], count: int) -> None:
-        """Completes the buckets in ``order`` with the sums over workers; the last may carry the kinds and the count."""
+    def _sum(self, order: Sequence[str], sums: Mapping[str, Any], flags: np.ndarray) -> None:
+        """Completes the buckets in ``order`` with the sums over workers; the last may carry the ``flags``."""
         pieces = None if self._shards is None else self._shards.pieces
         # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
         limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
-        flags = flags_of(codes, count) if self._rides else np.zeros(0)
+        flags = flags if self._rides else np.zeros(0)
         if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
             self._drop()
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
@@ -409,25 +409,10 @@ class DataParallel(LocalSums):
 
     def _in_order(self, first: Sequence[str]) -> list[str]:
         """The key paths of all parameters, those of ``first`` first."""
-        return [*dict.fromkeys([*(path for path in first if path in self._specs), *self._specs])]
+        return [*dict.fromkeys([*[path for path in first if path in self._specs], *self._specs])]
 
-    def _own_kinds(self, sums: Mapping[str, Any], count: int) -> list[int]:
-        """The kind of the gradient of each parameter on this worker."""
-        released = self._source.released if self._source is not None and count else ()
-        return [kind_of(sums.get(path), is_released=path in released) for path in self._specs]
-
-    def _carried(self) -> tuple[dict[str, set[int]], int]:
-        """As `_kinds`, read off the last bucket."""
-        sums = np.zeros(1) if self._buckets is None else np.real(self._buckets.flags)
-        count, *counts = map(int, sums)
-        dense, rows = counts[: len(self._specs)], counts[len(self._specs) :]
-        return {
-            path: {kind for kind, times in ((DENSE, a), (ROWS, b)) if times}
-            for path, a, b in zip(self._specs, dense, rows, strict=True)
-        }, count
-
-    def _kinds(self, codes: Sequence[int], count: int) -> tuple[dict[str, set[int]], int]:
-        """The kinds of the gradients of each parameter on all workers, and the number of gradients in their sums.
+    def _told(self, flags: np.ndarray) -> np.ndarray:
+        """The sums of the flags of all workers, by a message of their own.
 
         In the first step of a generation the workers agree on the order of the buckets too, that of rank 0, and whether
         later steps need no such message.
@@ -435,15 +420,15 @@ class DataParallel(LocalSums):
         paths, source = [*self._specs], self._source
         first = () if source is None else source.order
         order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(first)]
-        message = np.array([count, source is not None, *codes, *order], np.int64)
+        message = np.array([source is not None, *flags, *order], np.int64)
         parts = self.communicator.all_gather_v(message, timeout=self._seconds)
         if any(part.size != message.size for part in parts):
             raise Refused("tree", "workers have other numbers of parameters: expected one model on every worker")
         rows = np.stack(parts)
+        sums = rows[:, 1 : 1 + len(flags)].sum(axis=0)
         if not self._is_agreed:
-            are_arrays = not (rows[:, 2 : 2 + len(paths)] == ROWS).any()
-            self._is_agreed, self._overlaps = True, bool(rows[:, 1].all()) and are_arrays
+            are_arrays = not sums[1 + len(paths) :].any()
+            self._is_agreed, self._overlaps = True, bool(rows[:, 0].all()) and are_arrays
             self._rides = are_arrays and bool(paths) and self._shards is None and self._group is None
-            self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
-        kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
-        return {path: {*of_workers} for path, of_workers in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())
+            self._order = [paths[number] for number in rows[0, 1 + len(flags) :]]
+        return sums

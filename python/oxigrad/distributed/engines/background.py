@@ -29,6 +29,11 @@ class Running:
         self._thread = _Exchange(target=self._main, name="exchange", daemon=True)
         self._thread.start()
 
+    @staticmethod
+    def is_here() -> bool:
+        """Whether the present thread is the one of an operation."""
+        return isinstance(threading.current_thread(), _Exchange)
+
     def _main(self) -> None:
         try:
             if self._former is not None:
@@ -38,10 +43,14 @@ class Running:
         except BaseException as error:  # noqa: BLE001 - raised by `result`
             self._error = error
 
-    def wait(self) -> None:
-        """Waits until the operation has ended, which the time-outs of its collective operations limit."""
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits until the operation has ended, or for so many seconds; whether it has ended.
+
+        The time-outs of its collective operations limit the wait otherwise.
+        """
         with waiting():
-            self._thread.join()
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def result(self) -> Any:
         """Waits for the result. Raises the error of the operation."""
@@ -51,30 +60,7 @@ class Running:
         return self._result
 
 
-class InOrder:
-    """Base class of communicators: collective operations take place in the order in which they are begun.
-
-    All workers begin the same operations in the same order, so that each belongs to the same ones of the others,
-    whether it runs in a thread or not.
-    """
-
-    _running: Running | None = None
-
-    def begin(self, operation: Callable[[], Any]) -> Running:
-        """See `Communicator.begin`."""
-        self._running = Running(operation, self._running)
-        return self._running
-
-    def _await_turn(self) -> None:
-        """Waits for the operations that were begun before: each collective operation calls it first."""
-        running = self._running
-        # An operation in a thread has waited for those before it, and those that were begun after it wait for it.
-        if running is not None and not isinstance(threading.current_thread(), _Exchange):
-            running.wait()
-            self._running = None
-
-
-_late: list[threading.Thread] = []
+_late: list[Running] = []
 
 
 def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationError) -> _Result:
@@ -82,28 +68,15 @@ def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationErro
 
     Raises ``late`` after the time-out.
     """
-    results: list[_Result] = []
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            results.append(call())
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failure.append(error)
-
-    thread = threading.Thread(target=target, name="in time", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if failure:
-        raise failure[0]
-    if not results:
-        _late.append(thread)
+    running = Running(call)
+    if not running.wait(seconds):
+        _late.append(running)
         raise late
-    return results[0]
+    return running.result()
 
 
 def await_late(seconds: float) -> None:
     """Waits at a program's end for calls that took too long. A call that returns during the exit may abort it."""
     end = time.monotonic() + seconds
     while _late:
-        _late.pop().join(max(end - time.monotonic(), 0.0))
+        _late.pop().wait(max(end - time.monotonic(), 0.0))

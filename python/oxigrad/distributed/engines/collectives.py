@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer
+from oxigrad.distributed.communicator import Buffer, Communicator
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import EngineCommunicator
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import as_bytes, size_of
 from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
@@ -27,7 +26,7 @@ SMALL = 1 << 19
 _ENVELOPE = struct.Struct("<QQ16s")
 
 
-class ByteCollectives(EngineCommunicator):
+class ByteCollectives(Communicator):
     """Base class of communicators whose library has collective operations on bytes.
 
     Before each operation the workers tell each other which it is, so that all of them call the same one. An engine

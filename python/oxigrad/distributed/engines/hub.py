@@ -1,42 +1,40 @@
 """The state that workers share if one process keeps it: membership, mailboxes and collective operations.
 
 Its methods are coroutines, which wait by a condition alone: that of an event loop, or one of threads
-(`engines.threads.hub`), by which they run in the caller's. It knows nothing of how they are called; answers are plain
-data, and a failure is an answer too, so that each worker raises its own error.
+(`engines.threads.hub`), by which they run in the caller's. It knows nothing of how they are called; they return plain
+data, and raise the errors of communication.
 """
 
 import asyncio
+import contextlib
+import copy
+import logging
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.engines.base import Place
+from oxigrad.distributed.communicator import Place
 from oxigrad.distributed.engines.mailbox import Mailbox
-from oxigrad.distributed.errors import Aborted, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import (
+    Aborted,
+    CommunicationError,
+    Excluded,
+    NotSupported,
+    Refused,
+    TimedOut,
+    WorkerLost,
+)
 from oxigrad.distributed.messages.reduction import reduce_in_order
 
+_log = logging.getLogger("oxigrad.distributed")
 
-class Outcome(NamedTuple):
-    """The outcome: "done", "over" (the others ended), "lost", "excluded", "timed out", "aborted" or "refused"."""
 
-    kind: str
-    value: Any = None
-
-    def read(self, what: str, place: Place | None = None) -> Any:
-        """The value of what a worker at ``place`` has asked for. Raises the error for a failure."""
-        if self.kind == "lost":
-            raise WorkerLost(self.value, what)
-        if self.kind == "excluded":
-            rank, _, generation = place or Place(0, 0, 0)
-            raise Excluded(rank, generation)
-        if self.kind == "timed out":
-            raise TimedOut(self.value)
-        if self.kind == "aborted":
-            raise Aborted(self.value)
-        if self.kind == "refused":
-            raise Refused(*self.value)
-        return self.value
+def check_accepts(job: str, *, accept_newcomers: bool) -> None:
+    """Raises `NotSupported` where a job does not accept newcomers; otherwise one joins, which is logged."""
+    if not accept_newcomers:
+        raise NotSupported(f"{job} accepts no newcomers: expected accept_newcomers=True where it is started")
+    _log.info("a further worker joins %s", job)
 
 
 class Condition(asyncio.Condition):
@@ -59,13 +57,13 @@ class Round:
         self.contributed: dict[int, list[np.ndarray]] = {}
         self.result: Any = None
         self.ended = 0
-        self.failure: Outcome | None = None
+        self.failure: CommunicationError | None = None
 
 
 class Hub:
     """The shared state of the job ``job``.
 
-    ``keep`` turns the result of an operation on all workers into what each of them is answered.
+    ``keep`` turns the result of an operation on all workers into what each of them gets.
 
     Members are named by ``uid``, a text that is new for each process. A new hub has no members: it forms a generation
     when all those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its hub was
@@ -88,8 +86,8 @@ class Hub:
         self._members: list[str] = []
         self._expected = set(expected)
         self._gone: set[str] = set()
-        #: The processes that others have excluded, and their places by generation and rank.
-        self._excluded: set[str] = set()
+        #: The rank and the generation of each process that others have excluded, and these places.
+        self._excluded: dict[str, tuple[int, int]] = {}
         self._fenced: set[tuple[int, int]] = set()
         self._admitted: set[str] = set()
         self._latest = -1
@@ -117,66 +115,80 @@ class Hub:
                 self._advance()
                 self._changed.notify_all()
 
-    async def enter(self, uid: str, job: bytes, version: str, timeout: float) -> Outcome:
-        """Waits until this new process has a place. A first generation begins when all expected processes enter.
+    async def enter(self, uid: str, job: bytes, version: str, timeout: float) -> Place | None:
+        """The place of a new process, which waits for it; None where the others have ended before.
 
-        A process of another job, or of another version of the package, is refused at once.
+        A first generation begins when all expected processes enter. Raises `Refused` for a process of another job, or
+        of another version of the package.
         """
         if job != self.job:
-            return Outcome("refused", ("job", f"a worker is of the job {job.hex()}: expected {self.job.hex()}"))
+            raise Refused("job", f"a worker is of the job {job.hex()}: expected {self.job.hex()}")
         if version != self._version:
             text = f"a worker runs oxigrad {version}, the program {self._version}: expected one version on every worker"
-            return Outcome("refused", ("version", text))
+            raise Refused("version", text)
         return await self._join(uid, (-1, 0), timeout)
 
-    async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Outcome:
-        """Waits until all survivors call it, and those that enter are admitted."""
+    async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Place | None:
+        """The place of a process in the next generation, which all survivors and those that enter wait for."""
         rank, _, generation = place
-        if uid in self._excluded:
-            return Outcome("excluded")
+        self._check_included(uid)
         # A restarted hub learns of its members by this call.
         if self._generation >= 0 and uid not in {*self._members, *self._admitted, *self._expected}:
-            text = f"{uid!r} asks to form the next generation: expected a worker of this job"
-            return Outcome("refused", ("member", text))
+            raise Refused("member", f"{uid!r} asks to form the next generation: expected a worker of this job")
         return await self._join(uid, (generation, rank), timeout)
 
-    async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
+    async def exclude(self, place: Sequence[int], rank: int) -> None:
         """A worker declares another one of its generation lost, though its process lives."""
-        caller, _, generation = place
         async with self._changed:
-            if (generation, caller) in self._fenced:
-                return Outcome("excluded")
-            if generation == self._generation and 0 <= rank < len(self._members):
-                uid = self._members[rank]
-                self._excluded.add(uid)
-                self._fenced.add((generation, rank))
+            self._check_fence(place)
+            if place[2] == self._generation and 0 <= rank < len(self._members):
+                self._excluded[uid := self._members[rank]] = here = rank, self._generation
+                self._fenced.add(here)
                 self._lose(uid)
-            return Outcome("done")
 
     async def excluded(self) -> list[str]:
         """The processes that were excluded."""
         return sorted(self._excluded)
 
-    async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Outcome:
+    def _check_included(self, uid: str) -> None:
+        """Raises `Excluded` for a process that others have excluded."""
+        if uid in self._excluded:
+            raise Excluded(*self._excluded[uid])
+
+    def _check_fence(self, place: Sequence[int]) -> None:
+        """Raises `Excluded` for a worker whose place was taken from it."""
+        if (place[0], place[2]) in self._fenced:
+            raise Excluded(place[0], place[2])
+
+    def _check_place(self, place: Sequence[int], what: str) -> None:
+        """Raises an error for a caller that is in no place of this generation."""
+        rank, size, generation = place
+        if (rank, generation) in self._fenced:
+            raise Excluded(rank, generation)
+        if generation != self._generation:
+            raise WorkerLost((), what)
+        if size != len(self._members) or not 0 <= rank < size:
+            text = f"a caller is the worker {rank} of {size}: expected a worker of {len(self._members)}"
+            raise Refused("rank", text)
+
+    async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Place | None:
         async with self._changed:
             self._ready[uid] = former
             self._advance()
             self._changed.notify_all()
             return await self._placed(uid, timeout)
 
-    async def _placed(self, uid: str, timeout: float) -> Outcome:
+    async def _placed(self, uid: str, timeout: float) -> Place | None:
         """Waits until a process that is ready has a place."""
-
-        def has_place() -> bool:
-            return uid not in self._ready or self._is_over()
-
-        if (answer := await self._wait(has_place, timeout, "reform")) is not None:
+        try:
+            await self._wait(lambda: uid not in self._ready or self._is_over(), timeout, "reform")
+            if uid not in self._ready:
+                return self.place_of(uid)
+            if self._has_finished:
+                return None
+            raise WorkerLost(self._lost(), "reform")
+        finally:
             self._ready.pop(uid, None)
-            return answer
-        if uid in self._ready:
-            del self._ready[uid]
-            return Outcome("over") if self._has_finished else Outcome("lost", self._lost())
-        return Outcome("done", self.place_of(uid))
 
     def place_of(self, uid: str) -> Place:
         """The place of a member in the present generation."""
@@ -239,13 +251,12 @@ class Hub:
             self._failure = reason
             self._changed.notify_all()
 
-    async def alive(self, uid: str, generation: int) -> Outcome:
+    async def alive(self, uid: str, generation: int) -> list[int]:
         """The ranks of the workers of a generation that have neither died nor left."""
-        if uid in self._excluded:
-            return Outcome("excluded")
+        self._check_included(uid)
         if generation != self._generation:
-            return Outcome("done", [self._members.index(uid)] if uid in self._members else [])
-        return Outcome("done", [rank for rank, member in enumerate(self._members) if member not in self._gone])
+            return [self._members.index(uid)] if uid in self._members else []
+        return [rank for rank, member in enumerate(self._members) if member not in self._gone]
 
     def _lost(self, generation: int | None = None) -> list[int]:
         """The ranks of this generation that have died or left; none of another one, which has ended."""
@@ -256,20 +267,15 @@ class Hub:
 
     async def collect(
         self, place: Sequence[int], number: int, kind: tuple[Any, ...], bufs: list[np.ndarray], timeout: float
-    ) -> Outcome:
+    ) -> Any:
         """Gives a worker's buffers to an operation, and waits for its result."""
         rank, size, generation = place
         async with self._changed:
-            if (generation, rank) in self._fenced:
-                return Outcome("excluded")
-            if generation != self._generation:
-                return Outcome("lost", [])
-            if (refusal := self._refusal_of(place)) is not None:
-                return refusal
+            self._check_place(place, kind[0])
             entered = self._rounds.setdefault(number, Round(kind))
             if entered.kind != kind:
                 text = f"workers called {_shown(entered.kind)} and {_shown(kind)} at the same time"
-                entered.failure = Outcome("refused", ("collective", text))
+                entered.failure = Refused("collective", text)
             entered.contributed[rank] = bufs
             if len(entered.contributed) == size and entered.failure is None:
                 entered.result = self._result_of(entered)
@@ -279,87 +285,69 @@ class Hub:
                 waits = entered.result is None and entered.failure is None
                 return not waits or bool(self._gone) or self._is_ending() or generation != self._generation
 
-            answer = await self._wait(is_decided, timeout, kind[0])
-            if answer is not None and entered.result is None:
-                entered.failure = entered.failure or answer
-                self._changed.notify_all()
+            try:
+                await self._wait(is_decided, timeout, kind[0])
+            except (Aborted, TimedOut) as error:
+                if entered.result is None:
+                    entered.failure = entered.failure or error
+                    self._changed.notify_all()
             return self._end(number, entered, place)
 
     def _result_of(self, entered: Round) -> Any:
         """The result of an operation that all workers have entered, as each of them is answered."""
         return self._keep(_result(entered))
 
-    def _end(self, number: int, entered: Round, place: Sequence[int]) -> Outcome:
+    def _end(self, number: int, entered: Round, place: Sequence[int]) -> Any:
         _, size, generation = place
         entered.ended += 1
         if entered.ended == size and self._rounds.get(number) is entered:  # not that of a later generation
             del self._rounds[number]
         if entered.failure is not None:
-            return entered.failure
+            raise copy.copy(entered.failure)  # each worker raises its own error
         if entered.result is None:
-            return Outcome("lost", self._lost(generation))
-        return Outcome("done", entered.result)
+            raise WorkerLost(self._lost(generation), entered.kind[0])
+        return entered.result
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    async def post(self, place: Sequence[int], dest: int, message: np.ndarray) -> Outcome:
+    async def post(self, place: Sequence[int], dest: int, message: np.ndarray) -> None:
         """Puts a message into a mailbox, which refuses a stranger."""
-        rank, _, generation = place
         async with self._changed:
-            if (generation, rank) in self._fenced:
-                return Outcome("excluded")
-            if generation != self._generation:
-                return Outcome("lost", [])
-            if (refusal := self._refusal_of(place)) is not None:
-                return refusal
+            self._check_place(place, "send")
             if dest in self._lost() or not 0 <= dest < len(self._members):
-                return Outcome("lost", [dest])
-            try:
-                self._mail[dest].put(message, rank)
-            except Refused as error:
-                return Outcome("refused", (error.reason, str(error)))
+                raise WorkerLost([dest], "send")
+            self._mail[dest].put(message, place[0])
             self._changed.notify_all()
-            return Outcome("done")
 
-    def _refusal_of(self, place: Sequence[int]) -> Outcome | None:
-        """The answer to a caller that is in no place of this generation; None to a member."""
-        rank, size, _ = place
-        if size == len(self._members) and 0 <= rank < size:
-            return None
-        text = f"a caller is the worker {rank} of {size}: expected a worker of {len(self._members)}"
-        return Outcome("refused", ("rank", text))
-
-    async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> Outcome:
-        """Waits for a message with this tag, and takes it out of the mailbox; the answer is None after the time-out."""
+    async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> np.ndarray | None:
+        """Waits for a message with this tag, and takes it out of the mailbox; None after the time-out."""
         rank, _, generation = place
         message: np.ndarray | None = None
 
         def is_over() -> bool:
             nonlocal message
-            if generation != self._generation or (generation, rank) in self._fenced:
+            if generation != self._generation or (rank, generation) in self._fenced:
                 return True
             taken = self._mail[rank].take(tag, source)
             message = None if taken is None else taken.data
             return message is not None or source in self._lost() or self._is_ending()
 
         async with self._changed:
-            if generation == self._generation and (refusal := self._refusal_of(place)) is not None:
-                return refusal
-            failure = await self._wait(is_over, timeout, "recv_any")
-            if (generation, rank) in self._fenced:
-                return Outcome("excluded")
-            if message is not None:
-                return Outcome("done", message)
-            if failure is not None:
-                return Outcome("done") if failure.kind == "timed out" else failure
-            lost = self._lost(generation)
-            return Outcome("lost", [source] if source in lost else lost)
+            self._check_place(place, "recv_any")
+            with contextlib.suppress(TimedOut):
+                await self._wait(is_over, timeout, "recv_any")
+                self._check_fence(place)
+                if message is None:
+                    lost = self._lost(generation)
+                    raise WorkerLost([source] if source in lost else lost, "recv_any")
+            return message
 
-    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> Outcome | None:
-        """Waits for a condition, with the lock held; answers where it does not come to pass."""
+    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> None:
+        """Waits for a condition, with the lock held. Raises `TimedOut`, and `Aborted` where the job has ended."""
         if not await self._changed.wait_until(lambda: self._failure is not None or is_done(), timeout):
-            return Outcome("timed out", f"{what} took longer than {timeout:g} s")
-        return None if self._failure is None else Outcome("aborted", self._failure)
+            raise TimedOut(f"{what} took longer than {timeout:g} s")
+        if self._failure is not None:
+            raise Aborted(self._failure)
 
 
 def _result(entered: Round) -> list[np.ndarray]:

@@ -5,16 +5,15 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.communicator import Buffer, Communicator, Place, succeed
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import EngineCommunicator, Place
 from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.errors import Aborted
 from oxigrad.distributed.messages.reduction import Op
 
 
-class HubCommunicator(EngineCommunicator):
+class HubCommunicator(Communicator):
     """Base class of the communicators of members of a hub; see `Communicator`.
 
     An engine implements `_call`, `_tell` and `_following`.

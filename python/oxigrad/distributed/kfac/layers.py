@@ -16,12 +16,11 @@ import numpy as np
 
 from oxigrad import StructureError, Tape, stop_gradient, xp
 from oxigrad._typing import Array
+from oxigrad.distributed.messages.gradients import HALVES
 from oxigrad.extend import Recording, dtype_name, to_host
 
 # A change of the layout of a matrix, as recorded: the name of the op, and the shape before and after it, or the axes.
 Move = tuple[str, tuple[int, ...], tuple[int, ...]]
-
-_HALVES = ("float16", "bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,7 +296,7 @@ def _second_moment(x: Array, *, with_one: bool = False) -> np.ndarray:
 
     ``with_one``, a one is appended to each row a.
     """
-    if dtype_name(x.dtype) in _HALVES:
+    if dtype_name(x.dtype) in HALVES:
         x = xp.astype(x, xp.float32)
     square = np.asarray(to_host(xp.matmul(xp.matrix_transpose(x), x)))
     if not with_one:

@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.message import Layout, as_bytes, scatter
 
 _Job = TypeVar("_Job", bound=Hashable)
@@ -67,17 +68,10 @@ class Placement:
         return self.factors[layer][1]
 
 
-class ArraySpec(NamedTuple):
-    """The shape and dtype of an array."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-
 def gathered(
     communicator: Communicator,
     local: Mapping[str, np.ndarray],
-    specs: Mapping[str, ArraySpec],
+    specs: Mapping[str, GradientSpec],
     owners: Mapping[str, int],
     timeout: float | None = None,
 ) -> dict[str, np.ndarray]:

@@ -12,7 +12,8 @@ from oxigrad import StateError, StructureError
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.kfac.kronecker import Factor, Inverse, Method, damped, invert, precondition
 from oxigrad.distributed.kfac.layers import Layer, Statistics
-from oxigrad.distributed.kfac.placement import ArraySpec, Placement, gathered
+from oxigrad.distributed.kfac.placement import Placement, gathered
+from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.means import mean_over_workers
 
@@ -185,7 +186,7 @@ class Preconditioner:
         """
         placed, rank = self.placement, settings.communicator.rank
         local: dict[str, np.ndarray] = {}
-        specs: dict[str, ArraySpec] = {}
+        specs: dict[str, GradientSpec] = {}
         owners: dict[str, int] = {}
         for path in paths:
             source = self._to_decompose(path, settings, again=again)
@@ -194,7 +195,7 @@ class Preconditioner:
                 self.decomposed[path] = source
             for side, (factor, worker) in enumerate(zip(source.factors, placed.factors[path], strict=True)):
                 name, size = f"{path}/{_SIDES[side]}", len(factor.value)
-                specs[name] = ArraySpec((size + (settings.method == "eigen"), size), factor.value.dtype)
+                specs[name] = GradientSpec((size + (settings.method == "eigen"), size), factor.value.dtype)
                 if worker == rank:
                     local[name] = _packed(invert(factor, source.added[side], settings.method))
                 if len(placed.group(path)) > 1:
@@ -215,7 +216,7 @@ class Preconditioner:
             for path, matrix in matrices.items()
             if rank in placed.group(path)
         }
-        specs = {path: ArraySpec(m.shape, self.factors[path][0].value.dtype) for path, m in matrices.items()}
+        specs = {path: GradientSpec(m.shape, self.factors[path][0].value.dtype) for path, m in matrices.items()}
         size = settings.communicator.size
         owners = {path: placed.sender(path) for path in matrices if len(placed.group(path)) < size}
         solved = gathered(settings.communicator, local, specs, owners, settings.timeout) | local

@@ -7,7 +7,7 @@ float32.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class GradientCodec:
     most_bytes: int
 
     def __init__(self, parameters: Mapping[str, np.ndarray], extra: str = "") -> None:
-        self._arrays = {path: GradientSpec(array) for path, array in parameters.items()}
+        self._arrays = {path: GradientSpec.of(array) for path, array in parameters.items()}
         self._layouts: dict[tuple[str, ...], Layout] = {}
         whole = Layout(self._arrays, extra)
         self.digest = whole.digest
@@ -91,19 +91,17 @@ class GradientCodec:
         return gradients
 
 
-class GradientSpec:
-    """Shape and dtype of the gradient of a parameter: float32 for one of half precision."""
+class GradientSpec(NamedTuple):
+    """Shape and dtype of the gradient of a parameter."""
 
-    def __init__(self, array: Any) -> None:
-        self.shape: tuple[int, ...] = tuple(array.shape)
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, array: Any) -> "GradientSpec":
+        """The spec of the gradient of a parameter: float32 for one of half precision."""
         name = dtype_name(array.dtype)
-        self.dtype: np.dtype[Any] = np.dtype(np.float32 if name in HALVES else name)  # in native byte order
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GradientSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)
-
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
+        return cls(tuple(array.shape), np.dtype(np.float32 if name in HALVES else name))  # in native byte order
 
     @property
     def size(self) -> int:
@@ -131,11 +129,10 @@ class Reader:
         """The next array, with the bytes that pad it skipped."""
         size = count * dtype.itemsize
         whole = -(-size // _WORD) * _WORD
-        if whole > self.left:
-            raise Refused("length", f"a gradient ends {whole - self.left} bytes too early")
-        array = self._data[self._at : self._at + size].view(dtype)
-        self._at += whole
-        return array
+        at, self._at = self._at, self._at + whole
+        if self.left < 0:
+            raise Refused("length", f"a gradient ends {-self.left} bytes too early")
+        return self._data[at : at + size].view(dtype)
 
     def rest(self, size: int) -> np.ndarray:
         """The next bytes, which are not padded."""

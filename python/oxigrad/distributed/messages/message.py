@@ -107,7 +107,7 @@ def checksum(bufs: Iterable[np.ndarray]) -> int:
 
 def size_of(bufs: Iterable[np.ndarray]) -> int:
     """The number of bytes of buffers together."""
-    return sum(buffer.nbytes for buffer in bufs)
+    return sum([buffer.nbytes for buffer in bufs])
 
 
 def as_bytes(buffer: np.ndarray) -> np.ndarray:

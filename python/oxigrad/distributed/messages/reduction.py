@@ -63,7 +63,7 @@ def part_of(counts: Sequence[int], rank: int, workers: int, size: int) -> slice:
     >>> part_of([2, 0, 3], 2, 3, 5)
     slice(2, 5, None)
     """
-    if len(counts) != workers or any(count < 0 for count in counts) or sum(counts) != size:
+    if len(counts) != workers or min(counts) < 0 or sum(counts) != size:
         raise ValueError(f"counts are {[*counts]}: expected one for each of {workers} workers, {size} together")
     start = sum(counts[:rank])
     return slice(start, start + counts[rank])

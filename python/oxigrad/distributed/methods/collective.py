@@ -184,14 +184,9 @@ class CollectiveWrapper(Wrapper):
                 warnings.warn(f"{unlike}, as on the others", RuntimeWarning, stacklevel=2)
 
     def _broadcast_state(self, model: Tree, root: int) -> np.ndarray:
-        """Parameters and state of the worker ``root``, as bytes."""
-        is_root = self.communicator.rank == root
-        data = self._packed_state(model) if is_root else np.empty(0, np.uint8)
-        size = np.array([data.size], np.int64)
-        self.communicator.broadcast([size], root, timeout=self._seconds)
-        data = data.copy() if is_root else np.empty(int(size[0]), np.uint8)
-        self.communicator.broadcast([data], root, timeout=self._seconds)
-        return data
+        """Parameters and state of the worker ``root``, as bytes, whose number the others do not know."""
+        data = self._packed_state(model) if self.communicator.rank == root else np.empty(0, np.uint8)
+        return self.communicator.all_gather_v(data, timeout=self._seconds)[root]
 
     def _broadcast_untrained(self, model: Tree, root: int) -> dict[str, np.ndarray]:
         """The arrays of the worker ``root`` that no step updates, where those of workers differ."""

@@ -16,11 +16,12 @@ from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path, arra
 from oxigrad.distributed.messages.message import Layout, LayoutEntry
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
+from oxigrad.distributed.methods.configuration import options_set
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import OPTIONS, as_array
+from oxigrad.extend import as_array
 from oxigrad.optim import SAM, SGD, Chain, ChainPart, Optimizer, Partition
 
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
@@ -157,10 +158,7 @@ class DeepGradientCompression(CollectiveWrapper):
         self._decays: dict[str, np.ndarray] = {}
 
     def _refuse_options(self) -> None:
-        values = {
-            name: getattr(self.optimizer, name) for name in ("accumulate", "loss_scale", "sparse", "zero_gradients")
-        }
-        if refused := [name for name, value in values.items() if value != OPTIONS[name]]:
+        if refused := options_set(self.optimizer, ("accumulate", "loss_scale", "sparse", "zero_gradients")):
             raise ValueError(
                 f"DeepGradientCompression: {', '.join(refused)} cannot be combined with compressed gradients"
             )
@@ -424,8 +422,9 @@ def _of_sgd(optimizer: Any, label: str) -> Iterator[tuple[str, Any]]:
         for pattern, inner in optimizer.optimizers.items():
             yield from _of_sgd(inner, f"the optimizer of the pattern {pattern!r}")
     elif isinstance(optimizer, Chain):
-        kinds = zip(optimizer.parts, optimizer._kinds, strict=True)
-        yield from ((f"parts[{at}] of {label}", part) for at, (part, kind) in enumerate(kinds) if kind is SGD)
+        yield from (
+            (f"parts[{at}] of {label}", part) for at, part in enumerate(optimizer.parts) if part.name == SGD.__name__
+        )
     elif isinstance(optimizer, SGD):
         yield label, optimizer
 

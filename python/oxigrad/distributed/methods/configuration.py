@@ -1,7 +1,7 @@
 """Configurations that the workers of a job compare: of any optimizer, and as plain data."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from oxigrad._typing import Config
 from oxigrad.extend import OPTIONS, config_of, number
@@ -22,6 +22,19 @@ def settings_of(optimizer: Any) -> Any:
     options = {name: getattr(optimizer, name, value) for name, value in OPTIONS.items() if name not in _PARTS}
     values = {**options, **dict(optimizer._parts())}
     return {"optimizer": optimizer.name, **{name: plain(value) for name, value in values.items()}}
+
+
+def options_set(optimizer: Any, names: Collection[str]) -> list[str]:
+    """The options among ``names`` that an optimizer has at other values than the defaults, in their order.
+
+    >>> from oxigrad import optim
+    >>> options_set(optim.SGD(accumulate=2, seed=1), {"accumulate", "loss_scale"})
+    ['accumulate']
+    """
+    values = {name: getattr(optimizer, name) for name in OPTIONS if name in names}
+    if values.get("loss_scale") is not None and values.get("nonfinite") == "skip":  # which the scale implies
+        del values["nonfinite"]
+    return [name for name, value in values.items() if value != OPTIONS[name]]
 
 
 def values_of_functions(optimizer: Any, step: int | None = None) -> Config:
@@ -55,34 +68,3 @@ def plain(value: Any) -> Any:
 
 def _named(function: Any) -> str:
     return f"the function {getattr(function, '__qualname__', type(function).__qualname__)}"
-
-
-class Agreed:
-    """The parts of a wrapper's configuration that the workers of a job have alike."""
-
-    optimizer: Any
-    communicator: Any
-    _arguments: ClassVar[Mapping[str, Any]] = {}
-    _fixed: ClassVar[frozenset[str]] = frozenset()
-
-    if TYPE_CHECKING:  # the class beside this one has it
-
-        @property
-        def name(self) -> str:
-            """See `Optimizer.name`."""
-            ...
-
-    def _agreed_config(self) -> Config:
-        """The name and the arguments that cannot change, as plain data, which all workers have alike."""
-        return {"optimizer": self.name, **arguments_of(self, (n for n in self._arguments if n in self._fixed))}
-
-    def _agreed_settings(self) -> list[Any]:
-        """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
-        return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
-
-    def _joining_config(self) -> list[Any]:
-        """As `_agreed_config`, of a worker that asks to join.
-
-        With hyperparameters, unless they may have changed since the start.
-        """
-        return [self._agreed_config(), *(self._agreed_settings() if self.communicator.generation == 0 else ())]

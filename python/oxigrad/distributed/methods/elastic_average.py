@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad import tree, xp
+from oxigrad import xp
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
@@ -22,17 +22,12 @@ from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.parameters import check_unchanged, promoted
+from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.extend import as_array, to_host
 from oxigrad.optim import SGD, Optimizer, Quantized
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
-
-
-def _write_served(wrapper: Any, value: Any) -> tuple[Plain, Arrays]:
-    """The centre as it is, on the worker that serves it."""
-    return {}, {} if wrapper._server is None else {path: {_KEPT: array} for path, array in wrapper.centre().items()}
 
 
 class ElasticAverage(CollectiveWrapper):
@@ -91,6 +86,11 @@ class ElasticAverage(CollectiveWrapper):
 
     _are_replicas = False
     _has_own_writes = True
+
+    def _write_served(self, value: Any) -> tuple[Plain, Arrays]:
+        """The centre as it is, on the worker that serves it."""
+        return {}, {} if self._server is None else {path: {_KEPT: array} for path, array in self.centre().items()}
+
     _fields = (
         integer("_count", "count"),
         arrays("_centre", _SEEN),
@@ -174,11 +174,11 @@ class ElasticAverage(CollectiveWrapper):
 
     def _penalized(self, model: Tree, grads: Tree | None) -> Tree:
         """The gradients with the penalty ``rho / 2 * |x - c|**2`` added to the loss."""
-        values = self._parameters.read(model)
+        values = self._parameters.wide(model)
         penalized = {}
         for path, g in self._parameters.gradients(model, grads).items():
             dense = as_array(g)
-            pull = promoted(values[path]) - self._centre[path]
+            pull = values[path] - self._centre[path]
             penalized[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
         return self._parameters.tree(model, penalized)
 
@@ -187,7 +187,7 @@ class ElasticAverage(CollectiveWrapper):
         if not self.synchronous:
             return self._pushed(model)
         while True:
-            parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+            parameters = self._parameters.wide(model)
             differences = {path: value - self._centre[path] for path, value in parameters.items()}
             rate, beta = self._rate, self._rate * self.communicator.size
             new = {path: parameters[path] - d.dtype.type(rate) * d for path, d in differences.items()}
@@ -330,7 +330,7 @@ class ElasticAverage(CollectiveWrapper):
         self._layout, self._connection, self._server, self._number, self._applied = None, None, None, 0, -1
 
     def _started(self, model: Tree) -> tuple[Tree, bool]:
-        parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+        parameters = self._parameters.wide(model)
         layout = Layout(parameters)
         if self.synchronous:
             self._description = agreement.described(parameters, self._joining_config())
@@ -387,9 +387,9 @@ class ElasticAverage(CollectiveWrapper):
 
     def _answered(self, connection: Connection) -> DecodedReply:
         """Waits for the answer to the last request: the centre, or a refusal of the push."""
-        wait = connection.wait(max(self._applied, 0))
+        wait = connection.wait()
         while True:
-            answer = connection.answer(wait)
+            answer = connection.answer(wait, max(self._applied, 0))
             has_centre = answer.token >= 0 and answer.number >= connection.number
             is_refused = any(not each.accepted and each.number >= connection.number for each in answer.verdicts)
             if has_centre or is_refused or answer.kind in NOTICES:
@@ -402,7 +402,7 @@ class ElasticAverage(CollectiveWrapper):
     def _pushed(self, model: Tree) -> Tree:
         connection = self._connection
         assert connection is not None  # noqa: S101 - for the type checker
-        parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+        parameters = self._parameters.wide(model)
         for _ in range(2):
             connection.number = self._number + 1  # the same after an interrupt: a push is applied once
             connection.request(PUSH, self._applied, connection.codec.encode(parameters))
@@ -423,19 +423,18 @@ class ElasticAverage(CollectiveWrapper):
 
         For gradients of your own with ``nesterov``: take them here, and give them to `update` with ``model``.
         """
-        plan, leaves = self._parameters._planned(model)
-        slots, filled = self.optimizer.slots, list(leaves)
-        for p in plan.parameters:
+        slots, groups, step = self.optimizer.slots, self._parameters.plan(model).groups, self.optimizer.step
+
+        def ahead(p: Any, x: Any) -> Any:
             if "m" not in slots.get(p.text, {}):
-                continue
-            numbers = plan.groups[p.group].numbers(self.optimizer.step)
-            x, m = leaves[p.index], slots[p.text]["m"]
+                return x
+            numbers, m = groups[p.group].numbers(step), slots[p.text]["m"]
             there = x - numbers["learning_rate"] * numbers["momentum"] * xp.asarray(
                 np.asarray(m) if isinstance(m, Quantized) else m
             )
-            for i in p.indices:
-                filled[i] = xp.asarray(xp.astype(there, x.dtype))
-        return tree.unflatten(plan.structure, filled)
+            return xp.asarray(xp.astype(there, x.dtype))
+
+        return self._parameters.mapped(model, ahead)
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """See `Optimizer._gradients`; with ``nesterov``, value and gradient are those at `lookahead`."""
@@ -446,4 +445,4 @@ class ElasticAverage(CollectiveWrapper):
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         if not self._centre:
-            self._centre = {path: np.array(promoted(v)) for path, v in self._parameters.read(model).items()}
+            self._centre = {path: np.array(v) for path, v in self._parameters.wide(model).items()}

@@ -8,6 +8,7 @@ import numpy as np
 from oxigrad import SparseRows
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.parameters import promoted
 
@@ -66,9 +67,9 @@ def sum_of_rows(gradient: SparseRows, communicator: Communicator, timeout: float
     return SparseRows(np.concatenate(indices), stacked, gradient.shape)
 
 
-def no_rows(gradient: SparseRows) -> SparseRows:
+def no_rows(like: SparseRows | GradientSpec) -> SparseRows:
     """A gradient without rows, of the shape and dtype of another one."""
-    return SparseRows(gradient.indices[:0], gradient.values[:0], gradient.shape)
+    return SparseRows(np.zeros(0, np.int64), np.zeros((0, *like.shape[1:]), like.dtype), like.shape)
 
 
 def divided(total: Any, count: int) -> Any:

@@ -13,19 +13,18 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
-from oxigrad.distributed.fields import Arrays, Plain, arrays
+from oxigrad.distributed.fields import Arrays, Plain
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
-from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT
-from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
+from oxigrad.distributed.methods.average_state import AverageState
+from oxigrad.distributed.methods.configuration import options_set, settings_of, values_of_functions
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import dtype_name, to_host
+from oxigrad.extend import OPTIONS, dtype_name, to_host
 from oxigrad.optim import SAM, SGD, Optimizer, Quantized, RuleOptimizer
 
 
-class ModelAverage(CollectiveWrapper):
+class ModelAverage(AverageState):
     """Model averaging: workers train alone by ``optimizer``, and average parameters every ``interval`` updates.
 
     The plain average is that of TensorFlow 1's ModelAverageOptimizer: parameters become their mean over the workers. An
@@ -86,13 +85,6 @@ class ModelAverage(CollectiveWrapper):
 
     _are_replicas = False
     _has_own_writes = True
-    _fields = (
-        SCHEDULE,
-        ACTIONS,
-        arrays("_anchors", ANCHOR),
-        arrays("_sent", SENT),
-        OUTER_OPTIMIZERS,
-    )
     _fixed: ClassVar[frozenset[str]] = frozenset({"outer"})
 
     @staticmethod
@@ -144,7 +136,7 @@ class ModelAverage(CollectiveWrapper):
                 raise TypeError(
                     f"outer is {self.outer!r}, which evaluates the loss: expected one that takes a gradient"
                 )
-            if options := self.outer._stepping_options():
+            if options := options_set(self.outer, OPTIONS.keys() - {"groups", "dtype"}):
                 raise ValueError(f"outer is {self.outer!r}: {', '.join(options)} cannot be set on an outer optimizer")
             if self.block_momentum or self.block_learning_rate != 1.0:
                 raise ValueError("outer and block momentum are mutually exclusive: set the momentum of outer")
@@ -158,7 +150,7 @@ class ModelAverage(CollectiveWrapper):
             raise ValueError(f"average_slots and slot_dtype={kind!r} are mutually exclusive: codes cannot be averaged")
 
     def _outer_optimizer(self) -> Optimizer | None:
-        """The outer optimizer, by which the anchors are updated; None where there are no anchors."""
+        """See `AverageState._outer_optimizer`."""
         if self.outer is None and self.exchange == "full" and not self.block_momentum and self.block_learning_rate == 1:
             return None
         return self.outer or SGD(self.block_learning_rate, momentum=self.block_momentum, nesterov=self.nesterov)
@@ -289,8 +281,8 @@ class ModelAverage(CollectiveWrapper):
     def _send(self, model: Tree, fragment: int) -> None:
         """Takes the mean over the workers of a fragment's parameters, or of their differences from the anchors."""
         if (contribution := self._contributed.pop(fragment, None)) is None:  # else it is given again
-            values = self._parameters.read(model)
-            contribution = {path: promoted(values[path]) for path in self._paths(values, fragment)}
+            values = self._parameters.wide(model)
+            contribution = {path: values[path] for path in self._paths(values, fragment)}
             if self._outer:
                 contribution = {path: self._anchors[path] - value for path, value in contribution.items()}
         if not self.delay:
@@ -366,11 +358,11 @@ class ModelAverage(CollectiveWrapper):
 
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
-        values = self._parameters.read(model)
+        values = self._parameters.wide(model)
         if self.fragments > len(values):
             raise ValueError(f"fragments is {self.fragments}: expected at most {len(values)}, the number of parameters")
         if self._outer and not self._anchors:
-            self._anchors = {path: np.array(promoted(value)) for path, value in values.items()}
+            self._anchors = {path: np.array(value) for path, value in values.items()}
 
     def get_config(self) -> Config:
         """See `Wrapper.get_config`."""

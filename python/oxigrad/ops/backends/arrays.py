@@ -50,6 +50,9 @@ def dtype_of(value: Any) -> Any:
 def device_of(value: Any) -> Any:
     """The device where arrays beside this one are made; ``"cpu"`` for a number.
 
+    Args:
+        value: an array of any library, a variable or a number.
+
     None if the library chooses the device: in a traced program, or for an array of JAX that is not committed to its
     device. An array that is created on an explicit device is committed, and so is every result computed from it.
     """
@@ -76,6 +79,9 @@ def size_of(shape: tuple[int, ...]) -> int:
 
 def dtype_name(dtype: Any) -> str:
     """The standard's name of a dtype of any library.
+
+    Args:
+        dtype: dtype of any library.
 
     >>> dtype_name(np.dtype(">f4"))
     'float32'

@@ -127,9 +127,9 @@ class TorchAdapter(Adapter):
         if why := self.unreadable(array):
             return why
         if array.is_neg():
-            return "a lazy view, with its negative bit set: expected a tensor of its own, tensor.resolve_neg()"
+            return "a lazy view, with its negative bit set: expected tensor.resolve_neg()"
         if array.is_conj():
-            return "a lazy view, with its conjugate bit set: expected a tensor of its own, tensor.resolve_conj()"
+            return "a lazy view, with its conjugate bit set: expected tensor.resolve_conj()"
         if array._is_zerotensor():
             return "a tensor of zeros without memory: expected torch.zeros"
         return ""

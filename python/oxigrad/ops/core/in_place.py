@@ -48,7 +48,7 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
     shape, expected = tuple(getattr(result, "shape", ())), tuple(out.shape)
     fits = np.broadcast_shapes(shape, expected) == expected if broadcasts else shape == expected
     if not fits:
-        raise ShapeError(f"{called}: found out of shape {expected}, expected {shape}, that of the result")
+        raise ShapeError(f"{called}: found out of shape {expected}, expected {shape}, the shape of the result")
     check_cast(called, result, out, "same_kind")
     out[...] = result
     return out
@@ -64,7 +64,7 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
     where = np.asarray(plain(where))
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
-        raise ShapeError(f"{called}: found out of shape {tuple(out.shape)}, expected {shape}, that of the result")
+        raise ShapeError(f"{called}: found out of shape {tuple(out.shape)}, expected {shape}, the shape of the result")
     mask = np.broadcast_to(where, shape)
     chosen = _indices(np.flatnonzero(mask), out)
     result = ufunc(*(masked(ops.broadcast_to(x, shape), mask)[chosen] if is_array(plain(x)) else x for x in inputs))
@@ -96,7 +96,7 @@ def check_target(called: str, target: Array, values: Any) -> None:
     if has_derivative((values,)):
         raise DerivativeError(
             f"{called} would write a variable to a plain array, which loses its derivative: use the result "
-            "(a = a + x in place of a += x), or xp.at(array)[key].set(value), which makes a new array"
+            "(a = a + x instead of a += x), or xp.at(array)[key].set(value), which makes a new array"
         )
 
 
@@ -162,7 +162,7 @@ def _chosen(called: str, array: Array, mask: Array) -> np.ndarray:
     mask = np.asarray(plain(mask), dtype=bool)
     if mask.size != _size(array):
         raise ShapeError(
-            f"{called}: found a mask of shape {mask.shape}, expected {tuple(array.shape)}, that of the array"
+            f"{called}: found a mask of shape {mask.shape}, expected {tuple(array.shape)}, the shape of the array"
         )
     return np.flatnonzero(mask)
 

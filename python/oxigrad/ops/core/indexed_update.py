@@ -119,6 +119,6 @@ def cast_in_place(x: Array, result: Any) -> Array:
     shape, expected = tuple(getattr(result, "shape", ())), tuple(x.shape)
     if shape != expected:
         raise ShapeError(
-            f"found a result of shape {shape}, expected {expected}, that of the array that is changed in place"
+            f"found a result of shape {shape}, expected {expected}, the shape of the array that is changed in place"
         )
     return _cast_like(result, x)

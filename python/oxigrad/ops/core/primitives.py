@@ -351,7 +351,7 @@ def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = Non
 def require_device(name: str, x: Array, device: Device) -> None:
     """Raises `ValueError` if a variable would be copied to another device: the copy has no derivative."""
     if device is not None and device != (current := device_of(plain(x))) and str(device) != str(current):
-        raise ValueError(f"{name}: device is {device!r}: expected {current!r}, that of the variable, or None")
+        raise ValueError(f"{name}: device is {device!r}: expected {current!r}, the device of the variable, or None")
 
 
 def copied(x: Array, /) -> Array:

@@ -91,7 +91,7 @@ def vdot(x1: Array, x2: Array, /) -> Array:
     """Sum of the products of all elements with the conjugate of ``x1``."""
     sizes = [size_of(tuple(getattr(x, "shape", ()))) for x in (x1, x2)]
     if sizes[0] != sizes[1]:
-        raise ShapeError(f"vdot: found {sizes[0]} and {sizes[1]} elements, expected as many")
+        raise ShapeError(f"vdot: found {sizes[0]} and {sizes[1]} elements, expected equal numbers")
     return ops.sum(ops.multiply(ops.conjugate(ops.ravel(x1)), ops.ravel(x2)))
 
 

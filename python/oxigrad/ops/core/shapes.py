@@ -60,7 +60,7 @@ def broadcasting(where: Any, shape: Sequence[int]) -> Any:
     sizes = tuple(where.shape)
     if len(sizes) > len(shape) or any(m not in (1, n) for m, n in zip(reversed(sizes), reversed(shape), strict=False)):
         raise ShapeError(
-            f"found where of shape {sizes}, expected one that broadcasts to {tuple(shape)}, that of the array"
+            f"found where of shape {sizes}, expected one that broadcasts to {tuple(shape)}, the shape of the array"
         )
     return where
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import ShapeError, plain
+from oxigrad._core import ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import beneath, dtype_of, is_complex, namespace
+from oxigrad.ops.backends import beneath, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
@@ -129,9 +129,18 @@ def _symmetric(name: str, a: Any, UPLO: str) -> Any:
     return strict + ops.conj(ops.matrix_transpose(strict)) + (ops.real(diagonal) if is_complex(a) else diagonal)
 
 
+def _is_matrix(UPLO: Any) -> bool:
+    return isinstance(UPLO, (Variable, list)) or is_array(plain(UPLO))
+
+
 @shaped
 def eigh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues and eigenvectors of a symmetric matrix, from its lower (or upper) triangle."""
+    """Eigenvalues and eigenvectors of a symmetric matrix, from its lower (or upper) triangle.
+
+    With a matrix in the place of ``UPLO``, those of the generalized problem, as in `scipy.linalg.eigh`.
+    """
+    if _is_matrix(UPLO):
+        return linalg.eigh(a, b=UPLO)
     whole = _symmetric("eigh", a, UPLO)
     if UPLO.upper() == "L":
         return linalg.eigh(whole)
@@ -175,7 +184,9 @@ def _are_real(a: Any, eigenvalues: Any) -> bool:
 
 @shaped
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues of a symmetric matrix, from its lower (or upper) triangle."""
+    """Eigenvalues of a symmetric matrix, from its lower (or upper) triangle; of the generalized problem as `eigh`."""
+    if _is_matrix(UPLO):
+        return linalg.eigvalsh(a, b=UPLO)
     return linalg.eigvalsh(_symmetric("eigvalsh", a, UPLO))
 
 

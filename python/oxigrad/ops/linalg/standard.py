@@ -316,9 +316,9 @@ def eigh(x: Array, /, *, b: Array | None = None) -> EighResult:
 
 
 @_composite
-def eigvalsh(x: Array, /) -> Array:
-    """Eigenvalues of a Hermitian matrix, in ascending order."""
-    return eigh(x).eigenvalues
+def eigvalsh(x: Array, /, *, b: Array | None = None) -> Array:
+    """Eigenvalues of a Hermitian matrix, in ascending order; with ``b``, of the generalized problem as in `eigh`."""
+    return eigh(x, b=b).eigenvalues
 
 
 @shaped

@@ -51,7 +51,7 @@ def _counted(places: Sequence[np.ndarray], shape: tuple[int, ...], weights: Any)
         return np.bincount(flat[inside], minlength=size).reshape(shape).astype(float)
     weights = ops.ravel(array(weights))
     if tuple(weights.shape) != flat.shape:
-        raise ShapeError(f"found weights of shape {tuple(weights.shape)}, expected {flat.shape}, that of the data")
+        raise ShapeError(f"found weights of shape {tuple(weights.shape)}, expected {flat.shape}, the shape of the data")
     (chosen,) = np.nonzero(inside)
     picked = ops.index(weights, of_library(chosen, weights))
     return ops.reshape(ops.scatter_add(picked, (of_library(flat[chosen], weights),), (size,)), shape)

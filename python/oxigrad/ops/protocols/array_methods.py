@@ -119,7 +119,7 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
     if hasattr(value, name):
         kind = type(value)
         hint = (
-            f": that of {kind.__module__.partition('.')[0]}'s {kind.__name__} is not recorded; use a function of xp, "
+            f": {kind.__module__.partition('.')[0]}'s {kind.__name__}.{name} is not recorded; use a function of xp, "
             "or ox.stop_gradient(x) for the array itself"
         )
     raise AttributeError(f"a variable has no attribute {name!r}{hint}", name=name, obj=x)

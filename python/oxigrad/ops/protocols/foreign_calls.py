@@ -1,5 +1,8 @@
 """Errors for functions of SciPy, PyTorch and JAX called on variables, which name the alternatives."""
 
+import ast
+import itertools
+import linecache
 import operator
 import sys
 from types import FrameType
@@ -12,10 +15,10 @@ from oxigrad._core import DerivativeError, Variable, is_constant, plain
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
 # Replacements of NumPy's functions that its protocols do not reach.
+_ARRAY = "np.array([v, w], like=v), or xp.asarray([v, w])"
 _LINES = (
-    "np.array([v, w], like=v), or xp.asarray([v, w]), makes one array of several variables; y = np.zeros(n, like=v) "
-    "takes assignments; np.float64(v) is v, and np.int64(v), whose derivative is 0, int(v); "
-    "ox.stop_gradient(v) gives the plain array"
+    ", makes one array of several variables; y = np.zeros(n, like=v) takes assignments; np.float64(v) is v, and "
+    "np.int64(v), whose derivative is 0, int(v); ox.stop_gradient(v) gives the plain array"
 )
 # The parts of SciPy that `oxigrad.xp` has too.
 _PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate", "interpolate")
@@ -38,8 +41,11 @@ def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) 
         array = array if copy else array.view()
         array.flags.writeable = bool(copy)
         return array
-    called = _called_of_scipy(sys._getframe(1)) or _called_of_arrays(sys._getframe(1))
-    raise TypeError(_LOSS + (_LINES if called is None else f"{called}; {_REMEDY}"))
+    frame = sys._getframe(1)
+    called = _called_of_scipy(frame) or _called_of_arrays(frame)
+    raise TypeError(
+        _LOSS + ((_array_in_source(frame) or _ARRAY) + _LINES if called is None else f"{called}; {_REMEDY}")
+    )
 
 
 def left_to_variable(x: Any) -> np.ndarray | None:
@@ -110,6 +116,27 @@ def _called_of_arrays(frame: FrameType | None) -> str | None:
     if not name.startswith("_") and hasattr(np, name) and hasattr(xp, name):
         return f"np.{name} takes none in nested lists: xp.{name} does, or xp.asarray makes one array of a list"
     return None
+
+
+def _array_in_source(frame: FrameType) -> str | None:
+    """The call of `np.array` that a frame is in, as it takes variables; None where the source is not of that form."""
+    line, end, start, stop = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    if line is None or end is None or _module(frame).startswith("numpy."):
+        return None
+    lines = [linecache.getline(frame.f_code.co_filename, each).encode() for each in range(line, end + 1)]
+    lines[-1] = lines[-1][:stop]
+    try:
+        call = ast.parse(b"".join(lines)[start:], mode="eval").body
+    except SyntaxError:
+        return None
+    if not (isinstance(call, ast.Call) and call.args and ast.unparse(call.func).endswith(("array", "asarray"))):
+        return None
+    names = (node.id for node in ast.walk(call.args[0]) if isinstance(node, ast.Name))
+    like = next((name for name in names if isinstance(frame.f_locals.get(name), Variable)), None)
+    if like is None:
+        return None
+    call.keywords.append(ast.keyword("like", ast.Name(like)))
+    return f"{ast.unparse(call)}, or xp.asarray({ast.unparse(call.args[0])})"
 
 
 def _module(frame: FrameType) -> str:

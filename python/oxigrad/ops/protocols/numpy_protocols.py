@@ -371,6 +371,8 @@ def _bound(
             for key, value in named.items()
             if key in our_parameters or not _is_default(theirs.get(key), value)
         }
+    if not named and len(args) <= count:
+        return args, {}
     arguments = {**dict(zip(theirs, args, strict=False)), **named}
     first = [name for name in theirs if name in arguments][:count]
     rest: dict[str, Any] = {}

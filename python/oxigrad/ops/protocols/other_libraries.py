@@ -44,14 +44,14 @@ _FUNCTIONS_OF_TORCH = {
 FUNCTIONS = {name: f"use {text}" for name, text in (_ACTIVATIONS | _FUNCTIONS_OF_TORCH).items()}
 #: Replacements of methods and attributes that a variable lacks, by their names there.
 METHODS = {
-    "backward": "gradients are those of a function: ox.grad(f)(x), or tape.gradient(y, [x])",
+    "backward": "use ox.grad(f)(x), or tape.gradient(y, [x])",
     "block_until_ready": "results are computed when a function returns",
     "cpu": "use xp.asarray(x, device=...) before the function is differentiated",
     "cuda": "use xp.asarray(x, device=...) before the function is differentiated",
     "detach": "use ox.stop_gradient(x)",
     "double": "use xp.astype(x, xp.float64)",
     "float": "use xp.astype(x, xp.float32)",
-    "grad": "gradients are those of a function: ox.grad(f)(x), or tape.gradient(y, [x])",
+    "grad": "use ox.grad(f)(x), or tape.gradient(y, [x])",
     "numpy": "use ox.stop_gradient(x), the array itself",
     "requires_grad": "each argument of a differentiated function is a variable",
     "requires_grad_": "each argument of a differentiated function is a variable",

@@ -286,7 +286,7 @@ def boxcox1p(x: Array, lmbda: Array, /) -> Array:
 def _inverse_exponent(x: Array, lmbda: Array) -> Array:
     """``log1p(lmbda * x) / lmbda``, which is ``x`` where ``lmbda`` is zero."""
     near = lambda x, lmbda: x * log1prel(lmbda * x)  # noqa: E731
-    # Without a product by ``x``, whose cotangent would overflow before that of the result.
+    # Without a product by ``x``: its cotangent would overflow before the cotangent of the result.
     far = lambda x, lmbda: ops.log1p(lmbda * x) / lmbda  # noqa: E731
     return branch(ops.abs(lmbda * x) < 0.05, near, far, (x, 0.0, 1.0), (lmbda, 0.0, 1.0))
 

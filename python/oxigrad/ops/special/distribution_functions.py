@@ -7,9 +7,8 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import beta_density, gamma_density, log1p_square
 from oxigrad.ops.core.primitives import exp, log, sqrt
 from oxigrad.ops.special.gamma_functions import density_of, inverse_slope_by_a
-from oxigrad.ops.special.rows import NO_FORM, Row, f, trunc
+from oxigrad.ops.special.rows import Row, f, trunc
 
-_DF, _DFN, _DFD = (NO_FORM.format(name) for name in ("parameter df", "parameter dfn", "parameter dfd"))
 _K, _N = "its count k", "its count n"
 
 
@@ -32,6 +31,31 @@ def _t_density(df: Array, t: Array) -> Array:
 def _f_density(dfn: Array, dfd: Array, x: Array) -> Array:
     whole = dfn * x + dfd
     return density_of(0.5 * dfn, 0.5 * dfd, dfn * x / whole, dfd / whole) * (dfn / whole) * (dfd / whole)
+
+
+def _beta_slopes(a: Array, b: Array, x: Array, rest: Array) -> tuple[Array, Array]:
+    """The derivatives of `betainc` by ``a`` and ``b``, given ``rest = 1 - x``: by the smaller one."""
+    is_small = x <= 0.5
+    by_x = lambda slope: slope(a, b, ops.where(is_small, x, 0.25))  # noqa: E731
+    by_rest = lambda slope: -slope(b, a, ops.where(is_small, 0.25, rest))  # noqa: E731
+    return (
+        ops.where(is_small, by_x(f.betainc_a), by_rest(f.betainc_b)),
+        ops.where(is_small, by_x(f.betainc_b), by_rest(f.betainc_a)),
+    )
+
+
+def _f_slopes(dfn: Array, dfd: Array, x: Array) -> tuple[Array, Array]:
+    """The derivatives of `fdtr` by both parameters."""
+    whole, density = dfn * x + dfd, _f_density(dfn, dfd, x)
+    by_a, by_b = _beta_slopes(0.5 * dfn, 0.5 * dfd, dfn * x / whole, dfd / whole)
+    return 0.5 * by_a + density * x / dfn, 0.5 * by_b - density * x / dfd
+
+
+def _t_slope(df: Array, t: Array) -> Array:
+    """The derivative of `stdtr` by its parameter."""
+    whole = df + t * t
+    by_b = _beta_slopes(0.5 + 0.0 * df, 0.5 * df, t * t / whole, df / whole)[1]
+    return 0.25 * ops.sign(t) * by_b - 0.5 * t / df * _t_density(df, t)
 
 
 ROWS: dict[str, Row] = {
@@ -80,23 +104,34 @@ ROWS: dict[str, Row] = {
     "stdtr": (
         "df t",
         "Cumulative distribution function of Student's t distribution.",
-        _DF,
+        lambda df, t: _t_slope(df, t),
         lambda df, t: _t_density(df, t),
     ),
-    "stdtrit": ("df p", "Inverse of `stdtr` in its second argument.", _DF, lambda df, y: 1.0 / _t_density(df, y)),
+    "stdtrit": (
+        "df p",
+        "Inverse of `stdtr` in its second argument.",
+        lambda df, y: -_t_slope(df, y) / _t_density(df, y),
+        lambda df, y: 1.0 / _t_density(df, y),
+    ),
     "fdtr": (
         "dfn dfd x",
         "Cumulative distribution function of the F distribution.",
-        _DFN,
-        _DFD,
+        lambda dfn, dfd, x: _f_slopes(dfn, dfd, x)[0],
+        lambda dfn, dfd, x: _f_slopes(dfn, dfd, x)[1],
         lambda dfn, dfd, x: _f_density(dfn, dfd, x),
     ),
     "fdtrc": (
         "dfn dfd x",
         "Survival function of the F distribution.",
-        _DFN,
-        _DFD,
+        lambda dfn, dfd, x: -_f_slopes(dfn, dfd, x)[0],
+        lambda dfn, dfd, x: -_f_slopes(dfn, dfd, x)[1],
         lambda dfn, dfd, x: -_f_density(dfn, dfd, x),
     ),
-    "fdtri": ("dfn dfd p", "Inverse of `fdtr`.", _DFN, _DFD, lambda dfn, dfd, y: 1.0 / _f_density(dfn, dfd, y)),
+    "fdtri": (
+        "dfn dfd p",
+        "Inverse of `fdtr`.",
+        lambda dfn, dfd, y: -_f_slopes(dfn, dfd, y)[0] / _f_density(dfn, dfd, y),
+        lambda dfn, dfd, y: -_f_slopes(dfn, dfd, y)[1] / _f_density(dfn, dfd, y),
+        lambda dfn, dfd, y: 1.0 / _f_density(dfn, dfd, y),
+    ),
 }

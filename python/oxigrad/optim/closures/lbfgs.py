@@ -63,11 +63,11 @@ def lbfgs(
     The algorithm is of Liu and Nocedal 1989; see Nocedal and Wright 2006, algorithms 7.4 and 7.5.
 
     Each `minimize` makes up to ``max_iterations`` iterations with up to ``max_evaluations`` evaluations of the loss
-    (None: 5/4 as many). It stops earlier where the largest element of the gradient is at most ``tolerance_gradient``,
-    or the largest element of a move or the change of the loss is at most ``tolerance_change``. ``line_search`` is
-    "strong_wolfe", or None for moves of ``learning_rate`` times the direction, the first one shortened. The defaults
-    are a line search and a ``history`` of 10, as in SciPy and optax; torch has no line search by default, and a history
-    of 100.
+    (None: 5/4 of ``max_iterations``). It stops earlier where the largest element of the gradient is at most
+    ``tolerance_gradient``, or the largest element of a move or the change of the loss is at most ``tolerance_change``.
+    ``line_search`` is "strong_wolfe", or None for moves of ``learning_rate`` times the direction, the first one
+    shortened. The defaults are a line search and a ``history`` of 10, as in SciPy and optax; torch has no line search
+    by default, and a history of 100.
 
     One step of the optimizer is one `minimize`; `update` and `apply`, which have no loss, raise `RuleError`. Where the
     loss raises, nothing is changed. The value of the loss is read as a number, so that `minimize` cannot be traced.

@@ -39,7 +39,7 @@ class RateRange:
         return self.rates[1 + slopes.index(min(slopes))]
 
     def plot(self, ax: Any = None) -> Any:
-        """Plots the losses over the rates by matplotlib, on the axes ``ax`` or on those of pyplot; returns the axes."""
+        """Plots the losses over the rates by matplotlib, on ``ax`` or pyplot's current axes; returns the axes."""
         ax = importlib.import_module("matplotlib.pyplot").gca() if ax is None else ax
         ax.plot(self.rates, self.losses)
         ax.set(xscale="log", xlabel="learning rate", ylabel="loss")

@@ -29,14 +29,14 @@ class SAM(LocalOptimizer):
         eta: number added to magnitudes where ``adaptive`` is set.
         **options: options of every optimizer, by keyword; see `Optimizer`.
 
-    The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is the
+    The gradient is taken at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is the
     global norm. With ``adaptive`` (ASAM, Kwon et al. 2021, arXiv:2102.11600) each element is scaled by ``t = abs(p) +
     eta``: the gradient is that at ``p + rho * t * t * g / norm(t * g)``, for biases too. Frozen parameters are not
     perturbed.
 
     `minimize` evaluates the loss twice, at the model and at a perturbed copy; only the step changes the model. For a
-    pure step, pass the gradient at `perturbed` to `apply`; `update`, which has no loss, raises `RuleError`. ``options``
-    are those of every optimizer: set them here, not on the inner optimizer, whose slots are here too. Raises
+    pure step, pass the gradient at `perturbed` to `apply`; `update`, which has no loss, raises `RuleError`. Set
+    ``options`` here, not on the inner optimizer, whose slots are here too. Raises
     `TypeError` where ``optimizer`` is not an optimizer that takes a gradient, and `ValueError` for a ``rho`` or ``eta``
     below 0 and for options on the inner optimizer.
 

@@ -12,7 +12,7 @@ from oxigrad.optim.settings.spellings import counterpart
 def hint(name: str, names: Iterable[str]) -> str:
     """The counterpart of a name of another library, or a suggestion of the known name nearest to ``name``.
 
-    Empty where there is neither.
+    Empty if neither exists.
 
     >>> hint("learning_rte", ["learning_rate", "beta1"])
     ' (did you mean learning_rate?)'
@@ -27,7 +27,7 @@ def hint(name: str, names: Iterable[str]) -> str:
 def error_of_property(instance: Any, name: str) -> AttributeError | None:
     """The error that a property of this name raises, in whose place Python calls ``__getattr__``.
 
-    None where there is no such property.
+    None if no such property exists.
     """
     try:
         if hasattr(type(instance), name):

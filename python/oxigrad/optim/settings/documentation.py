@@ -1,7 +1,7 @@
 """The documentation of optimizers, from the rows of their arguments: composed when it is read.
 
 The row of a hyperparameter is its declaration in the rule, with `oxigrad.rules.core.arguments.NOTES` for names that
-several rules share; that of an option is there too.
+several rules share. The rows of options are in `NOTES` too.
 """
 
 import dataclasses

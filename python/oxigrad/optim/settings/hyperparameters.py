@@ -98,8 +98,8 @@ class Part(Sealed):
     # The names of the arguments of the constructor that are not hyperparameters.
     _options_of_class: tuple[str, ...] = ()
     # By library, the hyperparameters that reproduce its results, as far as they differ from the defaults. An empty dict
-    # means that none does; a missing library, that it has nothing of the kind. Learning rates are those of libraries
-    # with a default.
+    # means that the defaults agree; a missing library, that it lacks this optimizer. Learning rates are given for
+    # libraries with a default.
     _presets: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
@@ -114,10 +114,9 @@ class Part(Sealed):
             what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
-        self._hyperparameters: dict[str, Any] = {}
+        checked = {n: each.check(values[n]) if n in values else each.default for n, each in self._declared.items()}
+        self._hyperparameters: dict[str, Any] = checked
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
-        for name, declared in self._declared.items():
-            setattr(self, name, values.get(name, declared.default))
 
     @classmethod
     def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
@@ -157,7 +156,7 @@ def declarations(rule: Rule) -> dict[str, Hyperparameter[Any, Any]]:
 
 
 def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], module: str) -> type:
-    """A subclass of ``base`` (itself a `Part`) for the rule, with the constructor's signature from that of the rule.
+    """A subclass of ``base`` (itself a `Part`) for the rule; the rule's signature gives the constructor's.
 
     ``module`` is the name of its module, where pickle looks it up.
     """

@@ -22,7 +22,7 @@ class LossScale(Sealed, ObservedScale):
         factor: factor by which the scale grows, and by whose inverse it falls.
         interval: number of finite steps before the scale grows.
 
-    ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018,
+    ``initial``, ``factor`` and ``interval`` are as in torch.amp.GradScaler (Micikevicius et al. 2018,
     arXiv:1710.03740). Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides
     the gradients by it, and steps with gradients that are not finite are skipped. Raises `ValueError` for an
     ``initial`` that is not positive, or a ``factor`` below 1. A step may change the value, so losses of several

@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad._typing import Config
 from oxigrad.ops.backends import dtype_name
-from oxigrad.optim.settings.attributes import Sealed
+from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.rules.core import norms
@@ -89,7 +89,7 @@ def _dtype(opt: Any, value: Any) -> Any:
 
 
 def text_of_dtype(dtype: Any) -> str | None:
-    """The name of a dtype of any library, or of the class of a dtype; None where there is none."""
+    """The name of a dtype of any library, or of the class of a dtype; None for other objects."""
     if dtype is None or isinstance(dtype, str):
         return dtype
     return dtype_name(np.dtype(dtype) if isinstance(dtype, type) else dtype)
@@ -133,6 +133,20 @@ class Options(Sealed):
     _precision: Precision
     _version: Version
     _nonfinite: str
+
+    def _set_options(self, options: Mapping[str, Any]) -> None:
+        """Sets the options at construction. Raises `TypeError` for an unknown name."""
+        if unknown := sorted(options.keys() - OPTIONS.keys()):
+            raise TypeError(
+                f"{type(self).__name__}: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}; its options "
+                f"are {', '.join(OPTIONS)}"
+            )
+        vars(self).update(_DEFAULTS)
+        values = {name: value for name, value in options.items() if not _is_default(name, value)}
+        if [values.pop(name) for name in _PRECISION if name in values]:
+            self._precision = checked_precision(*[options.get(name, OPTIONS[name]) for name in _PRECISION])
+        for name in sorted(values, key=lambda name: name not in self._fixed):  # which the others are checked with
+            setattr(self, name, values[name])
 
     def _set_checked(self, name: str, value: Any) -> None:
         """See `Sealed._set_checked`. Raises `AttributeError` for an option of an optimizer inside of another."""
@@ -180,6 +194,16 @@ class Options(Sealed):
         }
         shown = {**Options._given_options(self), **{name: value or None for name, value in others.items()}}
         return "".join(f", {name}={value!r}" for name, value in shown.items() if value != OPTIONS[name])
+
+
+_PRECISION = ("slot_dtype", "master", "rounding")
+_DEFAULTS = {name: value for name, value in OPTIONS.items() if name not in (*_PRECISION, "groups", "dtype")}
+_DEFAULTS |= {"_nonfinite": OPTIONS["nonfinite"], "_precision": Precision()}
+
+
+def _is_default(name: str, value: Any) -> bool:
+    """Whether an option has its default, which needs no check; 0 is not False."""
+    return type(value) is type(OPTIONS[name]) and value == OPTIONS[name]
 
 
 def checked_precision(

@@ -62,7 +62,7 @@ def _text(pattern: Pattern) -> str:
 
 
 def first_match(patterns: Mapping[Pattern, Any], path: str, array: Array) -> int | None:
-    """The index of the first pattern that a parameter matches; None where there is none."""
+    """The index of the first pattern that a parameter matches; None without a match."""
     return next((at for at, pattern in enumerate(patterns) if matches(pattern, path, array)), None)
 
 

@@ -125,7 +125,7 @@ _ADVICE = {
         "key": "use the option seed",
         "mask": "use groups={pattern: None} for parameters that are not updated",
         "maximize": "use optim.chain(optim.Maximize(), optimizer)",
-        "name": "an optimizer has no name of its own",
+        "name": "optimizers have no names",
         "nesterov": "use optim.NAdam for Adam with Nesterov's momentum",
         "eta gamma": "use optim.chain(optim.GradientNoise(eta, gamma), optimizer)",
         "seed": "use the option seed of the optimizer or chain",

@@ -1183,8 +1183,8 @@ class Muon(RuleOptimizer):
             -4.775.
         c: Coefficient of x ** 5 in the polynomial of an iteration. A number, or a schedule; default
             2.0315.
-        coefficients: Named coefficients in place of ``a``, ``b`` and ``c``: "dion" has one triple an
-            iteration. 'dion' or None; default None.
+        coefficients: Named coefficients that replace ``a``, ``b`` and ``c``: "dion" has a triple for
+            each iteration. 'dion' or None; default None.
         adjust: Factor of the update by the shape of the matrix; None multiplies by 1. 'original',
             'transposed', 'match_rms_adamw', 'spectral_unclamped' or None; default 'original'.
         nesterov: Whether the update looks one momentum step ahead, as in Nesterov's method. True or

@@ -16,10 +16,10 @@ class Keys:
         hyperparameters: the keys in a parameter group, by hyperparameter; "betas.0" is the first item of "betas".
         fixed: hyperparameters that are not in the groups.
         begin: the keys of the group whose values number slots begin with.
-        missing: hyperparameters in place of None; a mapping is of those for parameters of half precision, by the name
-            of the dtype.
+        missing: values that replace a hyperparameter of None; a mapping has values for parameters of half precision,
+            by the name of the dtype.
         counts: whether the state of a parameter has its number of steps, ``step``.
-        takes_complex: whether complex parameters are taken, as twice as many real numbers.
+        takes_complex: whether complex parameters are accepted, as pairs of real numbers.
     """
 
     slots: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -38,9 +38,9 @@ class Alias:
     Args:
         arguments: its arguments in their order, with a star before those by keyword only.
         parts: the names of the classes of `oxigrad.optim` that it composes; by default the optimizer of the row alone.
-        words: the hyperparameters of the parts by optax's arguments, where they are not those of
-            `oxigrad.optim.settings.spellings`.
-        defaults: the defaults that differ from those of the parts.
+        words: the hyperparameters of the parts by optax's arguments, unless
+            `oxigrad.optim.settings.spellings` has them.
+        defaults: the defaults that differ from the parts' defaults.
         fixed: the hyperparameters that optax does not offer.
         nesterov: the names of the classes in the place of ``parts`` where optax's argument of that name is True.
     """
@@ -100,7 +100,7 @@ def entry(
 ) -> type[RuleOptimizer]:
     """The optimizer of a rule, as by `oxigrad.optim.define`, with a row in the table.
 
-    ``columns`` are those of `add`.
+    ``columns`` are passed to `add`.
     """
     optimizer = defined(rule, name, "oxigrad.optim", elementwise=elementwise, average=average)
     add(optimizer, **columns)
@@ -117,7 +117,7 @@ def add(
     native: Mapping[str, Values] | None = None,
     valleys: tuple[float, float] | None = None,
 ) -> None:
-    """Adds the row of a class; the columns are those of `Row`. In place of an `Alias`, its arguments suffice."""
+    """Adds the row of a class, with the columns of `Row`. The arguments of an `Alias` may replace it."""
     optimizer._presets = presets or {}
     if optax is None:
         rule = optimizer._rule

@@ -89,8 +89,8 @@ class AdaptiveGradientClip(Transform):
     """Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): limits gradient norms relative to weights.
 
     Hyperparameters:
-        max_ratio: Largest ratio of the norm of a gradient to that of its parameter. A number in [0,
-            inf], or a schedule; default 0.01.
+        max_ratio: Largest ratio of a gradient's norm to its parameter's norm. A number in [0, inf], or
+            a schedule; default 0.01.
         min_norm: Lower bound of the norm of a parameter in the ratio. A number in [0, inf), or a
             schedule; default 0.001.
         units: Axis of the units whose norms are compared: "last" as in optax, "first" as in torch.

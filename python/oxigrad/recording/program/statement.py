@@ -179,9 +179,7 @@ class _Statement:
 
 def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
     """The calls of `broadcast_to` that are read by elementwise calls alone, which repeat their arguments themselves."""
-    spread = {
-        at for at, entry in enumerate(entries) if entry.target == _TO_SHAPES[1] and _is_repeated_array(entry, entries)
-    }
+    spread = {at for at, entry in enumerate(entries) if _is_repeated_array(entry, entries)}
     spread -= {output.id for output in outputs}
     if not spread:
         return spread
@@ -194,8 +192,8 @@ def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
 
 
 def _is_repeated_array(entry: Entry, entries: list[Entry]) -> bool:
-    """Whether the first argument is an array with dimensions, in order, of the dtype of the result."""
-    if entry.type is None or type(entry.args[0]) is not EntryId:
+    """Whether an array with dimensions, in order, of the dtype of the result is repeated."""
+    if entry.target != _TO_SHAPES[1] or entry.type is None or type(entry.args[0]) is not EntryId:
         return False
     of = entries[entry.args[0].id]
     return of.type is not None and of.type[0] != () and of.type[1] == entry.type[1] and not of.is_permuted
@@ -365,8 +363,11 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
     if not _has_bits_of_core(entry, op, entries):
         return None
     read = [entries[arg.id] for arg in entry.args]
-    # A run reads elements in the order of their indices.
-    fits = all(_fits(each, entry.type[1], with_scalars=op in _EXACT) and not is_permuted(each) for each in read)
+    # A run reads elements in the order of their indices, some of them repeated.
+    are_in_order = all(
+        not is_permuted(each) or (_is_repeated_array(each, entries) and not is_permuted(entry)) for each in read
+    )
+    fits = are_in_order and all(_fits(each, entry.type[1], with_scalars=op in _EXACT) for each in read)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
 
 

@@ -131,7 +131,7 @@ TORCH = {
         "Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that define groups."
     ),
     "betas": Note("Decays of the moving means of gradients and of squared gradients."),
-    "maximize": Note("Whether to maximize the loss in place of minimizing it.", section="gradients"),
+    "maximize": Note("Whether to maximize the loss instead of minimizing it.", section="gradients"),
     "foreach": Note("Accepted as in PyTorch, and without effect: every step is fused.", section="flags"),
     "fused": Note("Accepted as in PyTorch, and without effect: every step is fused.", section="flags"),
     "capturable": Note(
@@ -168,10 +168,10 @@ OPTAX = {
         "Pytree of booleans, or a function of the parameters that returns one: where the weight decay applies."
     ),
     "weight_decay_mask": Note("Pytree of booleans, or a function that returns one: where the weight decay applies."),
-    "mu_dtype": Note("Dtype in which the first moment is stored; None keeps that of the parameter."),
-    "accumulator_dtype": Note("Dtype in which the momentum is stored; None keeps that of the parameter."),
-    "dtype_momentum": Note("Dtype in which the momentum is stored; None keeps that of the parameter."),
-    "state_dtype": Note("Dtype in which the iterate ``z`` is stored; None keeps that of the parameter."),
+    "mu_dtype": Note("Dtype in which the first moment is stored; None takes the parameter's dtype."),
+    "accumulator_dtype": Note("Dtype in which the momentum is stored; None takes the parameter's dtype."),
+    "dtype_momentum": Note("Dtype in which the momentum is stored; None takes the parameter's dtype."),
+    "state_dtype": Note("Dtype in which the iterate ``z`` is stored; None takes the parameter's dtype."),
     "eps_in_sqrt": Note("Whether ``eps`` is added inside the square root, and not to the root."),
     "nesterov": Note("Whether the update looks one momentum step ahead, as in Nesterov's method."),
     "init_step": Note("Pair of the kind and value of the first step size, such as ``('heuristic', 1e-6)``."),

@@ -25,9 +25,10 @@ class Hyperparameter(Generic[_Read, _Set]):
 
     def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
         self.name = name
-        self.default = default
         self.is_flag: bool = is_flag(default)
         self.domain = domain
+        self.default = default  # which the check of a flag reads
+        self.default = self.check(default)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # immutable

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, deserialize, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save, save_file
 
 from oxigrad._core import StateError
 from oxigrad.ops.backends import dtype_name, to_host
@@ -42,14 +42,18 @@ _OLD = 24 * 3600.0
 def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
     """Writes arrays of any library, and text by name, to a file, which is replaced if it exists.
 
-    The write is atomic: the old file is replaced once the new one is complete and on the disk. Temporary files of
-    killed processes that were saving this file are removed. Raises `StateError` for a dtype that the format lacks, and
-    where there is something that is no regular file; `OSError` where the file cannot be written.
+    A binary file object is written to as it is. The write to a path is atomic: the old file is replaced once the new
+    one is complete and on the disk. Temporary files of killed processes that were saving this file are removed. Raises
+    `StateError` for a dtype that the format lacks, and where there is something that is no regular file; `OSError`
+    where the file cannot be written.
     """
     for name, array in arrays.items():
         if dtype_name(array.dtype) not in _NAMES:
             raise StateError(f"{name}: the dtype {array.dtype} cannot be saved: expected one of {[*_DTYPES.values()]}")
     on_host = {name: np.asarray(to_host(array), order="C") for name, array in arrays.items()}
+    if hasattr(file, "write"):
+        file.write(save(on_host, dict(metadata)))
+        return
     with _replacing(file) as temporary:
         try:
             save_file(on_host, temporary, dict(metadata))
@@ -58,11 +62,13 @@ def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> 
 
 
 def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The arrays and the text by name that are in a file.
+    """The arrays and the text by name that are in a file, or that a binary file object has from here on.
 
     Raises `StateError` for a file of another format or a damaged one, and for what is no regular file, such as a pipe;
     `OSError` where it cannot be read.
     """
+    if hasattr(file, "read"):
+        return parsed(file.read())
     path = os.fsdecode(file)
     refuse_irregular(path, os.stat(path).st_mode)
     try:
@@ -76,6 +82,11 @@ def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
             return opened.get_tensors(), opened.metadata() or {}
     except (SafetensorError, ValueError) as error:  # a ValueError: NumPy has at most 64 axes
         raise StateError(f"{path}: {error}") from error
+
+
+def source(file: Any) -> str:
+    """The path of a file, or the text of a file object, for errors."""
+    return repr(file) if hasattr(file, "read") else os.fsdecode(file)
 
 
 def parsed(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -22,7 +22,6 @@ for codes of four bits, which share bytes, ``m-shape.layers.0.weight``. The slot
 import copy as copying
 import dataclasses
 import json
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -278,7 +277,7 @@ def read(file: Any) -> Mapping[str, Any]:
     Raises `StateError` for a file that has no state, or is damaged.
     """
     arrays, metadata = _files().read(file)
-    return whole(arrays, metadata, os.fsdecode(file))
+    return whole(arrays, metadata, _files().source(file))
 
 
 def whole(arrays: Mapping[str, Any], metadata: Mapping[str, str], source: str) -> Mapping[str, Any]:

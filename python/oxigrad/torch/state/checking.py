@@ -100,7 +100,7 @@ def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> Non
         _check_dtype(value, where)
     shape = shape_of(value)
     if is_elementwise and shape != tuple(p.shape) and type(tensors[0]) is type(p.data):
-        raise StateError(f"{where} has shape {shape}: expected {tuple(p.shape)}, that of the parameter")
+        raise StateError(f"{where} has shape {shape}: expected {tuple(p.shape)}, the shape of the parameter")
 
 
 def _check_tensor(value: Any, where: str) -> None:
@@ -119,7 +119,7 @@ def _check_dtype(tensor: Any, where: str) -> None:
 def check_lbfgs_state(state: Any, size: int) -> None:
     """Raises `StateError` for a state that PyTorch's L-BFGS over ``size`` real numbers cannot continue from.
 
-    It is the state of the first parameter. Whether the groups are of as many parameters, PyTorch checks itself.
+    It is the state of the first parameter. PyTorch checks the number of parameters in the groups.
     """
     check_form(state)
     for group in state["param_groups"]:

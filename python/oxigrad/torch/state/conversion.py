@@ -1,4 +1,4 @@
-"""The state of a parameter, converted between the form of PyTorch and that of a step.
+"""The state of a parameter, converted between PyTorch's form and the form of a step.
 
 A slot is a tensor of the parameter's layout: complex for a complex parameter, a DTensor for a DTensor. A step takes the
 local, real tensor of the same memory. Codes are a dict of ``codes``, ``scales`` and, of four bits, the ``shape``, so
@@ -126,7 +126,7 @@ def begin(
 ) -> bool:
     """Adds the slots to ``state``, the state of the parameter ``p``, that its rule has and that are missing.
 
-    False if there are none.
+    False if no slot is missing.
 
     Raises `KeyError` where a state that was begun lacks a slot that no step adds, as PyTorch's classes do, or its
     number of steps.
@@ -213,7 +213,7 @@ def check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
         shape = shape_of(value)
         if shape is not None and shape != tuple(p.shape):
             raise ShapeError(
-                f"{path}: the state {key!r} has shape {shape}: expected {tuple(p.shape)}, that of the parameter"
+                f"{path}: the state {key!r} has shape {shape}: expected {tuple(p.shape)}, the shape of the parameter"
             )
 
 

@@ -83,7 +83,7 @@ class StateFile:
     def _placed(self, path: str, p: Any, key: str, value: Any) -> Any:
         """A tensor in the file with the values of a slot.
 
-        The slot itself where it is there already, or has no elements.
+        The slot itself if it is in the file already, or has no elements.
         """
         held = self._slots.get((id(p), key))
         if (held is not None and held() is value) or value.numel() == 0 or not conversion.is_dense(value):
@@ -103,7 +103,7 @@ class StateFile:
         count = like.numel() * like.element_size()
         free = self._free.setdefault(count, [])
         start, place = free.pop() if free else self._extended(name, count)
-        memory = place[:]  # of its own: it is gone with the last tensor there
+        memory = place[:]  # a new object: it is freed with the last tensor there
         flat = torch.frombuffer(memory, dtype=like.dtype, count=like.numel())
         address = flat.untyped_storage().data_ptr()
         self._starts[address] = start

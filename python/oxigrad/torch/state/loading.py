@@ -68,7 +68,7 @@ class KeepingDtypes(library.Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads copies from a ``state_dict`` of this class, or of PyTorch's class of this name, with its dtypes."""
-        handle = self.register_load_state_dict_pre_hook(sealed)  # the last one, after those of the user
+        handle = self.register_load_state_dict_pre_hook(sealed)  # the last one, after the user's hooks
         try:
             super().load_state_dict(state_dict)
         finally:

@@ -200,10 +200,6 @@ macro_rules! computed_wide_pair {
 }
 
 computed_wide_pair! {
-    /// As [`pow`].
-    pow_of_double = power::pow;
-    /// As [`pow`].
-    pow_of_single = power::pow_of_single;
     /// Angle of the point (b, a).
     atan2 = angle::atan2;
     /// Distance of the point (a, b) from the origin.
@@ -223,8 +219,7 @@ computed_wide_pair! {
 /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
 #[inline(always)]
 pub fn pow<L: Lane>(a: L, b: L) -> L {
-    // A logarithm of `f32` would lose as many bits as the exponent has: both are computed in `f64`.
-    if size_of::<L::Element>() < size_of::<f64>() { pow_of_single(a, b) } else { pow_of_double(a, b) }
+    power::pow(a, b)
 }
 
 /// log(exp(a) + exp(b)), which does not overflow.

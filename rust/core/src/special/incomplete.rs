@@ -1,5 +1,5 @@
 //! Incomplete gamma and beta functions, one number at a time: power series where they converge fast, else continued fractions,
-//! evaluated by Lentz's method as modified by Thompson and Barnett (1986). Formulas: DLMF 8.7, 8.9, 8.11 and 8.17.
+//! with derivatives by Lentz's method as modified by Thompson and Barnett (1986). Formulas: DLMF 8.7, 8.9, 8.11 and 8.17.
 
 use std::f64::consts::PI;
 
@@ -68,13 +68,26 @@ fn poisson(a: f64, x: f64) -> f64 {
     (a * log_ratio_less(x, a) - stirling(a)).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// The sum of `x^n / ((a + 1) ... (a + n))`, and its derivative with respect to `a`.
-fn series(a: f64, x: f64) -> (f64, f64) {
+/// The sum of `x^n / ((a + 1) ... (a + n))`.
+fn series(a: f64, x: f64) -> f64 {
+    let (mut term, mut sum) = (1.0, 1.0);
+    for n in 1..STEPS {
+        term *= x / (a + f64::from(n));
+        sum += term;
+        if term <= SMALL * sum {
+            return sum;
+        }
+    }
+    UNKNOWN.0
+}
+
+/// `series` with its derivative with respect to `a`.
+fn series_slope(a: f64, x: f64) -> (f64, f64) {
     let (mut term, mut sum, mut harmonic, mut slope) = (1.0, 1.0, 0.0, 0.0);
     for n in 1..STEPS {
-        let below = a + f64::from(n);
-        term *= x / below;
-        harmonic += 1.0 / below;
+        let inverse = 1.0 / (a + f64::from(n));
+        term *= x * inverse;
+        harmonic += inverse;
         sum += term;
         slope -= term * harmonic;
         if term * harmonic.max(1.0) <= SMALL * sum.min(f64::abs(slope)) {
@@ -84,20 +97,46 @@ fn series(a: f64, x: f64) -> (f64, f64) {
     UNKNOWN
 }
 
-/// The continued fraction of `gammaincc` divided by its first factor, and its derivative with respect to `a`.
-fn fraction(a: f64, x: f64) -> (f64, f64) {
+/// The continued fraction of `gammaincc` divided by its first factor: quotients of recurrences, without a division in their path.
+fn fraction(a: f64, x: f64) -> f64 {
+    const LIMIT: f64 = 1e200;
+    let mut b = x + 1.0 - a;
+    let (mut before, mut last) = ([0.0, 1.0], [1.0, b]);
+    let mut h = 1.0 / b;
+    for i in 1..STEPS {
+        let i = f64::from(i);
+        let above = i * (a - i);
+        b += 2.0;
+        (before, last) = (last, [b * last[0] + above * before[0], b * last[1] + above * before[1]]);
+        let next = last[0] / last[1];
+        if (next - h).abs() <= ROUNDED * next.abs() {
+            return next;
+        }
+        h = next;
+        if last[1].abs() > LIMIT {
+            (before, last) = (before.map(|each| each / LIMIT), last.map(|each| each / LIMIT));
+        }
+    }
+    UNKNOWN.0
+}
+
+/// `fraction` with its derivative with respect to `a`, by Lentz's method.
+fn fraction_slope(a: f64, x: f64) -> (f64, f64) {
     // Each number with its derivative.
     let mut b = x + 1.0 - a;
     let (mut c, mut dc) = (1.0 / TINY, 0.0);
-    let (mut d, mut dd) = (1.0 / b, 1.0 / (b * b));
+    let mut d = 1.0 / b;
+    let mut dd = d * d;
     let (mut h, mut dh) = (d, dd);
     for i in 1..STEPS {
         let i = f64::from(i);
-        let (above, slope) = (-i * (i - a), i);
+        let above = i * (a - i);
         b += 2.0;
-        let (below, dbelow) = (above * d + b, slope * d + above * dd - 1.0);
-        (c, dc) = (b + above / c, slope / c - above * dc / (c * c) - 1.0);
-        (d, dd) = (1.0 / below, -dbelow / (below * below));
+        let dbelow = i * d + above * dd - 1.0;
+        let inverse = 1.0 / c;
+        (c, dc) = (b + above * inverse, (i - above * dc * inverse) * inverse - 1.0);
+        d = 1.0 / (above * d + b);
+        dd = -dbelow * d * d;
         let (factor, dfactor) = (c * d, dc * d + c * dd);
         (h, dh) = (h * factor, dh * factor + h * dfactor);
         if (factor - 1.0).abs() <= ROUNDED && (h * dfactor).abs() <= ROUNDED * dh.abs() {
@@ -123,8 +162,8 @@ pub fn gammainc(a: f64, x: f64) -> f64 {
         (_, 0.0) => 0.0,
         _ if a.is_infinite() => 0.0,
         (0.0, _) | (_, f64::INFINITY) => 1.0,
-        _ if x < a + 1.0 => times(poisson(a, x), || series(a, x).0),
-        _ => 1.0 - times(poisson(a, x) * a, || fraction(a, x).0),
+        _ if x < a + 1.0 => times(poisson(a, x), || series(a, x)),
+        _ => 1.0 - times(poisson(a, x) * a, || fraction(a, x)),
     }
 }
 
@@ -136,8 +175,8 @@ pub fn gammaincc(a: f64, x: f64) -> f64 {
         _ if a.is_infinite() => 1.0,
         (0.0, _) | (_, f64::INFINITY) => 0.0,
         _ if a < 1.0 && x < 1.5 => near_zero(a, x),
-        _ if x < a + 1.0 => 1.0 - times(poisson(a, x), || series(a, x).0),
-        _ => times(poisson(a, x) * a, || fraction(a, x).0),
+        _ if x < a + 1.0 => 1.0 - times(poisson(a, x), || series(a, x)),
+        _ => times(poisson(a, x) * a, || fraction(a, x)),
     }
 }
 
@@ -145,7 +184,7 @@ pub fn gammaincc(a: f64, x: f64) -> f64 {
 fn near_zero(a: f64, x: f64) -> f64 {
     let log = a * x.ln() - gammaln1p(a);
     let (mut term, mut sum, mut n) = (-1.0, 0.0, 1.0);
-    while n < 60.0 {
+    while f64::abs(term) > SMALL * sum {
         term *= -x / n;
         sum += term / (a + n);
         n += 1.0;
@@ -161,11 +200,11 @@ pub fn gammainc_a(a: f64, x: f64) -> f64 {
         _ if a.is_infinite() => 0.0,
         _ if x < a + 1.0 => {
             let of_sum = |(sum, slope): (f64, f64)| (x.ln() - digamma(a + 1.0)) * sum + slope;
-            times(poisson(a, x), || of_sum(series(a, x)))
+            times(poisson(a, x), || of_sum(series_slope(a, x)))
         }
         _ => {
             let of_fraction = |(h, slope): (f64, f64)| (x.ln() - digamma(a)) * h + slope;
-            times(-poisson(a, x) * a, || of_fraction(fraction(a, x)))
+            times(-poisson(a, x) * a, || of_fraction(fraction_slope(a, x)))
         }
     }
 }

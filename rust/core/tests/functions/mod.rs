@@ -33,7 +33,7 @@ fn functions_are_within_their_bounds() {
         ("log1p", 0.9),
         ("sin", 0.8),
         ("cos", 0.8),
-        ("tan", 0.8),
+        ("tan", 0.95),
         ("tanh", 1.5),
     ];
     for (name, bound) in bounds {

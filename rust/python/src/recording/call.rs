@@ -13,7 +13,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::template::Template;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
-use crate::autodiff::replay::scatter::{scatter_into, scatter_onto};
+use crate::autodiff::replay::scatter::{assigned, assigned_onto, scatter_into, scatter_onto};
 use crate::prelude::*;
 use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
@@ -33,6 +33,8 @@ pub enum Function {
     Attribute(Py<PyString>),
     /// A sum with the elements of a key: see [`scatter_into`].
     Scatter,
+    /// A copy with other elements at a key: see [`assigned`].
+    Assign,
     /// Any other function.
     Object(Py<PyAny>),
 }
@@ -95,6 +97,7 @@ impl Call {
             ("method", _) => Function::Method(as_text()),
             ("attribute", _) => Function::Attribute(as_text()),
             ("core", _) if name == "scatter_into" && args.len() == 4 && named.is_none() => Function::Scatter,
+            ("core", _) if name == "assigned" && args.len() == 3 && named.is_none() => Function::Assign,
             _ => Function::Object(function.clone().unbind()),
         };
         let scalar_op = match &function {
@@ -149,22 +152,26 @@ impl Call {
             }
             Function::Attribute(name) => args[0].getattr(name.bind(py))?,
             Function::Scatter => scatter_into(&args[0], &args[1], &args[2], &args[3])?,
+            Function::Assign => assigned(&args[0], &args[1], &args[2])?,
             Function::Object(function) => function.bind(py).call(PyTuple::new(py, args)?, named.as_ref())?,
         };
         Ok(Value::from(result))
     }
 
-    /// Whether the result is the first entry that the call reads, with something added to some elements.
-    pub fn adds_to_first(&self) -> bool {
-        matches!((&self.function, self.args.first()), (Function::Scatter, Some(Template::Entry(0))))
+    /// Whether the result is the first entry that the call reads, with other values of some elements.
+    pub fn changes_first(&self) -> bool {
+        matches!((&self.function, self.args.first()), (Function::Scatter | Function::Assign, Some(Template::Entry(0))))
     }
 
     /// The result of such a call, in the memory of `first` if nobody else has it.
-    pub fn added_to(&self, py: Python<'_>, first: Value, read: &[&Value]) -> PyResult<Value> {
+    pub fn changed(&self, py: Python<'_>, first: Value, read: &[&Value]) -> PyResult<Value> {
         let read = |at: usize| Ok(read[at].object(py));
         let rest: SmallVec<[Object<'_>; 3]> =
             self.args[1..].iter().map(|arg| arg.fill(py, &read)).collect::<PyResult<_>>()?;
-        scatter_onto(first, &rest[0], &rest[1], &rest[2])
+        match self.function {
+            Function::Assign => assigned_onto(first, &rest[0], &rest[1]),
+            _ => scatter_onto(first, &rest[0], &rest[1], &rest[2]),
+        }
     }
 
     /// The result on scalars, where no Python function is needed.

@@ -24,7 +24,7 @@ pub fn is_bounded(py: Python<'_>, call: &Call, read: &[&Value], bytes: usize) ->
             }
             false
         }
-        Function::Scatter => false,
+        Function::Scatter | Function::Assign => false,
         Function::Object(function) => {
             let function = function.bind(py);
             if function.get_type().name()?.to_cow()? == "ufunc" {

@@ -1,6 +1,5 @@
 //! The call of a recorded function: guards, replay and result in one crossing from Python.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::value::Value;
+use crate::autodiff::graph::open_tapes::OpenTrace;
 use crate::prelude::*;
 use crate::recording::flat::Flat;
 use crate::recording::floating_errors::is_watched;
@@ -24,25 +24,8 @@ use crate::tree::Structure;
 /// So many objects are compared with each other; more are looked up.
 const FEW: usize = 24;
 
-thread_local!(static TRACING: Cell<u32> = const { Cell::new(0) });
-
-/// The count of calls that are being recorded in this thread, one more for its lifetime.
-struct Tracing;
-
-impl Tracing {
-    fn begin() -> Self {
-        TRACING.set(TRACING.get() + 1);
-        Self
-    }
-}
-
-impl Drop for Tracing {
-    fn drop(&mut self) {
-        TRACING.set(TRACING.get() - 1);
-    }
-}
-
-/// The result of ``f``, called to be recorded: meanwhile recorded functions run as they are, in this thread.
+/// The result of ``f``, called to be recorded: meanwhile recorded functions run as they are, in this thread, and arrays
+/// that functions of `xp` make are values of the ``trace``.
 ///
 /// One call, which an interrupt or the end of the stack cannot leave half done.
 #[pyfunction]
@@ -50,8 +33,9 @@ pub fn call_traced<'py>(
     f: &Object<'py>,
     args: &Bound<'py, PyTuple>,
     named: &Bound<'py, PyDict>,
+    trace: &Object<'py>,
 ) -> PyResult<Object<'py>> {
-    let _tracing = Tracing::begin();
+    let _trace = OpenTrace::begin(trace);
     f.call(args, Some(named))
 }
 
@@ -137,7 +121,7 @@ impl RecordedFunction {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Object<'py>> {
         let (py, own) = (slf.py(), slf.get());
-        if TRACING.get() > 0 {
+        if OpenTrace::is_any() {
             return own.function.bind(py).call(args, named);
         }
         let named = named.cloned().unwrap_or_else(|| PyDict::new(py));

@@ -287,12 +287,12 @@ impl Replay {
         match &work.calls {
             Calls::One(number) => {
                 let call = &self.calls[*number as usize];
-                let taken = call.adds_to_first() && is_last(reads, last);
+                let taken = call.changes_first() && is_last(reads, last);
                 let first = taken.then(|| std::mem::replace(&mut values[reads[0] as usize], Value::Absent));
                 let result = {
                     let read: SmallVec<[&Value; 4]> = reads.iter().map(|place| &values[*place as usize]).collect();
                     match first {
-                        Some(first) => call.added_to(py, first, &read)?,
+                        Some(first) => call.changed(py, first, &read)?,
                         None => call.call(py, &read)?,
                     }
                 };

@@ -11,17 +11,16 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.communicator import Buffer, Place, succeed
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
-from oxigrad.distributed.engines.spare import Spare
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
+from oxigrad.distributed.messages.spare import Spare
 from oxigrad.launch import worker
 
 PIECE = 1 << 30

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import oxigrad
-from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
-from oxigrad.distributed.engines.base import Place, check_accepts
+from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
+from oxigrad.distributed.engines.hub import check_accepts
 from oxigrad.distributed.engines.ray.library import (
     GetTimeoutError,
     RayActorError,

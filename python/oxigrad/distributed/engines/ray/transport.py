@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.engines.base import Place
-from oxigrad.distributed.engines.hub import Hub, Outcome
+from oxigrad.distributed.communicator import Place
+from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
-from oxigrad.distributed.errors import TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, TimedOut, WorkerLost
 
 _INLINE = 1 << 16
 """Bytes up to which a result is part of each answer; larger ones are put into Ray's shared memory once."""
@@ -30,6 +30,13 @@ class HubActor(Hub):
     def __init__(self, expected: Sequence[str], job: bytes, version: str) -> None:
         super().__init__(expected, _stored, job=job, version=version)
         self._was_restarted = bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
+    async def ask(self, method: str, *args: Any) -> Any:
+        """The result of a method of the hub, or its error of communication: Ray would wrap one that is raised."""
+        try:
+            return await getattr(self, method)(*args)
+        except CommunicationError as error:
+            return error
 
     async def was_admitted(self, uid: str) -> bool:
         """See `Hub.was_admitted`; an actor that was restarted does not know, and takes it for granted."""
@@ -75,7 +82,7 @@ class RayCommunicator(HubCommunicator):
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """See `HubCommunicator._call`. A lost coordinator counts as a lost generation."""
         limit = self._limit(seconds)
-        answer = call(self._coordinator, method, *args, what=what, timeout=limit, place=self._place)
+        answer = call(self._coordinator, method, *args, what=what, timeout=limit)
         if isinstance(answer, ray.ObjectRef):
             try:
                 return ray.get(answer, timeout=limit + _GRACE)
@@ -88,15 +95,17 @@ class RayCommunicator(HubCommunicator):
             ray.get(getattr(self._coordinator, method).remote(*args), timeout=self.timeout)
 
 
-def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float, place: Place | None = None) -> Any:
-    """The value that a method of the hub answers with. Raises the error for any other outcome."""
+def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float) -> Any:
+    """The result of a method of the hub. Raises its error."""
     try:
-        answer = Outcome(*ray.get(getattr(coordinator, method).remote(*args), timeout=timeout + _GRACE))
+        answer = ray.get(coordinator.ask.remote(method, *args), timeout=timeout + _GRACE)
     except GetTimeoutError as error:
         raise TimedOut(f"{what}: the coordinator does not answer within {timeout + _GRACE:g} s") from error
     except (RayActorError, OwnerDiedError) as error:
         raise WorkerLost((), what) from error
-    return answer.read(what, place)
+    if isinstance(answer, CommunicationError):
+        raise answer
+    return answer
 
 
 def retried(ask: Callable[[float], Any], end: float) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.engines.base import Place
-from oxigrad.distributed.engines.hub import Condition, Hub, Outcome, Round
-from oxigrad.distributed.errors import Aborted, Excluded
+from oxigrad.distributed.communicator import Place
+from oxigrad.distributed.engines.hub import Condition, Hub, Round
+from oxigrad.distributed.errors import Aborted, Excluded, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import size_of
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
@@ -55,8 +55,6 @@ class ThreadHub(Hub):
         self.lock: threading.Condition = changed
         self._caller = threading.local()
         self._killed: set[str] = set()
-        # The rank and the generation of each worker that was excluded.
-        self._excluded_from: dict[str, tuple[int, int]] = {}
         #: How often another worker has taken a place, by generation and rank.
         self.restarts: Counter[tuple[int, int]] = Counter()
         #: The thread of each worker, and those of workers that were excluded.
@@ -70,8 +68,8 @@ class ThreadHub(Hub):
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
-    def call(self, uid: str, method: Callable[..., Coroutine[Any, Any, Outcome | None]], *args: Any) -> Any:
-        """Runs a method in this thread, for the worker ``uid``; returns its outcome."""
+    def call(self, uid: str, method: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> Any:
+        """Runs a method in this thread, for the worker ``uid``; returns its result."""
         self._caller.uid = uid
         try:
             method(*args).send(None)
@@ -79,7 +77,7 @@ class ThreadHub(Hub):
             return end.value
         raise RuntimeError("a method of a hub of threads was suspended")
 
-    def ask(self, uid: str, method: Callable[..., Coroutine[Any, Any, Outcome | None]], *args: Any) -> Any:
+    def ask(self, uid: str, method: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> Any:
         """As `call`; ends a worker that was killed or excluded, or whose job was aborted."""
         with self.lock:
             self._check_worker(uid)
@@ -88,23 +86,19 @@ class ThreadHub(Hub):
     def _check_worker(self, uid: str) -> None:
         if uid in self._killed:
             raise Killed
-        if uid in self._excluded_from:
-            raise Excluded(*self._excluded_from[uid])
+        if uid in self._excluded:
+            raise Excluded(*self._excluded[uid])
         if self._failure is not None:
             raise Aborted(self._failure)
 
-    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> Outcome | None:
+    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> None:
         uid = self._caller.uid
-
-        def is_over() -> bool:
-            return uid in self._killed or uid in self._excluded_from or is_done()
-
-        answer = await super()._wait(is_over, timeout, what)
-        self._check_worker(uid)
-        if answer is not None and answer.kind == "timed out" and uid in self._members:
-            text = f"{what} of the worker of rank {self._members.index(uid)} took longer than {timeout:g} s"
-            return Outcome("timed out", text)
-        return answer
+        if uid in self._members:
+            what = f"{what} of the worker of rank {self._members.index(uid)}"
+        try:
+            await super()._wait(lambda: uid in self._killed or uid in self._excluded or is_done(), timeout, what)
+        finally:
+            self._check_worker(uid)
 
     # --- what only threads have ---------------------------------------------------------------------------------------
 
@@ -121,14 +115,12 @@ class ThreadHub(Hub):
         by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
         return by_rank, [np.empty_like(buffer) for buffer in by_rank[0]] if size_of(by_rank[0]) > SMALL else []
 
-    async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
+    async def exclude(self, place: Sequence[int], rank: int) -> None:
         """See `Hub.exclude`. The thread of the worker is not waited for; one that has died or left is not excluded."""
         with self.lock:
             if place[2] == self._generation and rank not in self._lost():
-                self._excluded_from[uid := self._members[rank]] = rank, self._generation
-                self.hung.add(self.threads[uid])
-                return await super().exclude(place, rank)
-            return Outcome("done")
+                self.hung.add(self.threads[self._members[rank]])
+                await super().exclude(place, rank)
 
     def kill(self, rank: int) -> None:
         """Ends the worker of a rank: its thread ends at its next call."""
@@ -142,7 +134,7 @@ class ThreadHub(Hub):
             if rank not in self._lost():
                 raise ValueError(f"the worker of rank {rank} is alive: expected one that has died or left")
             self._members[rank] = uid
-            self._fenced.discard((self._generation, rank))
+            self._fenced.discard((rank, self._generation))
             self.restarts[self._generation, rank] += 1
 
     def expect(self, uid: str) -> None:
@@ -153,11 +145,14 @@ class ThreadHub(Hub):
     def admitted(self, uid: str) -> Place:
         """The place of a worker that is expected, once it has one. Raises `Aborted` where the job ends before."""
 
-        async def placed() -> Outcome:
+        async def placed() -> Place | None:
             async with self._changed:
                 return await self._placed(uid, threading.TIMEOUT_MAX)
 
-        outcome = self.call(uid, placed)
-        if outcome.kind != "done":
+        try:
+            place = self.call(uid, placed)
+        except (Aborted, TimedOut, WorkerLost):
+            place = None
+        if place is None:
             raise Aborted("the job ended before the worker was admitted")
-        return outcome.value
+        return place

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
-from oxigrad.distributed.engines.base import check_accepts
+from oxigrad.distributed.engines.hub import check_accepts
 from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
 from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut

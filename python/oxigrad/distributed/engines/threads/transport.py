@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer
+from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.decisions.training import Trainings
-from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub
 from oxigrad.distributed.messages.message import size_of
@@ -24,7 +23,7 @@ class ThreadCommunicator(HubCommunicator):
         super().__init__(uid, place, hub.job, timeout, Trainings(is_known=is_first))
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        detail = (op, *((buffer.dtype, buffer.size) for buffer in bufs))
+        detail = (op, *[(buffer.dtype, buffer.size) for buffer in bufs])
         is_small = size_of(bufs) <= SMALL
         contribution = [b.copy() for b in bufs] if is_small else [*bufs]
         contributions, reduced = super()._collect("all_reduce", detail, contribution, seconds)
@@ -47,7 +46,7 @@ class ThreadCommunicator(HubCommunicator):
         return super()._collect(name, detail, copies, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
-        return self._hub.ask(self._uid, getattr(self._hub, method), *args).read(what, self._place)
+        return self._hub.ask(self._uid, getattr(self._hub, method), *args)
 
     def _tell(self, method: str, *args: Any) -> None:
         self._hub.call(self._uid, getattr(self._hub, method), *args)

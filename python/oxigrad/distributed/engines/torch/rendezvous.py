@@ -143,12 +143,14 @@ class Rendezvous:
                     f"the job at {where} accepts no newcomers: expected accept_newcomers=True on its workers",
                 )
             rendezvous = cls(store, _identity(job["job"]), "", [], token=token)
-            rendezvous._tickets()  # the store ends the connection of a process that adds to what is no number
-            rendezvous.uid = f"j{store.add(rendezvous._key('tickets'), 1)}"
-            rendezvous._wait_for_admission(where, end, seconds)
-            return rendezvous, rendezvous.connect(
-                rendezvous._decide(f"{rendezvous.generation}/next", [], [str]), seconds
-            )
+            return rendezvous, rendezvous.join(where, end, seconds)
+
+    def join(self, where: str, end: Backoff, seconds: float) -> list[Group]:
+        """Asks the workers to admit this process, and waits for it; returns its groups. See `of_newcomer`."""
+        self._tickets()  # the store ends the connection of a process that adds to what is no number
+        self.uid = f"j{self._store.add(self._key('tickets'), 1)}"
+        self._wait_for_admission(where, end, seconds)
+        return self.connect(self._decide(f"{self.generation}/next", [], [str]), seconds)
 
     def _wait_for_admission(self, where: str, end: Backoff, seconds: float) -> None:
         """Waits until this process belongs to a generation, and sets the one before as its own."""

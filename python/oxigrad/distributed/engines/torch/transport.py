@@ -10,10 +10,9 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.communicator import Buffer, Place, succeed
 from oxigrad.distributed.engines.background import await_late, in_time
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.torch.library import Group, failures_of_store

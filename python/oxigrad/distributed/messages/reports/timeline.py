@@ -39,7 +39,7 @@ class Timeline(Mapping[int, Sequence[Span]]):
     """
 
     def __init__(self, spans: Mapping[int, Sequence[Span]]) -> None:
-        self._spans = {rank: [*map(Span._make, of_worker)] for rank, of_worker in sorted(spans.items())}
+        self._spans = {rank: [Span(*each) for each in of_worker] for rank, of_worker in sorted(spans.items())}
 
     def __getitem__(self, rank: int) -> Sequence[Span]:
         return self._spans[rank]

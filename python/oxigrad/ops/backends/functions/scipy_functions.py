@@ -4,10 +4,14 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+# The attribute of a function in the place of SciPy's own, which is its value.
+REPLACED = "__oxigrad_replaced__"
+
 
 def of_scipy(part: str, name: str) -> Callable[..., Any]:
     """SciPy's function ``scipy.<part>.<name>``. Raises `ModuleNotFoundError` if SciPy is not installed."""
     try:
-        return getattr(importlib.import_module(f"scipy.{part}"), name)
+        function = getattr(importlib.import_module(f"scipy.{part}"), name)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"xp.{part}.{name} needs SciPy: pip install scipy", name=error.name) from error
+    return getattr(function, REPLACED, function)

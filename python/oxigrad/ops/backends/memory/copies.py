@@ -13,7 +13,10 @@ from oxigrad.ops.backends.dispatch import adapter_of, array_of, dtype_in, namesp
 def to_host(array: Any) -> np.ndarray:
     """An array of any library as NumPy's, of the same dtype; a copy only where necessary.
 
-    A dtype that NumPy does not have by itself (bfloat16) takes the package ml_dtypes. Raises `BufferError` for an array
+    Args:
+        array: array of any library, on any device.
+
+    A dtype that NumPy lacks (bfloat16) needs the package ml_dtypes. Raises `BufferError` for an array
     without memory, and `TypeError` for one that `vmap` has batched.
     """
     return np.asarray(array) if isinstance(array, BatchLevel) else adapter_of(array).to_host(array)
@@ -25,7 +28,12 @@ def copied(array: Any) -> Any:
 
 
 def copied_like(value: Any, like: Any) -> Any:
-    """A copy of any library's array in the library and on the device of ``like``, with its shape and dtype."""
+    """A copy of any library's array in the library and on the device of ``like``, with its shape and dtype.
+
+    Args:
+        value: array of any library, which is copied.
+        like: array whose library, device, shape and dtype the copy has.
+    """
     if type(value) is type(like) is np.ndarray and value.dtype == like.dtype and like.flags.c_contiguous:
         return value.copy()
     adapter = adapter_of(like)

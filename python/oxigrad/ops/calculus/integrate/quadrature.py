@@ -37,7 +37,7 @@ def quad(
     """The integral of ``func(x, *args)`` from ``a`` to ``b``, also infinite, and its error: `scipy.integrate.quad`.
 
     It is a function of the limits, of ``args`` and of the variables that ``func`` reads, which is called with plain
-    numbers and with variables. Derivatives, to any order, are those of Gauss and Legendre's rule over the intervals
+    numbers and with variables. Derivatives, to any order, differentiate the Gauss-Legendre rule over the intervals
     that SciPy chose: ``func`` must be smooth within them.
 
     Raises `DerivativeError` for a ``weight`` and for ``complex_func`` where there are variables.

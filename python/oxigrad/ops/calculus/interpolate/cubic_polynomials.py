@@ -15,8 +15,8 @@ __all__ = ["CubicSpline", "PchipInterpolator"]
 class Piecewise:
     """A piecewise polynomial: ``c`` has its coefficients, of shape (degree + 1, intervals, ...), ``x`` the breaks.
 
-    Called at ``t`` it has the values, or the derivatives of order ``nu``, of the shape of the values with that of ``t``
-    in the place of the axis of the points.
+    Called at ``t``, it returns the values or the derivatives of order ``nu``. In their shape, the shape of ``t``
+    replaces the axis of the points.
     """
 
     def __init__(self, c: Array, x: Array, extrapolate: Any, row: tuple[int, ...], place: int) -> None:

@@ -45,7 +45,7 @@ class RegularGridInterpolator:
     def __call__(self, xi: Any, method: str | None = None) -> Array:
         """The values at places ``xi``."""
         if method not in (None, self.method):
-            raise NotImplementedError(f"RegularGridInterpolator: method is {method!r}: expected that of the object")
+            raise NotImplementedError(f"RegularGridInterpolator: method is {method!r}: expected {self.method!r}")
         if isinstance(xi, tuple):
             xi = ops.stack(
                 np.broadcast_arrays(*xi) if not any(isinstance(each, Variable) for each in xi) else [*map(array, xi)],

@@ -1,15 +1,18 @@
-//! Sine, cosine and tangent: polynomials on a reduced argument, those of fdlibm (Sun Microsystems, 1993), as is the
-//! reduction of small arguments. Larger ones are reduced by the method of Payne and Hanek (1983).
+//! Sine, cosine and tangent: polynomials on a reduced argument, of sine and cosine those of fdlibm (Sun Microsystems, 1993). Large arguments
+//! are reduced by the method of Payne and Hanek (1983).
 
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::pair::Pair;
 use super::parts::{ROUND, has, polynomial, two_to};
-use crate::simd::lane::{Rare, Wide};
+use crate::simd::lane::{Lane, Rare, Wide};
 
 /// The largest argument of the reduction by three parts of pi/2.
 const FAR: f64 = 1e5;
+
+/// pi/2, whose second part has 36 bits: its products by whole numbers of 17 bits are exact.
+const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_707_727e-17, 2.903_855_973_979_360_5e-28];
 
 /// The bits of 2/pi after the point, 53 to a number.
 const TWO_OVER_PI: [u64; 23] = [
@@ -42,19 +45,15 @@ const TWO_OVER_PI: [u64; 23] = [
 /// 2^107 are its whole quarter turns and the bits behind the point, and up to 62 bits of these may be zeros.
 const WINDOW: usize = 5;
 
-/// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` its rounding error: `(q, y, z)`; `q` may lack a multiple of four.
+/// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` about its rounding error: `(q, y, z)`; `q` may lack a multiple of four.
 #[inline(always)]
 fn quarter_turns<W: Wide>(x: W) -> (W, W, W) {
     let q = x.mul_add(W::splat(std::f64::consts::FRAC_2_PI), W::splat(ROUND)).sub(W::splat(ROUND));
-    // Parts of 33 bits: the products by a `q` of 17 bits are exact.
-    let a = q.mul_add(W::splat(-1.570_796_326_734_125_614_17), x);
-    let w = q.mul(W::splat(6.077_100_506_303_965_976_60e-11));
-    let b = a.sub(w);
-    let lost = a.sub(b).sub(w);
-    let v = q.mul_add(W::splat(2.022_266_248_795_950_631_54e-21), lost.neg());
-    let y = b.sub(v);
-    let near = [q, y, b.sub(y).sub(v)];
-    let [q, y, z] = W::replace_where(W::splat(FAR).lt(x.abs()), near, Far(x));
+    let [first, second, third] = HALF_PI.map(|part| W::splat(-part));
+    let a = q.mul_add(first, x);
+    let y = q.mul_add(second, a);
+    let z = q.mul_add(third, q.mul_add(second, a.sub(y)));
+    let [q, y, z] = W::replace_where(W::splat(FAR).lt(x.abs()), [q, y, z], Far(x));
     (q, y, z)
 }
 
@@ -198,53 +197,50 @@ pub fn far_tan<W: Wide>(x: W) -> W {
 /// Tangent of `y + z`, or minus its reciprocal where `inverted`.
 #[inline(always)]
 fn tan_near_zero<W: Wide>(y: W, z: W, inverted: W::Mask) -> W {
-    let (zero, one) = (W::zero(), W::one());
-    let (is_negative, size) = (y.lt(zero), y.abs());
-    let rest = W::select(is_negative, z.neg(), z);
-    // Near pi/4 by the distance `x` from there: tan(pi/4 - x) = 1 - 2 tan(x) / (1 + tan(x)).
-    let is_large = W::splat(0.674_34).le(size);
-    let distance = W::splat(std::f64::consts::FRAC_PI_4).sub(size);
-    let distance = distance.add(W::splat(3.061_616_997_868_383_018e-17).sub(rest));
-    let (x, rest) = (W::select(is_large, distance, size), W::select(is_large, zero, rest));
-
-    // tan(x + rest) = x + r
-    let square = x.mul(x);
-    let cube = square.mul(x);
-    // The even and odd terms of the series apart, which depend on each other less.
+    // `(tan(y) / y - 1) / y^2`, minimax (Remez, in 160 bits) by the error of the tangent: 2^-56.1 of it. Its even and odd terms apart,
+    // which depend on each other less.
+    let square = y.mul(y);
     let fourth = square.mul(square);
     let even = polynomial(
         fourth,
         [
-            1.333_333_333_332_012_426_99e-1,
-            2.186_948_829_485_954_245_99e-2,
-            3.592_079_107_591_312_353_56e-3,
-            5.880_412_408_202_640_968_74e-4,
-            7.817_944_429_395_570_923_00e-5,
-            -1.855_863_748_552_754_566_54e-5,
+            0.333_333_333_333_331_26,
+            0.053_968_253_939_108_24,
+            0.008_863_222_059_076_848,
+            0.001_454_879_391_080_705_2,
+            0.000_223_604_662_848_663_21,
+            -2.337_472_962_391_626_4e-5,
+            -4.357_572_662_455_102e-5,
         ],
     );
     let odd = polynomial(
         fourth,
         [
-            5.396_825_397_622_605_213_77e-2,
-            8.863_239_823_599_300_057_37e-3,
-            1.456_209_454_325_290_255_16e-3,
-            2.464_631_348_184_699_068_12e-4,
-            7.140_724_913_826_081_903_05e-5,
-            2.590_730_518_636_337_128_84e-5,
+            0.133_333_333_333_809_26,
+            0.021_869_489_365_822_205,
+            0.003_592_266_445_731_818_4,
+            0.000_594_606_849_485_721_6,
+            0.000_134_213_382_567_315_58,
+            8.687_734_147_978_197e-5,
+            2.056_904_040_855_778_2e-5,
         ],
     );
-    let series = odd.mul_add(square, even);
-    let third = W::splat(3.333_333_333_333_340_919_86e-1);
-    let r = third.mul_add(cube, square.mul_add(cube.mul_add(series, rest), rest));
-    let w = x.add(r);
+    tan_of_parts(y, odd.mul_add(square, even), square, z, inverted)
+}
 
-    let side = W::select(inverted, one.neg(), one);
-    let quotient = W::select(is_large, w.mul(w), one).div(W::select(is_large, w.add(side), w.neg()));
-    let large = W::splat(-2.0).mul_add(x.sub(quotient.sub(r)), side);
-    // The rests of the reciprocal and of `w` as corrections.
-    let lost = quotient.mul_add(r.sub(w.sub(x)), quotient.mul_add(w, one));
-    let small = W::select(inverted, quotient.mul_add(lost, quotient), w);
-    let value = W::select(is_large, large, small);
-    W::select(is_negative, value.neg(), value)
+/// Tangent of `y + z`, or minus its reciprocal where `inverted`, by the square of `y` and `series`, which is `(tan(y) / y - 1) / y^2`.
+#[inline(always)]
+pub fn tan_of_parts<L: Lane>(y: L, series: L, square: L, z: L, inverted: L::Mask) -> L {
+    // The tangent is `factor y + rest`, of which the rest is small for any `y`. It has what the square lost, and what `z` adds, both by
+    // a slope that is about right.
+    let factor = L::splat(1.125);
+    let lost = y.mul_add(y, square.neg());
+    let slope = square.mul_add(series, lost.mul_add(L::splat(0.5), L::splat(-0.125)));
+    let rest = y.mul_add(slope, square.mul_add(z.mul(L::splat(1.25)), z));
+    let near = y.mul_add(factor, rest);
+    let lost = y.mul_add(factor, near.neg()).add(rest);
+    // A step of Newton's method.
+    let inverse = L::splat(-1.0).div(near);
+    let error = inverse.mul_add(lost, inverse.mul_add(near, L::one()));
+    L::select(inverted, inverse.mul_add(error, inverse), near)
 }

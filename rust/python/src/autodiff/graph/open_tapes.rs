@@ -5,7 +5,11 @@ use std::cell::RefCell;
 use crate::autodiff::graph::tape::Tape;
 use crate::prelude::*;
 
-thread_local!(static OPEN: RefCell<Vec<Py<Tape>>> = const { RefCell::new(Vec::new()) });
+thread_local! {
+    static OPEN: RefCell<Vec<Py<Tape>>> = const { RefCell::new(Vec::new()) };
+    /// The recording under way, and the innermost tape at its begin.
+    static TRACE: RefCell<Option<(Py<PyAny>, Option<u64>)>> = const { RefCell::new(None) };
+}
 
 /// The tapes of transforms that are running on this thread.
 pub struct OpenTapes;
@@ -34,6 +38,37 @@ impl OpenTapes {
     pub fn with<'py>(tape: &Bound<'py, Tape>) -> OpenTape<'py> {
         Self::push(tape);
         OpenTape(tape.clone())
+    }
+}
+
+/// The recording of a call that this thread makes, as long as this lives.
+pub struct OpenTrace;
+
+impl OpenTrace {
+    /// Begins a recording.
+    pub fn begin(trace: &Object<'_>) -> Self {
+        let innermost = OpenTapes::innermost(trace.py()).map(|tape| tape.get().serial);
+        drop(TRACE.replace(Some((trace.clone().unbind(), innermost))));
+        Self
+    }
+
+    /// Whether this thread makes a recording.
+    pub fn is_any() -> bool {
+        TRACE.with_borrow(Option::is_some)
+    }
+
+    /// The recording, unless a tape is open within it.
+    pub fn innermost<'py>(py: Python<'py>, tape: Option<&Bound<'py, Tape>>) -> Option<Object<'py>> {
+        let serial = tape.map(|tape| tape.get().serial);
+        TRACE.with_borrow(|trace| {
+            trace.as_ref().filter(|(_, innermost)| *innermost == serial).map(|(trace, _)| trace.bind(py).clone())
+        })
+    }
+}
+
+impl Drop for OpenTrace {
+    fn drop(&mut self) {
+        drop(TRACE.take());
     }
 }
 

@@ -6,10 +6,11 @@ use oxigrad_core::autodiff::aliasing::AliasId;
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::kernel::Node;
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::value::Value;
-use crate::autodiff::graph::open_tapes::OpenTapes;
+use crate::autodiff::graph::open_tapes::{OpenTapes, OpenTrace};
 use crate::autodiff::graph::tape::Tape;
 use crate::prelude::*;
 use crate::tree::is_inexact;
@@ -238,10 +239,15 @@ pub fn value_of_constant<'py>(object: &Object<'py>) -> PyResult<Object<'py>> {
 }
 
 /// An array that takes assignments of variables: inside of a transform a constant of its tape, which records nothing until
-/// a variable is assigned to it. Anything else, and an array of whole numbers, is returned as it is.
+/// a variable is assigned to it, and inside of a recording a value of that. Anything else, and an array of whole numbers,
+/// is returned as it is.
 #[pyfunction]
 pub fn assignable<'py>(array: &Object<'py>) -> PyResult<Object<'py>> {
-    let Some(tape) = OpenTapes::innermost(array.py()) else { return Ok(array.clone()) };
+    let tape = OpenTapes::innermost(array.py());
+    if let Some(trace) = OpenTrace::innermost(array.py(), tape.as_ref()) {
+        return trace.call_method1(intern!(array.py(), "created"), (array,));
+    }
+    let Some(tape) = tape else { return Ok(array.clone()) };
     let is_there = array.cast_exact::<Variable>().is_ok_and(|own| own.get().tape.is(&tape));
     if is_there || tape.get().symbolic || !is_inexact(array)? {
         return Ok(array.clone());

@@ -12,6 +12,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
 use crate::autodiff::operations::record::record;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// Adds the cotangent `g` of `x[key]` to `sum`, the cotangent of `x` so far, at `key`; returns whether it did.
@@ -21,18 +22,19 @@ use crate::prelude::*;
 /// negative zero elsewhere as it is; elements that an integer array names twice are added one after the other, to the
 /// sum.
 ///
-/// In a recording, the method of a traced cotangent does.
+/// In a recording, the method of a traced value does: of the cotangent, or of the sum.
 pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
     let py = g.py();
     let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
     let shape = shape_of(entry, 0, py);
-    if is_host(g)? {
-        return add_into(&key, &shape, g, sum);
-    }
-    let is_traced = g.is_instance_of::<BatchLevel>();
-    let method = if is_traced { g.getattr_opt(intern!(py, "scattered_into"))? } else { None };
-    let Some(method) = method else { return Ok(false) };
-    *sum = Value::new(&method.call1((sum.object(py), key, shape))?);
+    let before = sum.object(py);
+    let batched = [g, &before].into_iter().find(|value| value.is_instance_of::<BatchLevel>());
+    let Some(batched) = batched else {
+        drop(before); // which has the memory that is written to
+        return Ok(is_host(g)? && add_into(&key, &shape, g, sum)?);
+    };
+    let Some(method) = batched.getattr_opt(intern!(py, "scattered"))? else { return Ok(false) };
+    *sum = Value::new(&method.call1((before, g, key, shape))?);
     Ok(true)
 }
 
@@ -62,6 +64,26 @@ pub fn scatter_onto(mut sum: Value, g: &Object<'_>, key: &Object<'_>, shape: &Ob
         return Ok(Value::from(term));
     }
     record(py, Op::Elementwise(Elementwise::Add), &[sum.into_object(py), term], None).map(Value::from)
+}
+
+/// A copy of ``x`` with ``value`` at the elements of a key.
+#[pyfunction]
+pub fn assigned<'py>(x: &Object<'py>, key: &Object<'py>, value: &Object<'py>) -> PyResult<Object<'py>> {
+    assigned_onto(Value::new(x), key, value).map(|array| array.into_object(x.py()))
+}
+
+/// The same in the memory of `x`, if nobody else has it.
+pub fn assigned_onto(x: Value, key: &Object<'_>, value: &Object<'_>) -> PyResult<Value> {
+    let py = key.py();
+    let mut array = x.into_object(py);
+    if !is_array(&array) || !is_host(value)? {
+        return callbacks::assigned(py, (array, key, value)).map(Value::from);
+    }
+    if !is_unshared(&array) {
+        array = array.call_method1(intern!(py, "copy"), ("K",))?;
+    }
+    array.set_item(key, value)?;
+    Ok(Value::from(array))
 }
 
 fn add_into(key: &Object<'_>, shape: &Object<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {

@@ -2,7 +2,7 @@
 
 use super::parts::{Single, nearest_of};
 use crate::simd::functions::parts::{has, polynomial, with_sign_of};
-use crate::simd::functions::trigonometric;
+use crate::simd::functions::trigonometric::{self, tan_of_parts};
 use crate::simd::lane::{Body, Rare, Simd, Unary, Wide, rounder};
 
 /// pi/2, and the rests of it.
@@ -10,17 +10,16 @@ const HALF_PI: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -
 /// Up to this angle, three parts of pi/2 are enough.
 const FAR: f64 = 1e5;
 
-/// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` its rounding error: `(q, y, z)`, for `x` up to [`FAR`].
+/// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` about its rounding error: `(q, y, z)`, for `x` up to [`FAR`].
 #[inline(always)]
 fn quarter_turns<L: Single>(x: L) -> (L, L, L) {
     let q = nearest_of(x, std::f64::consts::FRAC_2_PI);
     let [first, second, third] = HALF_PI.map(|part| L::splat(-part));
     let a = q.mul_add(first, x);
     let product = q.mul(second);
-    let b = a.add(product);
-    let lost = a.sub(b).add(product).add(q.mul_add(third, q.mul_add(second, product.neg())));
-    let y = b.add(lost);
-    (q, y, b.sub(y).add(lost))
+    let y = a.add(product);
+    let lost = q.mul_add(third, q.mul_add(second, product.neg()));
+    (q, y, a.sub(y).add(product).add(lost))
 }
 
 /// The sine of `y + z`, as `y` and what is added to it.
@@ -134,21 +133,23 @@ fn quotient<L: Single>(above: [L; 2], below: [L; 2]) -> [L; 2] {
 #[inline(always)]
 pub fn tan<L: Single>(x: L) -> L {
     let (q, y, z) = quarter_turns(x);
-    let is_odd = has::<L>(q.add(L::splat(rounder::<f32>())).to_bits(), 1);
-    // The quotient of sine and cosine, or of minus the cosine and the sine.
+    // `(tan(y) / y - 1) / y^2`, by the error of the tangent: 2^-29.4 of it.
     let square = y.mul(y);
-    let (near, rest) = cos_near_zero(y, square, z);
-    let lost = y.mul_add(y, square.neg());
-    let rest = lost.mul_add(L::splat(-0.5), rest);
-    let cos = near.add(rest);
-    let cos = [cos, near.sub(cos).add(rest)];
-    let rest = sin_near_zero(y, square, z.mul(near));
-    let sin = y.add(rest);
-    let sin = [sin, y.sub(sin).add(rest)];
-    let either = |odd: [L; 2], even: [L; 2]| [0, 1].map(|k| L::select(is_odd, odd[k], even[k]));
-    let [value, lost] = quotient(either(cos.map(L::neg), sin), either(sin, cos));
-    let value = L::select(x.eq(L::zero()), x, value.add(lost));
-    near_or_far(x, value, Tangent)
+    let series = polynomial(
+        square,
+        [
+            3.333_334_327e-1,
+            1.333_282_292e-1,
+            5.404_571_071e-2,
+            2.134_303_749e-2,
+            1.070_029_568e-2,
+            2.407_769_935e-4,
+            4.309_417_214e-3,
+        ],
+    );
+    let is_odd = has::<L>(q.add(L::splat(rounder::<f32>())).to_bits(), 1);
+    let value = tan_of_parts(y, series, square, z, is_odd);
+    near_or_far(x, L::select(x.eq(L::zero()), x, value), Tangent)
 }
 
 /// Inverse tangent.
