@@ -114,9 +114,8 @@ class Part(Sealed):
             what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
-        self._hyperparameters: dict[str, Any] = {
-            name: each.check(values[name]) if name in values else each.default for name, each in self._declared.items()
-        }
+        checked = {n: each.check(values[n]) if n in values else each.default for n, each in self._declared.items()}
+        self._hyperparameters: dict[str, Any] = checked
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
 
     @classmethod
