@@ -194,9 +194,9 @@ unsafe extern "C" fn larger(
     // SAFETY: such a function has three operands, one extent, and as many numbers at the strides.
     unsafe {
         for at in 0..*extents {
-            let [a, b, to] = [0, 1, 2]
-                .map(|operand| (*arrays.add(operand)).wrapping_offset(at * *strides.add(operand)).cast::<f64>());
-            *to = if *b > *a { *b } else { *a };
+            let place = |operand: usize| (*arrays.add(operand)).wrapping_offset(at * *strides.add(operand));
+            let [a, b] = [0, 1].map(|operand| place(operand).cast::<f64>().read_unaligned());
+            place(2).cast::<f64>().write_unaligned(if b > a { b } else { a });
         }
     }
 }
