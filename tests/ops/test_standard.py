@@ -57,7 +57,7 @@ def test_the_tour_shows_what_is_printed(library) -> None:
 
 # Functions that take more than the standard's: arguments by position, as in NumPy, and further arguments that have defaults.
 AS_IN_NUMPY = {
-    *"linspace concat sum min mean max stack flip take_along_axis expand_dims permute_dims reshape squeeze tensordot linalg.tensordot linalg.eigh".split(),
+    *"linspace concat sum min mean max stack flip take_along_axis expand_dims permute_dims reshape squeeze tensordot linalg.tensordot linalg.eigh linalg.eigvalsh".split(),
     *(
         f"fft.{name}"
         for name in "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift".split()
