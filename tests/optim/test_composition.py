@@ -33,6 +33,7 @@ PARTS: dict[str, Any] = {
     "no dropout": lambda: optim.LearningRateDropout(0.0),
     "rows": lambda: optim.NormalizeRows(0.8),
     "shape": lambda: optim.ScaleByShape(base=0.5),
+    "orthogonalize": lambda: optim.Orthogonalize(adjust="match_rms_adamw", iterations=3),
     "hyperball": optim.Hyperball,
     "cautious decay": lambda: optim.WeightDecay(0.2, cautious=True),
     "decay": lambda: optim.WeightDecay(0.2),
