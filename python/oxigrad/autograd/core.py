@@ -10,39 +10,11 @@ import numpy as np
 from oxigrad import tree, xp
 from oxigrad._core import Variable, plain
 from oxigrad.autodiff.transforms import Recording
-from oxigrad.autograd.primitives import (
-    def_linear,
-    defjvp,
-    defjvp_argnum,
-    defjvp_argnums,
-    defvjp,
-    defvjp_argnum,
-    defvjp_argnums,
-    primitive,
-    primitive_jvps,
-    primitive_vjps,
-)
+from oxigrad.autograd.primitives import *  # noqa: F403 - names of autograd.core too
 from oxigrad.autograd.tracer import Box
 from oxigrad.autograd.tracer import JVPNode as JVPNode
 from oxigrad.autograd.tracer import VJPNode as VJPNode
 from oxigrad.ops.backends import is_array, is_complex, is_smooth
-
-__all__ = [
-    "VSpace",
-    "def_linear",
-    "defjvp",
-    "defjvp_argnum",
-    "defjvp_argnums",
-    "defvjp",
-    "defvjp_argnum",
-    "defvjp_argnums",
-    "make_jvp",
-    "make_vjp",
-    "primitive",
-    "primitive_jvps",
-    "primitive_vjps",
-    "vspace",
-]
 
 
 class VSpace:
