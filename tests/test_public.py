@@ -30,7 +30,7 @@ API: dict[types.ModuleType, str] = {
         stop_gradient support testing tree value_and_grad vjp vmap xp""",
     optim: """AdaptiveGradientClip Cautious Centralize Chain ChainPart Changes ClipByGlobalNorm ClipByNorm ClipByValue
         Copy EMA GradientNoise Hyperball Interval LearningRateDropout Lookahead LossScale MARS Maximize NormalizeRows Optimizer
-        ParameterGroup Partition Quantized RateRange Regularize RuleOptimizer SAM SWA ScaleByShape ScheduleFree Slot Slots
+        Orthogonalize ParameterGroup Partition Quantized RateRange Regularize RuleOptimizer SAM SWA ScaleByShape ScheduleFree Slot Slots
         Transform WeightDecay chain define from_config muon_with_adamw partition range_test transform""",
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
         inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial

@@ -28,6 +28,8 @@ def _random_like(values: Any, generator: "np.random.Generator") -> Any:
             if is_complex(leaf):
                 noise = noise + 1j * generator.standard_normal(tuple(leaf.shape))
             return library.astype(library.asarray(noise, device=device_of(leaf)), leaf.dtype)
+        if isinstance(leaf, complex):
+            return complex(*generator.standard_normal(2).tolist())
         return float(generator.standard_normal()) if isinstance(leaf, float) else leaf
 
     return tree.map(draw, values)
@@ -35,7 +37,7 @@ def _random_like(values: Any, generator: "np.random.Generator") -> Any:
 
 def _shifted(values: Any, direction: Any, by: float) -> Any:
     def shift(leaf: Any, along: Any) -> Any:
-        return leaf + by * along if is_inexact(leaf) or isinstance(leaf, float) else leaf
+        return leaf + by * along if is_inexact(leaf) or isinstance(leaf, (float, complex)) else leaf
 
     return tree.map(shift, values, direction)
 
@@ -44,7 +46,7 @@ def _inner(a: Any, b: Any) -> float:
     """The sum of products; its real part, where they are complex. Raises `AssertionError` where shapes differ."""
 
     def product(x: Any, y: Any) -> float:
-        if not (is_inexact(x) or isinstance(x, float)):
+        if not (is_inexact(x) or isinstance(x, (float, complex))):
             return 0.0
         shapes = [tuple(getattr(value, "shape", ())) for value in (x, y)]
         if shapes[0] != shapes[1]:
@@ -78,7 +80,8 @@ def check_grads(
 
     Args:
         f: function of the arguments; it must be smooth within ``step`` of the point.
-        args: floats, float64 or complex128 arrays, or trees of them; complex ones are perturbed in complex directions.
+        args: floats, complex numbers, float64 or complex128 arrays, or trees of them; complex ones are perturbed in
+            complex directions.
         order: largest order of the derivatives that are checked.
         modes: "fwd", "rev" or both; every sequence of them is checked, such as forward over reverse.
         step: distance of the two points of a central difference.
@@ -111,7 +114,7 @@ def _where(along: Any, values: Any) -> Any:
     """The values, with zeros where ``along`` has zeros: the others may be infinite or NaN."""
 
     def chosen(x: Any, value: Any) -> Any:
-        if isinstance(x, float):
+        if isinstance(x, (float, complex)):
             return value if x else 0.0
         is_alike = is_inexact(x) and tuple(x.shape) == tuple(getattr(value, "shape", ()))
         return xp.where(x == 0, 0.0 * x, value) if is_alike else value
@@ -140,7 +143,7 @@ def _place(args: tuple[Any, ...], direction: Any, error: Callable[[Any], float])
 
 def _size(leaf: Any) -> int:
     """The number of elements of a leaf that are differentiated."""
-    return math.prod(leaf.shape) if is_inexact(leaf) else int(isinstance(leaf, float))
+    return math.prod(leaf.shape) if is_inexact(leaf) else int(isinstance(leaf, (float, complex)))
 
 
 def _part(direction: Any, start: int, stop: int) -> Any:
@@ -154,7 +157,7 @@ def _part(direction: Any, start: int, stop: int) -> Any:
         if not size:
             return leaf
         mask = (np.arange(first, first + size) >= start) & (np.arange(first, first + size) < stop)
-        if isinstance(leaf, float):
+        if isinstance(leaf, (float, complex)):
             return leaf if mask[0] else 0.0
         shaped = namespace(leaf).asarray(mask.reshape(tuple(leaf.shape)), device=device_of(leaf))
         return xp.where(shaped, leaf, 0.0 * leaf)
@@ -168,7 +171,7 @@ def _name(args: tuple[Any, ...], number: int) -> str:
         leaves, structure = tree.flatten(argument)
         for i, leaf in enumerate(leaves):
             if number < (size := _size(leaf)):
-                path, shape = str(structure.path(i)), () if isinstance(leaf, float) else tuple(leaf.shape)
+                path, shape = str(structure.path(i)), () if isinstance(leaf, (float, complex)) else tuple(leaf.shape)
                 element = [int(index) for index in np.unravel_index(number, shape)] if shape else ""
                 return f"argument {position}{path and f', {path}'}{element and f', element {element}'}"
             number -= size

@@ -97,6 +97,13 @@ def test_check_grads_names_an_argument_of_one_number() -> None:
             check_grads(second, (np.ones(3), 2.0), 1, (mode,))
 
 
+def test_check_grads_perturbs_complex_numbers_in_complex_directions() -> None:
+    check_grads(lambda t: xp.real(t["a"] ** 3 * t["b"]) + abs(t["a"]), ({"a": 1.0 + 2.0j, "b": 0.5},))
+    of_real_parts = ox.custom_vjp(lambda z: z * z, lambda g, y, z: 2.0 * xp.real(g * z) + 0.0j)
+    with pytest.raises(AssertionError, match=r"^argument 0: derivative .* by rev, central difference"):
+        check_grads(lambda z: xp.real(of_real_parts(z)), (1.0 + 2.0j,), 1, ("rev",))
+
+
 def test_every_op_has_a_derivative_or_a_reason() -> None:
     piecewise_constant = {"sign", "floor", "ceil", "trunc", "round", "floor_divide"}
     truth = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}

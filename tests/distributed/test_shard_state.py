@@ -55,6 +55,10 @@ OPTIMIZERS: dict[str, tuple[Callable[[], Any], str]] = {
     "lamb": (lambda: optim.LAMB(0.1), "fffffff"),
     "novograd": (lambda: optim.NovoGrad(0.1), "fffffff"),
     "muon": (lambda: optim.partition({"[aeg]": optim.Muon(0.1), "*": optim.Adam(0.1)}), "fffffff"),
+    "orthogonalized": (
+        lambda: optim.chain(optim.Adam(0.1), optim.Orthogonalize(), optim.WeightDecay(0.1, cautious=True)),
+        "fdffdff",
+    ),
     "adafactor": (lambda: optim.partition({"[aeg]": optim.Adafactor(0.1), "*": optim.Adam(0.1)}), "fffffff"),
     "8 bit": (lambda: optim.Adam(0.01, slot_dtype="8bit"), "fffffff"),
     "4 bit": (lambda: optim.Adam(0.01, slot_dtype="4bit"), "fffffff"),

@@ -37,6 +37,7 @@ READERS: dict[str, Callable[[], Any]] = {
 CHAINS: dict[str, Callable[[], Any]] = {
     "clipped": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(0.1), optim.EMA(0.9)),
     "regularized": lambda: optim.chain(optim.Regularize(l1=0.1, l2=0.1), optim.SGD(0.1, 0.9), optim.WeightDecay(0.1)),
+    "orthogonalized": lambda: optim.chain(optim.SGD(0.1, 0.9), optim.Orthogonalize(), optim.WeightDecay(0.1)),
     "accumulated": lambda: optim.SGD(0.1, 0.9, accumulate=2),
 }
 # A value in the interior of the interval, where a row's own is an end of it or a scale too small to see.

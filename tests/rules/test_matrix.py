@@ -180,11 +180,15 @@ def in_float64(torch: Any) -> Any:
 
 @pytest.mark.parametrize("adjust", ADJUSTMENTS)
 @pytest.mark.parametrize("nesterov", [True, False])
-def test_muon_as_torch_in_float64(adjust: str, nesterov: bool, library: Any, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("of_parts", [False, True], ids=["one rule", "parts"])
+def test_muon_as_torch_in_float64(adjust: str, nesterov: bool, of_parts: bool, library: Any, monkeypatch: Any) -> None:
     torch = library("torch")
     monkeypatch.setattr("torch.optim._muon.torch", in_float64(torch))
     make = lambda p: torch.optim.Muon(p, 0.1, 0.2, 0.9, nesterov, ns_steps=4, adjust_lr_fn=adjust)  # noqa: E731
     opt = optim.Muon(0.1, 0.9, 0.2, iterations=4, adjust=adjust, nesterov=nesterov)
+    if of_parts:
+        momentum = optim.SGD(0.1, 0.9, nesterov=nesterov)
+        opt = optim.chain(momentum, optim.Orthogonalize(iterations=4, adjust=adjust), optim.WeightDecay(0.2))
     follow(opt, torch_stepper(torch, make, MATRICES), MATRICES)
 
 

@@ -90,6 +90,86 @@ def test_cautious_weight_decay_is_that_of_the_paper() -> None:
         np.testing.assert_allclose(model["x"], x, rtol=1e-14)
 
 
+def unit_singular_values(x: np.ndarray) -> np.ndarray:
+    """``U V^T`` of the decomposition of each matrix of a stack."""
+    u, _, vh = np.linalg.svd(x, full_matrices=False)
+    return u @ vh
+
+
+# Of the cubic iteration of Newton and Schulz, which converges to the orthogonal factor.
+CUBIC = {"a": 1.5, "b": -0.5, "c": 0.0, "iterations": 40, "adjust": None}
+
+
+@pytest.mark.parametrize(
+    ("make", "direction"),
+    [
+        (lambda: optim.SGD(0.1), lambda g: g),
+        (lambda: optim.SGD(ox.schedules.constant(0.1), 0.9), lambda g: g),
+        (lambda: optim.Adam(0.1, epsilon=0.0), np.sign),
+        (lambda: optim.Lion(0.1), np.sign),
+    ],
+    ids=["SGD", "momentum", "Adam", "Lion"],
+)
+@pytest.mark.parametrize(
+    ("shape", "matrices", "flat"),
+    [
+        ((5, 3), None, (5, 3)),
+        ((3, 5), "last", (3, 5)),
+        ((2, 4, 3), "last", (2, 4, 3)),
+        ((2, 3, 2, 5), "last", (2, 3, 2, 5)),
+        ((4, 3, 2, 2), "filters", (4, 12)),
+    ],
+)
+def test_the_step_of_any_optimizer_is_orthogonalized(
+    make: Any, direction: Any, shape: Any, matrices: Any, flat: Any
+) -> None:
+    """Beside the singular value decomposition in float64; a vector has the step of the optimizer."""
+    rng = np.random.default_rng(3)
+    g = {"w": rng.normal(size=shape), "b": rng.normal(size=4)}
+    start = {name: rng.normal(size=each.shape) for name, each in g.items()}
+    opt = optim.chain(make(), optim.Orthogonalize(matrices, **CUBIC))
+    model = opt.update(ox.tree.map(np.copy, start), g)
+    expected = start["w"] - 0.1 * unit_singular_values(direction(g["w"]).reshape(flat)).reshape(shape)
+    np.testing.assert_allclose(model["w"], expected, rtol=1e-9)
+    np.testing.assert_allclose(model["b"], start["b"] - 0.1 * direction(g["b"]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"coefficients": "dion"}, {"adjust": "match_rms_adamw", "iterations": 3}])
+def test_orthogonalized_momentum_is_muon(options: dict[str, Any]) -> None:
+    """Nesterov's momentum, then the part, then a weight decay, with a schedule; `test_matrix` compares with torch."""
+    rng, rates = np.random.default_rng(0), ox.schedules.linear(0.1, 0.01, 5)
+    start = {"tall": rng.normal(size=(6, 4)), "wide": rng.normal(size=(3, 5))}
+    opt = optim.chain(optim.SGD(rates, 0.95, nesterov=True), optim.Orthogonalize(**options), optim.WeightDecay(0.2))
+    muon = optim.Muon(rates, 0.95, 0.2, epsilon=1e-30, **options)
+    model, expected = (ox.tree.map(np.copy, start) for _ in range(2))
+    for _ in range(5):
+        gs = {name: rng.normal(size=each.shape) for name, each in start.items()}
+        model, expected = opt.update(model, gs), muon.update(expected, gs)
+    for name, value in expected.items():
+        np.testing.assert_allclose(model[name], value, rtol=1e-11)
+
+
+def test_steps_of_zeros_and_of_no_elements_stay() -> None:
+    model = {"w": np.ones((2, 3)), "empty": np.ones((0, 3)), "filters": np.ones((0, 2, 3))}
+    opt = optim.chain(optim.SGD(0.1, 0.9), optim.Orthogonalize("filters"))
+    model = opt.update(model, ox.tree.map(np.zeros_like, model))
+    np.testing.assert_array_equal(model["w"], 1.0)
+    assert model["empty"].shape == (0, 3) and model["filters"].shape == (0, 2, 3)
+
+
+def test_the_matrices_of_more_axes_must_be_named() -> None:
+    model = {"w": np.ones((2, 2)), "head": {"filters": np.ones((4, 3, 2, 2))}}
+    opt = optim.chain(optim.Adam(0.1), optim.Orthogonalize())
+    with pytest.raises(
+        ox.ShapeError, match=r"^head\.filters: Orthogonalize: found shape \(4, 3, 2, 2\), expected .* matrices='last'"
+    ):
+        opt.update(model, ox.tree.map(np.copy, model))
+    assert opt.step == 0
+    np.testing.assert_array_equal(model["w"], 1.0)
+    with pytest.raises(ValueError, match="expected it after sgd"):
+        optim.chain(optim.Orthogonalize(), optim.SGD(0.1))
+
+
 @pytest.mark.parametrize("shape", [(3, 4, 2), (2, 3, 2, 5)])
 def test_muon_of_stacks_and_of_filters(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)

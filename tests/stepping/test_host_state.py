@@ -61,6 +61,7 @@ COMPOSED: dict[str, Make] = {
     "scheduled": lambda **named: AdamW(schedules.exponential(0.1, 0.9), **named),
     "grouped": lambda **named: AdamW(0.1, groups={"b": {"learning_rate": 0.5}, "w": None}, **named),
     "parts": lambda **named: optim.partition({"w": optim.Muon(0.1), "*": Adam(0.1)}, **named),
+    "orthogonalized": lambda **named: chain(Adam(0.1), optim.Orthogonalize(), optim.NormalizeRows(), **named),
     "accumulated": lambda **named: Adam(0.1, accumulate=2, **named),
     "norms": lambda **named: Adam(0.1, record_norms=("gradient", "update", "parameter"), **named),
     "averaged": lambda **named: chain(Adam(0.1), optim.EMA(0.9), **named),

@@ -120,11 +120,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
             check_callable(function, f"defvjp, {name}")
         forward, pull = fwd, lambda *call: bwd(call[-1], call[0])
 
-    def whole(args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...]) -> Any:
-        return call_by_rule(f, Rule(forward, pull), args, named, outcome)
-
-    def expand(*call: Any) -> RuledCall:
-        return RuledCall.of_leaves(f, Rule(forward, pull), *call)
+    whole, expand = entries(f, lambda: Rule(forward, pull))
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
@@ -132,6 +128,18 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 
     vars(wrapped)["defvjp"] = defvjp
     return cast(CustomVJP, wrapped)
+
+
+def entries(f: Callable[..., Any], rule: Callable[[], Rule]) -> tuple[Callable[..., Any], Callable[..., "RuledCall"]]:
+    """Functions that `call_leaves` calls for ``f`` and its rule at that time: on trees, and on leaves."""
+
+    def whole(args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...]) -> Any:
+        return call_by_rule(f, rule(), args, named, outcome)
+
+    def expand(*call: Any) -> RuledCall:
+        return RuledCall.of_leaves(f, rule(), *call)
+
+    return whole, expand
 
 
 def call_by_rule(
@@ -392,11 +400,7 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
                 return NotImplemented
             return tuple([slope and g * slope for slope in slopes])
 
-        def whole(args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...]) -> Any:
-            return call_by_rule(f, Rule(None, pull, push), args, named, outcome)
-
-        def expand(*call: Any) -> RuledCall:
-            return RuledCall.of_leaves(f, Rule(None, pull, push), *call)
+        whole, expand = entries(f, lambda: Rule(None, pull, push))
 
         @functools.wraps(f)
         def wrapped(*args: Any, **named: Any) -> Any:

@@ -10,39 +10,12 @@ import numpy as np
 from oxigrad import tree, xp
 from oxigrad._core import Variable, plain
 from oxigrad.autodiff.transforms import Recording
-from oxigrad.autograd.primitives import (
-    def_linear,
-    defjvp,
-    defjvp_argnum,
-    defjvp_argnums,
-    defvjp,
-    defvjp_argnum,
-    defvjp_argnums,
-    primitive,
-    primitive_jvps,
-    primitive_vjps,
-)
+from oxigrad.autograd.primitives import *  # noqa: F403 - names of autograd.core too
 from oxigrad.autograd.tracer import Box
 from oxigrad.autograd.tracer import JVPNode as JVPNode
 from oxigrad.autograd.tracer import VJPNode as VJPNode
 from oxigrad.ops.backends import is_array, is_complex, is_smooth
-
-__all__ = [
-    "VSpace",
-    "def_linear",
-    "defjvp",
-    "defjvp_argnum",
-    "defjvp_argnums",
-    "defvjp",
-    "defvjp_argnum",
-    "defvjp_argnums",
-    "make_jvp",
-    "make_vjp",
-    "primitive",
-    "primitive_jvps",
-    "primitive_vjps",
-    "vspace",
-]
+from oxigrad.ops.core.host_calls import of_dtype
 
 
 class VSpace:
@@ -91,7 +64,7 @@ class VSpace:
 
     def ones(self) -> Any:
         """Vector of ones; of complex elements, 1 + 1j as in autograd."""
-        return self._filled(lambda leaf: leaf + (1.0 + 1.0j if is_complex(leaf) else 1.0))
+        return tree.map(lambda leaf: leaf + (1.0 + 1.0j if is_complex(leaf) else 1.0), self.zeros())
 
     def randn(self) -> Any:
         """Vector of random numbers of the normal distribution, from the global generator of NumPy."""
@@ -100,7 +73,7 @@ class VSpace:
             normal = functools.partial(np.random.randn, *np.shape(leaf))
             return np.asarray(normal() + 1j * normal() if is_complex(leaf) else normal()).astype(leaf.dtype)[()]
 
-        return self._filled(drawn)
+        return tree.map(drawn, self.zeros())
 
     def standard_basis(self) -> Iterator[Any]:
         """Basis vectors, one for each real dimension."""
@@ -131,9 +104,6 @@ class VSpace:
         """Real inner product of two vectors."""
         products = tree.map(lambda x, y: xp.sum(xp.real(xp.conj(x) * y) if is_complex(x) else x * y), x, y)
         return sum(tree.leaves(products))
-
-    def _filled(self, f: Callable[[Any], Any]) -> Any:
-        return tree.unflatten(self.structure, [f(leaf) for leaf in self.leaves])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VSpace) or self.structure != other.structure:
@@ -228,9 +198,5 @@ def _like(g: Any, value: Any) -> Any:
     """Tangent or cotangent in the shape and dtype of a value."""
     if isinstance(plain(value), (float, complex)) and not is_array(plain(value)):
         return g if isinstance(g, Variable) else type(plain(value))(g)
-    dtype, shape = value.dtype, tuple(value.shape)
-    array = g if isinstance(g, Variable) else np.asarray(g)
-    if array.dtype != dtype:
-        array = xp.real(array) if is_complex(array) and not is_complex(value) else array
-        array = xp.astype(array, dtype)
+    array, shape = of_dtype(g if isinstance(g, Variable) else np.asarray(g), value), tuple(value.shape)
     return array if tuple(array.shape) == shape else xp.broadcast_to(array, shape)

@@ -139,12 +139,7 @@ def _half_square(x: Any) -> Any:
 
 def make_ggnvp(f: Callable[..., Any], g: Callable[[Any], Any] = _half_square, f_argnum: int = 0) -> Callable[..., Any]:
     """Function that multiplies the generalized Gauss-Newton matrix of ``g(f(x))`` by a vector."""
-
-    @unary_to_nary
-    def of_one(f: Callable[[Any], Any], x: Any) -> Callable[[Any], Any]:
-        return lambda v: ggnvp(f, g, (x,), (v,))[0]
-
-    return of_one(f, f_argnum)
+    return unary_to_nary(lambda f, x: lambda v: ggnvp(f, g, (x,), (v,))[0])(f, f_argnum)
 
 
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:

@@ -1,6 +1,8 @@
 """Names for extensions: primitives, their rules, and vector spaces, as `autograd.extend` has them."""
 
-from oxigrad.autograd.core import *
+from oxigrad.autograd.core import VSpace as VSpace
+from oxigrad.autograd.core import vspace as vspace
+from oxigrad.autograd.primitives import *
 from oxigrad.autograd.tracer import Box as Box
 from oxigrad.autograd.tracer import notrace_primitive as notrace_primitive
 from oxigrad.autograd.tracer import register_notrace as register_notrace

@@ -7,9 +7,22 @@ from typing import Any
 
 from oxigrad import tree
 from oxigrad._core import call_leaves
-from oxigrad.autodiff.custom_rules import Rule, RuledCall, call_by_rule
+from oxigrad.autodiff.custom_rules import Rule, entries
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.rules.tangents import zero_tangent
+
+__all__ = [
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "primitive",
+    "primitive_jvps",
+    "primitive_vjps",
+]
 
 #: Rules by primitive: ``rule(argnums, ans, args, kwargs)(g)`` returns a cotangent for each of ``argnums``, and
 #: ``rule(argnums, tangents, ans, args, kwargs)`` the tangent of the value.
@@ -50,14 +63,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
         ans = wrapped(*args, **kwargs)
         return [primitive_jvps[wrapped](argnums, [tangents[at] for at in argnums], ans, args, kwargs)]
 
-    def rule() -> Rule:
-        return Rule(None, pull, push if wrapped in primitive_jvps else None)
-
-    def whole(args: tuple[Any, ...], kwargs: dict[str, Any], outcome: tuple[Any, ...]) -> Any:
-        return call_by_rule(f_raw, rule(), args, kwargs, outcome)
-
-    def expand(*call: Any) -> RuledCall:
-        return RuledCall.of_leaves(f_raw, rule(), *call)
+    whole, expand = entries(f_raw, lambda: Rule(None, pull, push if wrapped in primitive_jvps else None))
 
     @functools.wraps(f_raw, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -4,15 +4,14 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autograd.modules import made
 
 
 def subvals(x: Iterable[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
     """Tuple of the items of ``x`` with the values of pairs (index, value) in their places."""
-    items = list(x)
-    for i, v in ivs:
-        items[i] = v
-    return tuple(items)
+    values = dict(ivs)
+    return tuple(replaced(list(x), list(values), list(values.values())))
 
 
 def subval(x: Iterable[Any], i: int, v: Any) -> tuple[Any, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import xp
 from oxigrad.autodiff.transforms import stop_gradient
 from oxigrad.autograd.modules import public
 from oxigrad.ops.backends import has_variable
+from oxigrad.ops.numpy import creation
 
 #: Functions whose list is a list of arrays, which NumPy passes on to the variables among them.
 _OF_SEQUENCES = frozenset(
@@ -68,13 +68,7 @@ def converting_lists(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Array of numbers, arrays, variables, or nested lists of these."""
-    if not has_variable([A]):
-        return np.array(A, *args, **kwargs)
-    joined = xp.stack([array(each) for each in A]) if isinstance(A, (list, tuple)) else A
-    dtype = args[0] if args else kwargs.get("dtype")
-    joined = joined if dtype is None else xp.astype(joined, np.dtype(dtype))
-    missing = kwargs.get("ndmin", 0) - joined.ndim
-    return xp.reshape(joined, (1,) * missing + tuple(joined.shape)) if missing > 0 else joined
+    return (creation.array if has_variable([A]) else np.array)(A, *args, **kwargs)
 
 
 asarray = array

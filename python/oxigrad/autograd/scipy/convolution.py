@@ -1,10 +1,11 @@
 """Convolution along chosen axes, as in `autograd.scipy.signal`."""
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from oxigrad.autodiff.function_calls import replaced
 
 
 def convolve(
@@ -39,16 +40,13 @@ def _of_windows(
 ) -> Any:
     """Products of the windows of ``a`` and the reversed ``b``."""
     windows = np.lib.stride_tricks.sliding_window_view(a, [np.shape(b)[axis] for axis in axes[1]], tuple(axes[0]))
-    letters = iter(string.ascii_letters)
-    of_a, of_windows = [next(letters) for _ in range(np.ndim(a))], [next(letters) for _ in axes[0]]
-    of_b = [next(letters) for _ in range(np.ndim(b))]
-    for axis, letter in zip(axes[1], of_windows, strict=True):
-        of_b[axis] = letter
-    for axis, other in zip(dot_axes[1], dot_axes[0], strict=True):
-        of_b[axis] = of_a[other]
+    # Numbers of axes in einsum: of `a`, of its windows, and of `b`, whose axes are among the others or remain.
+    of_windows = range(np.ndim(windows))
+    of_b = [np.ndim(windows) + axis for axis in range(np.ndim(b))]
+    of_b = replaced(of_b, [*axes[1], *dot_axes[1]], [*of_windows[np.ndim(a) :], *dot_axes[0]])
     remaining = [
-        [letter for axis, letter in enumerate(each) if axis not in (*conv, *dot)]
-        for each, conv, dot in zip((of_a, of_b), axes, dot_axes, strict=True)
+        [axis for axis in range(np.ndim(a)) if axis not in (*axes[0], *dot_axes[0])],
+        [axis for axis in of_b if axis >= np.ndim(windows)],
     ]
-    result = "".join([*remaining[is_swapped], *remaining[not is_swapped], *(of_a[axis] for axis in axes[0])])
-    return np.einsum(f"{''.join(of_a + of_windows)},{''.join(of_b)}->{result}", windows, np.flip(b, tuple(axes[1])))
+    result = [*remaining[is_swapped], *remaining[not is_swapped], *axes[0]]
+    return np.einsum(windows, [*of_windows], np.flip(b, tuple(axes[1])), of_b, result)

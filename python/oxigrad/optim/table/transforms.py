@@ -1,10 +1,11 @@
-"""The table of transforms for chains: a row for each. The rules are in `oxigrad.rules.gradient_transforms`."""
+"""The table of transforms for chains: a row for each. The rules are in `oxigrad.rules`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad.optim.chain import Transform, transformed
 from oxigrad.rules import gradient_transforms
+from oxigrad.rules.orthogonal import orthogonalize
 
 # The classes by name.
 TRANSFORMS: dict[str, type[Transform]] = {}
@@ -41,6 +42,7 @@ Cautious = _transform(gradient_transforms.cautious, "gradient")
 LearningRateDropout = _transform(gradient_transforms.learning_rate_dropout, "gradient")
 ScheduleFree = _transform(gradient_transforms.schedule_free, "after", average=gradient_transforms.schedule_free_average)
 WeightDecay = _transform(gradient_transforms.weight_decay, "after", presets={"optax": {"weight_decay": 1e-4}})
+Orthogonalize = _transform(orthogonalize, "after", elementwise=False)
 Hyperball = _transform(gradient_transforms.hyperball, "after", elementwise=False)
 EMA = _transform(
     gradient_transforms.ema,

@@ -195,6 +195,38 @@ class WeightDecay(Transform):
     cautious: bool
     def __init__(self, weight_decay: Number = 0.01, cautious: bool = False, *, compat: _Library = None) -> None: ...
 
+class Orthogonalize(Transform):
+    """Orthogonalizes the step of the optimizer before it: its singular values become about ``learning_rate``.
+
+    Hyperparameters:
+        matrices: Matrices of more than two axes: stacks in the "last" two, or "filters", the first axis
+            by all others. 'last', 'filters' or None; default None.
+        adjust: Factor of the update by the shape of the matrix; None multiplies by 1. 'original',
+            'transposed', 'match_rms_adamw', 'spectral_unclamped' or None; default 'original'.
+        iterations: Number of Newton-Schulz iterations, each of three matrix products. A whole number in
+            [0, 100), or a schedule; default 5.
+        a: Coefficient of x in the polynomial of an iteration. A number, or a schedule; default 3.4445.
+        b: Coefficient of x ** 3 in the polynomial of an iteration. A number, or a schedule; default
+            -4.775.
+        c: Coefficient of x ** 5 in the polynomial of an iteration. A number, or a schedule; default
+            2.0315.
+        coefficients: Named coefficients that replace ``a``, ``b`` and ``c``: "dion" has a triple for
+            each iteration. 'dion' or None; default None.
+    """
+    matrices: Literal['last', 'filters'] | None
+    adjust: Literal['original', 'transposed', 'match_rms_adamw', 'spectral_unclamped'] | None
+    iterations: _Number
+    a: _Number
+    b: _Number
+    c: _Number
+    coefficients: Literal['dion'] | None
+    def __init__(
+        self, matrices: Literal['last', 'filters'] | None = None,
+        adjust: Literal['original', 'transposed', 'match_rms_adamw', 'spectral_unclamped'] | None = 'original',
+        iterations: Number = 5, a: Number = 3.4445, b: Number = -4.775, c: Number = 2.0315,
+        coefficients: Literal['dion'] | None = None, *, compat: _Library = None,
+    ) -> None: ...
+
 class Hyperball(Transform):
     """Hyperball optimization (Wen et al. 2025): parameters keep their norm, and updates a norm relative to it."""
     def __init__(self, *, compat: _Library = None) -> None: ...

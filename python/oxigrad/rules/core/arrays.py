@@ -56,7 +56,8 @@ def root_mean_square(xp, x):
 
 def count(xp, x):
     """The number of elements, as a sum that a kernel computes too, which cannot read shapes; 1 for an empty array."""
-    return xp.maximum(xp.sum(xp.where(x < 0, 1.0, 1.0)), 1.0)
+    ones = _wide(xp, xp.where(x < 0, 1.0, 1.0))  # numbers alone may be of float32, which counts up to 2**24
+    return number_like(xp, xp.maximum(xp.sum(ones), 1.0), x)
 
 
 def norm(xp, x):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, xp
-from oxigrad._core import RuleError
+from oxigrad._core import RuleError, ShapeError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import (
     REFUSALS,
@@ -279,9 +279,12 @@ def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], c
         value if value is None or slot.is_number else in_order(xp.astype(value, p.dtype, copy=False))
         for slot, value in slots
     ]
-    outputs = yield from leaf.rule.stages(
-        context.namespace, watch(p), watch(g), [*map(watch, before)], {**leaf.values, **supplied}
-    )
+    try:
+        outputs = yield from leaf.rule.stages(
+            context.namespace, watch(p), watch(g), [*map(watch, before)], {**leaf.values, **supplied}
+        )
+    except ShapeError as error:
+        raise ShapeError(f"{path_name(path)}: {error}") from None
     outputs = [*map(value_of, outputs)]
     results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, leaf.p if outputs[0] is p else outputs[0])], 0
     for (slot, old), taken, new in zip(slots, before, outputs[1:], strict=True):
