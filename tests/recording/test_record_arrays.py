@@ -83,6 +83,20 @@ def transposed_view(x: Any) -> Any:
     return turned * 2.0, flat + 0.0
 
 
+def write_to_other_shapes(x: Any) -> Any:
+    new = x * 2.0
+    flat, column, turned = new.reshape(-1), np.expand_dims(new[0], 1), new.T
+    flat[1:3] = x[1, :2]
+    column[2] = 3.0
+    turned[1] = x[:, 0]
+    turned *= 0.5
+    new.ravel()[...] += x[2, 0]
+    np.swapaxes(new[1:], 0, 1)[2, 0] = x[0, 1]
+    turned[...] = turned + 1.0
+    np.squeeze(new[None])[0, 0] = x[2, 1]
+    return new, flat + 0.0, column * 2.0, turned + 0.0
+
+
 def in_other_dtypes(x: Any) -> Any:
     new = xp.astype(x, xp.float32)
     new += x
@@ -143,6 +157,7 @@ WRITES = [
     write_to_a_view,
     views_of_views,
     transposed_view,
+    write_to_other_shapes,
     in_other_dtypes,
     overlapping,
     elements,

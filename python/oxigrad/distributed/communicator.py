@@ -309,7 +309,7 @@ class SingleWorker(Communicator):
 
     def reform(self, *, timeout: float | None = None) -> Self:
         """See `Communicator.reform`."""
-        self.generation += 1
+        self.generation: int = self.generation + 1
         return self
 
     def leave(self) -> None:

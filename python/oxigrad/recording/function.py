@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
 from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Variable
+from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
 from oxigrad.recording.audits import Audit, OnStale
@@ -331,6 +332,18 @@ class Recorded(RecordedFunction, Generic[P, R]):
         if self._refusal is not None:
             lines.append(f"  not recorded: {self._refusal}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head, *_ = repr(self).splitlines()
+        columns = ("arguments", "entries", "replayed", "in runs", "runs", "constants", "checks", "not recorded")
+        rows = []
+        for key, cases in self._cases.items():
+            for case in cases:
+                recorded, replayed, runs, fused, constants = case.replay.sizes()
+                rows.append((str(key), *map(str, (recorded, replayed, fused, runs, constants, case.checks)), ""))
+        refused = {**{str(key): reason for key, reason in self._refused.items()}, "all": self._refusal or ""}
+        rows += [(key, *[""] * 6, reason) for key, reason in refused.items() if reason]
+        return Table(columns, rows, head)._repr_html_()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

@@ -62,7 +62,7 @@ class Trace:
         #: Why the function cannot be recorded, which no `try` of the function's catches.
         self.refusal: str | None = None
         #: Whether an input may be in any order in memory. Otherwise values lie in replays as they do here.
-        self.has_any_order = False
+        self.has_any_order: bool = False
         self.entries: list[Entry] = []
         # The value whose memory NumPy has asked for, and by which protocol; whether other code has asked in vain.
         self._request: tuple[Any, int] | None = None

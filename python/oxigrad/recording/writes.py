@@ -12,10 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad._core import assigned
-from oxigrad.recording.targets import Target
+from oxigrad.recording.targets import Target, function_of
 
 _ASSIGNED = Target("core", "assigned")
 _GETITEM = Target("operator", "getitem")
+_RESHAPE = Target("method", "reshape")
+# The names of calls that give the elements in their order, in another shape.
+_SHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
+# The names of calls that undo themselves.
+_SWAPS = ("T", "mT", "swapaxes")
 
 
 class View(NamedTuple):
@@ -33,11 +38,19 @@ class View(NamedTuple):
         return trace.apply(self.target, self.function, tuple(args), self.named)
 
     @property
-    def key(self) -> Any:
-        """The key of an index; raises `IndexError` for a view by another call."""
-        if self.target != _GETITEM:
-            raise IndexError(self.target)
-        return self.args[1]
+    def is_writable(self) -> bool:
+        """Whether `written` knows the call: an index, swapped axes, or another shape in the order of the indices."""
+        if self.target == _GETITEM or self.target.name in _SWAPS:
+            return True
+        return self.target.name in _SHAPES and not self.named and not any(isinstance(arg, str) for arg in self.args)
+
+    def written(self, trace: Any, source: Any, new: Any) -> Any:
+        """The value ``source`` after ``new`` has replaced its view."""
+        if self.target == _GETITEM:
+            return trace.write(_ASSIGNED, assigned, source, self.args[1], new)
+        if self.target.name in _SWAPS:
+            return self.of(trace, new)
+        return trace.apply(_RESHAPE, function_of(_RESHAPE), (new, source.shape), {})
 
 
 class Memory:
@@ -105,18 +118,16 @@ def write(value: Any, key: Any, new: Any, plain: Callable[[Any], Any], *, is_res
     operator.setitem(value.plain, plain_key, plain_new)
     if is_item:  # the end of `value[key] += ...`
         return True
-    try:
-        keys = [view.key for view in views]
-    except IndexError:
+    if not all(view.is_writable for view in views):
         return False
-    if key is not ... or not keys:
-        keys.append(key)
     parts = [trace.again(memory.entry, memory.plain)]
-    for view in views[: len(keys) - 1]:
+    for view in views:
         parts.append(view.of(trace, parts[-1]))
     if not (is_result and not views and trace.is_in_its_place(new, value)):
-        for part, its in zip(reversed(parts), reversed(keys), strict=True):
-            new = trace.write(_ASSIGNED, assigned, part, its, new)
+        if key is not ... or not views or views[-1].target != _GETITEM:
+            new = trace.write(_ASSIGNED, assigned, parts[-1], key, new)
+        for view, part in zip(reversed(views), reversed(parts[:-1]), strict=True):
+            new = view.written(trace, part, new)
     memory.entry = new.entry
     for other, its in memory.values():
         other.entry = new.entry

@@ -27,7 +27,7 @@ class Hyperparameter(Generic[_Read, _Set]):
         self.name = name
         self.is_flag: bool = is_flag(default)
         self.domain = domain
-        self.default = default  # which the check of a flag reads
+        self.default: Any = default  # which the check of a flag reads
         self.default = self.check(default)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -60,8 +60,9 @@ class TensorPiece(Piece):
         norm: MeasuredNorm | None = None,
     ) -> None:
         self.batch: Any = batch
-        self.slices, self._norm = slices, norm
-        self.paths = [each.path for each in slices]
+        self.slices: Sequence[Slice] = slices
+        self.paths: Sequence[str] = [each.path for each in slices]
+        self._norm = norm
         tensors = [each.leaf.tensor for each in slices]
         self._gradients = [each.of(conversion.local(p.grad)) for each, p in zip(slices, tensors, strict=True)]
         self._weights = self._gradients
