@@ -134,26 +134,13 @@ class Trace:
         """The result of a function, traced; NotImplemented where another transform's values are among the arguments."""
         if self.refusal is not None:
             return function(*plain_of(args), **plain_of(named or {}))
-        is_in_rule, is_permuted = False, False
-        is_data = not named or all(map(_is_data, named.values()))
-        is_flat, is_ours = True, is_data or not _is_of_others(named, self)
-        for arg in args:
-            if isinstance(arg, Traced):
-                if arg.recorder is not self:
-                    is_ours = False
-                    continue
-                is_in_rule = is_in_rule or arg.is_in_rule
-                is_permuted = is_permuted or self.entries[arg.entry].is_permuted
-            elif type(arg) not in _ATOMS:
-                is_flat, is_ours = False, is_ours and not _is_of_others(arg, self)
-                is_permuted = is_permuted or self.is_permuted(arg)
-            elif type(arg) is np.ndarray:
-                is_permuted = is_permuted or self.is_permuted(arg)
-        if not is_ours:
+        if any(_is_of_others(arg, self) for arg in args) or (named and _is_of_others(named, self)):
             if target.kind in ("operator", *_DISPATCHED):
                 return NotImplemented
             self.refuse(f"{target} was called with values of an inner derivative or vmap")
             return function(*plain_of(args), **plain_of(named or {}))
+        is_in_rule = next((arg.is_in_rule for arg in args if isinstance(arg, Traced) and arg.is_in_rule), False)
+        is_permuted = any(map(self.is_permuted, args))
         # The result keeps the order of its argument where it is written to.
         if target.name == "empty_like" and is_permuted:
             self.refuse(OF_ORDER)
@@ -162,42 +149,32 @@ class Trace:
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):
             named, is_permuted = {**(named or {}), "order": "C"}, False
-        plain = (
-            [arg.plain if isinstance(arg, Traced) else arg for arg in args] if is_flat else list(map(plain_of, args))
-        )
+        plain = [plain_of(arg) for arg in args]
         try:
-            result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
+            result = function(*plain, **plain_of(named)) if named else function(*plain)
         except Exception as error:  # the function may catch it, and go on
             self.refuse(f"{target} raises {type(error).__name__}")
             raise
         if result is NotImplemented:
             return result
-        if type(result) is np.ndarray and (same := [arg for arg in args if plain_of(arg) is result]):
+        same = [arg for arg, its in zip(args, plain, strict=True) if its is result]
+        if same and type(result) is np.ndarray:
             return same[0]  # as `asarray` returns an array
         recorded = targets.watched(target) if is_watched() else target
         if recorded is None:
             self.refuse("the function searches for NaN, or calls a handler of floating-point errors")
             return result
         is_argument = target.kind in _OF_ARRAYS
-        if is_flat:
-            ids = [
-                self._identifiers[arg.entry] if isinstance(arg, Traced) else self._ids(arg, is_argument=is_argument)
-                for arg in args
-            ]
-        else:
-            ids = self._ids(args, is_argument=is_argument)
-        by_name = ({**named} if is_data else self._ids(named)) if named else None
+        ids = [self._ids(arg, is_argument=is_argument) for arg in args]
         function = function if recorded is target else targets.function_of(recorded)
-        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=by_name)
+        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=self._ids(named))
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
         is_array = type(result) is np.ndarray
         if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
             self._note_views(traced, (target, function, tuple(args), named))
-        if type(result) is complex and target.kind in (
-            "op",
-            "rule",
-        ):  # values of variables are no complex numbers of Python
+        # Values of variables are no complex numbers of Python.
+        if type(result) is complex and target.kind in ("op", "rule"):
             return self.apply(Target("numpy", "positive"), np.positive, (traced,), {})
         return traced
 
@@ -307,8 +284,6 @@ class Trace:
             return self._identifiers[value.entry]
         if isinstance(value, np.ndarray):
             return self._constant(value)
-        if isinstance(value, tuple) and is_argument:
-            return [self._ids(part, is_argument=not isinstance(part, (tuple, list, dict, slice))) for part in value]
         if isinstance(value, (tuple, list, dict, slice)):
             return with_leaves(value, self._ids)
         return self._constant(value) if is_argument else value
@@ -332,9 +307,6 @@ class Trace:
         return identifier
 
 
-# Classes of arguments that hold no other value.
-_ATOMS = {float, int, bool, str, complex, type(None), type(Ellipsis), np.ndarray, np.float64, np.float32}
-_DATA = {float, int, bool, str, complex, type(None)}
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
@@ -380,15 +352,12 @@ def _kept(array: np.ndarray) -> np.ndarray:
     return np.array(array, order="K")
 
 
-def _is_data(value: Any) -> bool:
-    """Whether an argument by name is a number, text or None, or a tuple of them."""
-    return type(value) in _DATA or (type(value) is tuple and all(type(part) in _DATA for part in value))
-
-
 def _is_of_others(value: Any, trace: Trace) -> bool:
     """Whether a variable, or a value of another recording or of a `vmap`, is among arguments."""
+    if isinstance(value, Traced):
+        return value.recorder is not trace
     if isinstance(value, (Variable, BatchLevel)):
-        return not (isinstance(value, Traced) and value.recorder is trace)
+        return True
     if isinstance(value, (tuple, list)):
         return any(_is_of_others(part, trace) for part in value)
     if isinstance(value, dict):

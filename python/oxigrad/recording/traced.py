@@ -184,13 +184,21 @@ class Traced(BatchLevel):
         return attribute
 
 
+# The containers of arguments.
+_HOLDERS = (tuple, list, dict, slice)
+
+
 def plain_of(value: Any) -> Any:
     """The value with plain ones in place of traced ones, in lists, tuples, dicts and slices too."""
-    return with_leaves(value, lambda leaf: leaf.plain if isinstance(leaf, Traced) else leaf)
+    if is_traced(value):
+        return value.plain
+    return with_leaves(value, plain_of) if isinstance(value, _HOLDERS) else value
 
 
 def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
     """The value with what ``new`` gives in the place of each leaf of lists, tuples, dicts and slices."""
+    if is_traced(value):
+        return new(value)
     if isinstance(value, (tuple, list)):
         parts = [with_leaves(part, new) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
