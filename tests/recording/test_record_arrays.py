@@ -136,8 +136,25 @@ def two_names(x: Any) -> Any:
     return new, copied
 
 
+def reshaped(x: Any) -> Any:
+    """Writes through views in other shapes, also of views, with values that are cast and repeated."""
+    new = xp.zeros((12, 1)).reshape(3, 4)
+    new[...] = x
+    flat = new.reshape(-1)
+    flat[3:9] *= 2.0
+    flat.reshape(2, 6)[1] += x[0, 0]
+    part = np.reshape(new[1:], (4, 2))
+    part[...] = 1
+    part[0] = x[0, :2]
+    new[2, 3] = x[1, 1]
+    single = xp.astype(new, xp.float32)
+    single.reshape(12)[...] = x.reshape(12) * 0.1
+    return new, flat * 1.0, part + 0.0, single
+
+
 WRITES = [
     rows,
+    reshaped,
     columns,
     view_before_a_write,
     write_to_a_view,

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad._core import assigned
-from oxigrad.recording.targets import Target
+from oxigrad.recording.targets import Target, function_of
 
 _ASSIGNED = Target("core", "assigned")
 _GETITEM = Target("operator", "getitem")
+_RESHAPE = Target("method", "reshape")
 
 
 class View(NamedTuple):
@@ -33,11 +34,16 @@ class View(NamedTuple):
         return trace.apply(self.target, self.function, tuple(args), self.named)
 
     @property
-    def key(self) -> Any:
-        """The key of an index; raises `IndexError` for a view by another call."""
-        if self.target != _GETITEM:
-            raise IndexError(self.target)
-        return self.args[1]
+    def is_invertible(self) -> bool:
+        """Whether the array follows from the view: an index, or a shape of elements in the order of their indices."""
+        has_order = "order" in (self.named or {}) or any(type(arg) is str for arg in self.args)
+        return self.target == _GETITEM or (self.target.name == "reshape" and not has_order)
+
+    def put(self, trace: Any, source: Any, new: Any) -> Any:
+        """The other value with a new view."""
+        if self.target == _GETITEM:
+            return trace.write(_ASSIGNED, assigned, source, self.args[1], new)
+        return trace.apply(_RESHAPE, function_of(_RESHAPE), (new, source.plain.shape), {})
 
 
 class Memory:
@@ -105,18 +111,20 @@ def write(value: Any, key: Any, new: Any, plain: Callable[[Any], Any], *, is_res
     operator.setitem(value.plain, plain_key, plain_new)
     if is_item:  # the end of `value[key] += ...`
         return True
-    try:
-        keys = [view.key for view in views]
-    except IndexError:
+    source = trace.again(memory.entry, memory.plain)
+    is_indexed = all(view.target == _GETITEM for view in views)
+    if not (is_indexed or (all(view.is_invertible for view in views) and not trace.is_permuted(source))):
         return False
-    if key is not ... or not keys:
-        keys.append(key)
-    parts = [trace.again(memory.entry, memory.plain)]
-    for view in views[: len(keys) - 1]:
+    # All elements at an index are assigned to the array itself.
+    is_whole = key is ... and bool(views) and views[-1].target == _GETITEM
+    parts = [source]
+    for view in views[:-1] if is_whole else views:
         parts.append(view.of(trace, parts[-1]))
     if not (is_result and not views and trace.is_in_its_place(new, value)):
-        for part, its in zip(reversed(parts), reversed(keys), strict=True):
-            new = trace.write(_ASSIGNED, assigned, part, its, new)
+        if not is_whole:
+            new = trace.write(_ASSIGNED, assigned, parts.pop(), key, new)
+        for view in reversed(views):
+            new = view.put(trace, parts.pop(), new)
     memory.entry = new.entry
     for other, its in memory.values():
         other.entry = new.entry
