@@ -3,6 +3,7 @@
 import operator
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -20,8 +21,6 @@ MOST_ENTRIES = 1 << 20
 MOST_CHECKED = 1 << 12
 
 
-# The stage of a request at which a value is copied and checked.
-_COPIED = 3
 # The refusal of what is called after the recording.
 _ENDED = "the call has ended"
 # The arguments by name of calls that have none, which nobody changes.
@@ -64,9 +63,9 @@ class Trace:
         #: Whether an input may be in any order in memory. Otherwise values lie in replays as they do here.
         self.has_any_order = False
         self.entries: list[Entry] = []
-        # The value whose memory NumPy has asked for, and by which protocol; whether other code has asked in vain.
-        self._request: tuple[Any, int] | None = None
-        self._is_lost = False
+        # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
+        # raises an exception, which the function may catch.
+        self.requests: Counter[int] = Counter()
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
@@ -80,21 +79,9 @@ class Trace:
         """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
         self.refusal = self.refusal or f"{reason} ({self._line()})"
 
-    def note_request(self, value: Traced, stage: int) -> bool:
-        """Notes that the memory of a value is asked for; whether by NumPy, which copies the value at the last stage.
-
-        Other C code raises an exception, which the function may catch: its result is not that of plain values.
-        """
-        is_next = self._request is not None and self._request[0] is value and self._request[1] < stage
-        if stage == 0 or is_next:
-            self._is_lost = self._is_lost or (self._request is not None and not is_next)
-            self._request = (value, stage) if stage < _COPIED else None
-        return is_next or stage in (0, _COPIED)
-
     def require_result(self) -> None:
         """Raises `UnrecordableError` where the function has asked for memory of traced values in vain."""
-        is_lost, self._request = self._is_lost or self._request is not None, None
-        if is_lost:
+        if any(self.requests.values()):
             self.refuse("the function reads the memory of an array by the buffer protocol")
             raise UnrecordableError(str(self.refusal))
 

@@ -85,7 +85,7 @@ class Traced(BatchLevel):
 
     def note_buffer(self) -> None:
         """Notes that C code asks for the memory of the value, which it does not get."""
-        self.recorder.note_request(self, 0)
+        self.recorder.requests[self.entry] += 1
 
     @property
     def in_rule(self) -> "Traced":
@@ -162,8 +162,7 @@ class Traced(BatchLevel):
         return self.recorder.apply(target or _UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
-        is_of_numpy = name in _OF_MEMORY and self.recorder.note_request(self, _OF_MEMORY.index(name))
-        if name == "__dlpack__" or (name in _OF_MEMORY and not is_of_numpy):
+        if name in _OF_MEMORY and not (name in _OF_NUMPY and self.recorder.requests[self.entry]):
             self.recorder.refuse(f"the function reads {name} of an array")
             return getattr(self.plain, name)
         if name.startswith("_"):
@@ -221,8 +220,9 @@ def _single(value: Any) -> Any:
 _UNKNOWN = Target("", "")
 # Attributes that shapes and dtypes tell, which a replay checks.
 _OF_TYPES = set("shape dtype ndim size itemsize nbytes device".split())
-# The protocols by which NumPy asks for the memory of an object, in this order, before it calls `__array__`.
-_OF_MEMORY = ("__buffer__", "__array_struct__", "__array_interface__")
+# The protocols that share memory, and those by which NumPy asks for it between the buffer and `__array__`.
+_OF_NUMPY = ("__array_struct__", "__array_interface__")
+_OF_MEMORY = ("__buffer__", "__dlpack__", *_OF_NUMPY)
 # Functions that copy the elements of their argument.
 _COPIES = (np.array, np.asanyarray, np.asarray)
 # Ops that the core computes everywhere: in a rule they are the same entries.
@@ -307,7 +307,8 @@ def _converted(kind: type) -> Callable[..., Any]:
 
 
 def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
-    self.recorder.note_request(self, len(_OF_MEMORY))
+    if self.recorder.requests[self.entry]:
+        self.recorder.requests[self.entry] -= 1
     if (left := foreign_calls.left_to_variable(self)) is not None:
         return left
     return np.array(self.recorder.check(self), dtype=dtype)
