@@ -14,7 +14,7 @@ from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_l
 from oxigrad.recording import targets, writes
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
-from oxigrad.recording.traced import OF_ORDER, Traced, UnrecordableError, plain_of, traced_in, with_leaves
+from oxigrad.recording.traced import INTEGERS, OF_ORDER, Traced, UnrecordableError, plain_of, traced_in, with_leaves
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
 MOST_ENTRIES = 1 << 20
@@ -151,6 +151,8 @@ class Trace:
         if recorded is None:
             self.refuse("the function searches for NaN, or calls a handler of floating-point errors")
             return result
+        if isinstance(result, list):  # whose length depends on integers
+            with_leaves((*args, named), lambda leaf: self.check(leaf) if isinstance(plain_of(leaf), INTEGERS) else leaf)
         is_argument = target.kind in _OF_ARRAYS
         ids = [self._ids(arg, is_argument=is_argument) for arg in args]
         function = function if recorded is target else targets.function_of(recorded)

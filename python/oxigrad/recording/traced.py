@@ -239,7 +239,14 @@ def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
 # --- the operators of plain values ------------------------------------------------------------------------------------
 
 
+INTEGERS = (int, np.integer)
+# What an integer repeats: Python asks for its index.
+_REPEATED = (list, tuple, str, bytes, bytearray)
+
+
 def _operator(self: Traced, name: str, *args: Any) -> Any:
+    if name == "mul" and isinstance(self.plain, INTEGERS) and any(isinstance(arg, _REPEATED) for arg in args):
+        return NotImplemented
     if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
         return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
     return self.recorder.apply(*_of("operator", name), args, {})
