@@ -247,6 +247,8 @@ _REPEATED = (list, tuple, str, bytes, bytearray)
 def _operator(self: Traced, name: str, *args: Any) -> Any:
     if name == "mul" and isinstance(self.plain, INTEGERS) and any(isinstance(arg, _REPEATED) for arg in args):
         return NotImplemented
+    if name == "pow" and all(type(plain_of(arg)) is int for arg in args):
+        bool(args[1] >= 0)  # by which the power is an integer or a float
     if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
         return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
     return self.recorder.apply(*_of("operator", name), args, {})
