@@ -110,8 +110,15 @@ SIZES: dict[str, Callable[[Any, Any], Any]] = {
     "diff": lambda x, n: len(np.diff(np.tile(x, 3), n=abs(n))),
     "fft": lambda x, n: len(np.fft.fft(x, n=abs(n))),
     "histogram": lambda x, n: len(np.histogram(x, bins=abs(n))[0]),
+    "complex eigenvalues": lambda x, n: 2.0 if np.iscomplexobj(np.linalg.eigvals(_matrix(x, n))) else 3.0,
+    "complex roots": lambda x, n: 2.0 if np.roots(x * n + np.arange(3.0)).dtype.kind == "c" else 3.0,
+    "a real part that is all": lambda x, n: np.real_if_close(x + 1j * (n - 2)).itemsize,
     "the class of a power": lambda x, n: 2.0 if isinstance(2**n, int) else 3.0,
 }
+
+
+def _matrix(x: Any, n: Any) -> Any:
+    return xp.stack([xp.stack([x[0], x[1]]), xp.stack([x[1] * n, x[0]])])
 
 
 @pytest.mark.parametrize("f", SIZES.values(), ids=SIZES)

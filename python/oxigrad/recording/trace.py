@@ -163,18 +163,19 @@ class Trace:
         if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
             self._note_views(traced, (target, function, tuple(args), named))
         # Values of variables are no complex numbers of Python.
-        if self.refusal is None and _has_shape_of_values(target, args, named or {}):
-            self._check_shapes(traced)
+        if self.refusal is None and _has_type_of_values(target, args, named or {}):
+            self._check_types(traced)
         if type(result) is complex and target.kind in ("op", "rule"):
             return self.apply(Target("numpy", "positive"), np.positive, (traced,), {})
         return traced
 
-    def _check_shapes(self, result: Any) -> None:
-        """Checks shapes, which Python may read where no entry reads the array."""
+    def _check_types(self, result: Any) -> None:
+        """Checks shapes, and which arrays are complex: Python may read these where no entry reads the array."""
         for array in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(array, Traced) and isinstance(array.plain, np.ndarray):
-                for extent in self.apply(Target("numpy", "shape"), np.shape, (array,), {}):
-                    self.check(extent)
+                is_complex = self.apply(Target("numpy", "iscomplexobj"), np.iscomplexobj, (array,), {})
+                for each in (is_complex, *self.apply(Target("numpy", "shape"), np.shape, (array,), {})):
+                    self.check(each)
 
     def _note_views(self, result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
         sources: list[Traced] = []
@@ -321,17 +322,17 @@ def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
     return is_permuted or not result.flags.c_contiguous
 
 
-# Functions whose results are as long as elements are selected.
+# Functions whose results are as long as elements are selected, or complex by the elements.
 _SELECTIONS = set(
-    """argwhere bincount compress delete extract flatnonzero insert intersect1d nonzero repeat roots setdiff1d setxor1d
-    trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values""".split()
+    """argwhere bincount compress delete eig eigvals extract flatnonzero insert intersect1d nonzero real_if_close repeat
+    roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values""".split()
 )
 # Kinds of functions, apart from those, whose results have a shape by the shapes of their arguments.
 _OF_SHAPE = ("attribute", "operator", "python", "rule")
 
 
-def _has_shape_of_values(target: Target, args: Any, named: dict[str, Any]) -> bool:
-    """Whether the shape of a result depends on values: on integers, or on the elements that a call selects."""
+def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> bool:
+    """Whether the type of a result depends on values: on integers, or on the elements that a call selects."""
     if target.name in ("getitem", "index"):
         key = named.get("key") if target.name == "index" else args[1]
         parts = key if isinstance(key, tuple) else (key,)
