@@ -85,16 +85,12 @@ def transposed_view(x: Any) -> Any:
 
 def write_to_other_shapes(x: Any) -> Any:
     new = x * 2.0
-    flat, column, turned = new.reshape(-1), np.expand_dims(new[0], 1), new.T
+    flat, column = new.reshape(-1), np.expand_dims(new[0], 1)
     flat[1:3] = x[1, :2]
     column[2] = 3.0
-    turned[1] = x[:, 0]
-    turned *= 0.5
     new.ravel()[...] += x[2, 0]
-    np.swapaxes(new[1:], 0, 1)[2, 0] = x[0, 1]
-    turned[...] = turned + 1.0
     np.squeeze(new[None])[0, 0] = x[2, 1]
-    return new, flat + 0.0, column * 2.0, turned + 0.0
+    return new, flat + 0.0, column * 2.0
 
 
 def in_other_dtypes(x: Any) -> Any:
@@ -150,8 +146,25 @@ def two_names(x: Any) -> Any:
     return new, copied
 
 
+def reshaped(x: Any) -> Any:
+    """Writes through views in other shapes, also of views, with values that are cast and repeated."""
+    new = xp.zeros((12, 1)).reshape(3, 4)
+    new[...] = x
+    flat = new.reshape(-1)
+    flat[3:9] *= 2.0
+    flat.reshape(2, 6)[1] += x[0, 0]
+    part = np.reshape(new[1:], (4, 2))
+    part[...] = 1
+    part[0] = x[0, :2]
+    new[2, 3] = x[1, 1]
+    single = xp.astype(new, xp.float32)
+    single.reshape(12)[...] = x.reshape(12) * 0.1
+    return new, flat * 1.0, part + 0.0, single
+
+
 WRITES = [
     rows,
+    reshaped,
     columns,
     view_before_a_write,
     write_to_a_view,

@@ -10,8 +10,8 @@ import pytest
 from test_record import agrees
 
 import oxigrad as ox
-from oxigrad import xp
-from oxigrad.recording.bits import difference
+from oxigrad import tree, xp
+from oxigrad.recording.bits import difference, is_alike
 
 LENGTHS = [1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65, 128, 129, 1000]
 NANS = {"f4": np.array([0x7FC00123, 0xFFC00001], "u4"), "f8": np.array([0x7FF8000000000123, 0xFFF8000000000001], "u8")}
@@ -173,3 +173,73 @@ def test_a_cholesky_factor_and_its_derivative_are_one_run():
         np.testing.assert_allclose(of_b, 2 * solution, rtol=1e-8)
         np.testing.assert_allclose(of_a, np.linalg.inv(a) - np.outer(solution, solution), rtol=1e-7, atol=1e-9)
     assert len(g.recordings[0].runs()) == 1
+
+
+NAN = np.nan
+WITH_NAN = np.array([[0.5, 2.0, -1.0], [3.0, NAN, 4.0], [NAN, NAN, NAN], [2.0, -1.0, 0.25]])
+WEIGHTS = np.array([1.0, -2.0, 3.0])
+# Functions of one row, with NumPy's results, and the derivatives by the elements of the two rows with NaN. The maximum
+# of such a row is NaN, which no element equals: each gets zero of zero shares. A sort moves NaN, a median replaces it.
+ALL_NAN = [[NAN] * 3, [NAN] * 3]
+SELECTED: dict[str, tuple[Any, ...]] = {
+    "xp.max": (lambda x: xp.max(x, axis=-1, keepdims=True), lambda x: np.max(x, axis=-1, keepdims=True), ALL_NAN),
+    "xp.min": (lambda x: xp.min(x, axis=-1, keepdims=True), lambda x: np.min(x, axis=-1, keepdims=True), ALL_NAN),
+    "np.amax": (lambda x: np.amax(x, axis=-1, keepdims=True),) * 2 + (ALL_NAN,),
+    "np.amin": (lambda x: np.amin(x, axis=-1, keepdims=True),) * 2 + (ALL_NAN,),
+    "maximum.reduce": (lambda x: np.maximum.reduce(x, axis=-1, keepdims=True),) * 2 + (ALL_NAN,),
+    "minimum.reduce": (lambda x: np.minimum.reduce(x, axis=-1, keepdims=True),) * 2 + (ALL_NAN,),
+    "ptp": (lambda x: np.ptp(x, axis=-1, keepdims=True),) * 2 + (ALL_NAN,),
+    "logsumexp": (
+        lambda x: xp.special.logsumexp(x, axis=-1, keepdims=True),
+        lambda x: np.log(np.sum(np.exp(x), axis=-1, keepdims=True)),
+        ALL_NAN,
+    ),
+    "softmax": (
+        lambda x: xp.special.softmax(x, axis=-1),
+        lambda x: np.exp(x) / np.sum(np.exp(x), axis=-1, keepdims=True),
+        ALL_NAN,
+    ),
+    "largest modulus": (
+        lambda x: xp.linalg.vector_norm(x, axis=-1, keepdims=True, ord=np.inf),
+        lambda x: np.max(np.abs(x), axis=-1, keepdims=True),
+        ALL_NAN,
+    ),
+    # By the element in the first place, the last place and the place between them.
+    "sort": (lambda x: xp.sort(x, axis=-1), lambda x: np.sort(x, axis=-1), [[1.0, 3.0, -2.0], WEIGHTS]),
+    "median": (lambda x: np.median(x, axis=-1, keepdims=True),) * 2 + ([[0.0] * 3] * 2,),
+    "maximum": (lambda x: np.maximum(x, 3.5),) * 2 + ([[0.0, 0.0, 3.0], [0.0] * 3],),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("scale", [1.0, WEIGHTS], ids=["of an input", "behind a product"])
+@pytest.mark.parametrize("copies", [1, 6000], ids=["small", "large"])
+@pytest.mark.parametrize("name", SELECTED)
+def test_derivatives_of_rows_with_nan_agree(name: str, copies: int, scale: Any):
+    f, of_numpy, by_nan = SELECTED[name]
+
+    def alone(x: Any) -> Any:
+        return xp.sum(f(x * scale / scale) * WEIGHTS)
+
+    def less(x: Any) -> Any:
+        y = x * scale
+        return xp.sum((y - f(y)) * WEIGHTS)
+
+    rows = np.tile(WITH_NAN, (copies, 1))
+    finite, step = WITH_NAN[[0, 3]], 1e-6
+    of_weights = np.stack(
+        [
+            np.sum((of_numpy(finite + d) - of_numpy(finite - d)) * WEIGHTS, axis=-1) / (2 * step)
+            for d in step * np.eye(3)
+        ]
+    )
+    gradient = ox.grad(alone)(rows)
+    np.testing.assert_allclose(gradient[[1, 2]], by_nan)
+    np.testing.assert_allclose(gradient[[0, 3]], of_weights.T, atol=1e-7)
+    for function in (ox.grad(alone), ox.grad(less), ox.value_and_grad(less)):
+        g = ox.record(function, audit="always")
+        for x in (rows, rows[::-1].copy(), np.nan_to_num(rows), rows):
+            for found, expected in zip(tree.leaves(g(x)), tree.leaves(function(x)), strict=True):
+                assert is_alike(found, expected), g.why
+        assert g.replays > 0 or (name, copies) == ("median", 6000), g  # which looks at its values
+    np.testing.assert_allclose(ox.grad(less)(rows)[[1, 2]], WEIGHTS * scale - scale * np.array(by_nan))

@@ -52,7 +52,7 @@ OPS_OF_OPERATORS = {
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "negative", "abs"}
 _UNARY = {"abs", "invert", "neg", "pos"}
 _ARITIES = dict(_core.ops())
-_ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
+ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
 # Functions that copy an array with other elements at a key.
 _ARITIES_OF_CORE = {"scatter_into": 4, "assigned": 3}
 METHODS = set(
@@ -138,7 +138,7 @@ def check_arguments(target: Target, count: int, names: Collection[str]) -> None:
     kind, name = _unwatched(target.name)[1] if target.kind == "errstate" else target
     names_fit = not {"out", "file", "like", "overwrite_input"} & set(names)
     if kind in ("op", "rule"):
-        names_fit = names_fit and (not names or name not in _ELEMENTWISE)
+        names_fit = names_fit and (not names or name not in ELEMENTWISE)
         fits = count == _ARITIES[name] if _ARITIES[name] is not None else count > 0
     elif kind in ("operator", "attribute"):
         names_fit, fits = not names, count == (1 if kind == "attribute" or name in _UNARY else 2)

@@ -3,6 +3,7 @@
 import operator
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -13,15 +14,13 @@ from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_l
 from oxigrad.recording import targets, writes
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
-from oxigrad.recording.traced import OF_ORDER, Traced, UnrecordableError, plain_of, traced_in, with_leaves
+from oxigrad.recording.traced import INTEGERS, OF_ORDER, Traced, UnrecordableError, plain_of, traced_in, with_leaves
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
 MOST_ENTRIES = 1 << 20
 MOST_CHECKED = 1 << 12
 
 
-# The stage of a request at which a value is copied and checked.
-_COPIED = 3
 # The refusal of what is called after the recording.
 _ENDED = "the call has ended"
 # The arguments by name of calls that have none, which nobody changes.
@@ -64,9 +63,9 @@ class Trace:
         #: Whether an input may be in any order in memory. Otherwise values lie in replays as they do here.
         self.has_any_order: bool = False
         self.entries: list[Entry] = []
-        # The value whose memory NumPy has asked for, and by which protocol; whether other code has asked in vain.
-        self._request: tuple[Any, int] | None = None
-        self._is_lost = False
+        # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
+        # raises an exception, which the function may catch.
+        self.requests: Counter[int] = Counter()
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
@@ -80,21 +79,9 @@ class Trace:
         """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
         self.refusal = self.refusal or f"{reason} ({self._line()})"
 
-    def note_request(self, value: Traced, stage: int) -> bool:
-        """Notes that the memory of a value is asked for; whether by NumPy, which copies the value at the last stage.
-
-        Other C code raises an exception, which the function may catch: its result is not that of plain values.
-        """
-        is_next = self._request is not None and self._request[0] is value and self._request[1] < stage
-        if stage == 0 or is_next:
-            self._is_lost = self._is_lost or (self._request is not None and not is_next)
-            self._request = (value, stage) if stage < _COPIED else None
-        return is_next or stage in (0, _COPIED)
-
     def require_result(self) -> None:
         """Raises `UnrecordableError` where the function has asked for memory of traced values in vain."""
-        is_lost, self._request = self._is_lost or self._request is not None, None
-        if is_lost:
+        if any(self.requests.values()):
             self.refuse("the function reads the memory of an array by the buffer protocol")
             raise UnrecordableError(str(self.refusal))
 
@@ -134,26 +121,13 @@ class Trace:
         """The result of a function, traced; NotImplemented where another transform's values are among the arguments."""
         if self.refusal is not None:
             return function(*plain_of(args), **plain_of(named or {}))
-        is_in_rule, is_permuted = False, False
-        is_data = not named or all(map(_is_data, named.values()))
-        is_flat, is_ours = True, is_data or not _is_of_others(named, self)
-        for arg in args:
-            if isinstance(arg, Traced):
-                if arg.recorder is not self:
-                    is_ours = False
-                    continue
-                is_in_rule = is_in_rule or arg.is_in_rule
-                is_permuted = is_permuted or self.entries[arg.entry].is_permuted
-            elif type(arg) not in _ATOMS:
-                is_flat, is_ours = False, is_ours and not _is_of_others(arg, self)
-                is_permuted = is_permuted or self.is_permuted(arg)
-            elif type(arg) is np.ndarray:
-                is_permuted = is_permuted or self.is_permuted(arg)
-        if not is_ours:
+        if any(_is_of_others(arg, self) for arg in args) or (named and _is_of_others(named, self)):
             if target.kind in ("operator", *_DISPATCHED):
                 return NotImplemented
             self.refuse(f"{target} was called with values of an inner derivative or vmap")
             return function(*plain_of(args), **plain_of(named or {}))
+        is_in_rule = next((arg.is_in_rule for arg in args if isinstance(arg, Traced) and arg.is_in_rule), False)
+        is_permuted = any(map(self.is_permuted, args))
         # The result keeps the order of its argument where it is written to.
         if target.name == "empty_like" and is_permuted:
             self.refuse(OF_ORDER)
@@ -162,44 +136,46 @@ class Trace:
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):
             named, is_permuted = {**(named or {}), "order": "C"}, False
-        plain = (
-            [arg.plain if isinstance(arg, Traced) else arg for arg in args] if is_flat else list(map(plain_of, args))
-        )
+        plain = [plain_of(arg) for arg in args]
         try:
-            result = function(*plain, **(named if is_data else plain_of(named))) if named else function(*plain)
+            result = function(*plain, **plain_of(named)) if named else function(*plain)
         except Exception as error:  # the function may catch it, and go on
             self.refuse(f"{target} raises {type(error).__name__}")
             raise
         if result is NotImplemented:
             return result
-        if type(result) is np.ndarray and (same := [arg for arg in args if plain_of(arg) is result]):
+        same = [arg for arg, its in zip(args, plain, strict=True) if its is result]
+        if same and type(result) is np.ndarray:
             return same[0]  # as `asarray` returns an array
         recorded = targets.watched(target) if is_watched() else target
         if recorded is None:
             self.refuse("the function searches for NaN, or calls a handler of floating-point errors")
             return result
+        if isinstance(result, list):  # whose length depends on integers
+            with_leaves((*args, named), lambda leaf: self.check(leaf) if isinstance(plain_of(leaf), INTEGERS) else leaf)
         is_argument = target.kind in _OF_ARRAYS
-        if is_flat:
-            ids = [
-                self._identifiers[arg.entry] if isinstance(arg, Traced) else self._ids(arg, is_argument=is_argument)
-                for arg in args
-            ]
-        else:
-            ids = self._ids(args, is_argument=is_argument)
-        by_name = ({**named} if is_data else self._ids(named)) if named else None
+        ids = [self._ids(arg, is_argument=is_argument) for arg in args]
         function = function if recorded is target else targets.function_of(recorded)
-        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=by_name)
+        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=self._ids(named))
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
         is_array = type(result) is np.ndarray
         if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
             self._note_views(traced, (target, function, tuple(args), named))
-        if type(result) is complex and target.kind in (
-            "op",
-            "rule",
-        ):  # values of variables are no complex numbers of Python
+        # Values of variables are no complex numbers of Python.
+        if self.refusal is None and _has_type_of_values(target, args, named or {}):
+            self._check_types(traced)
+        if type(result) is complex and target.kind in ("op", "rule"):
             return self.apply(Target("numpy", "positive"), np.positive, (traced,), {})
         return traced
+
+    def _check_types(self, result: Any) -> None:
+        """Checks shapes, and which arrays are complex: Python may read these where no entry reads the array."""
+        for array in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(array, Traced) and isinstance(array.plain, np.ndarray):
+                is_complex = self.apply(Target("numpy", "iscomplexobj"), np.iscomplexobj, (array,), {})
+                for each in (is_complex, *self.apply(Target("numpy", "shape"), np.shape, (array,), {})):
+                    self.check(each)
 
     def _note_views(self, result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
         sources: list[Traced] = []
@@ -307,8 +283,6 @@ class Trace:
             return self._identifiers[value.entry]
         if isinstance(value, np.ndarray):
             return self._constant(value)
-        if isinstance(value, tuple) and is_argument:
-            return [self._ids(part, is_argument=not isinstance(part, (tuple, list, dict, slice))) for part in value]
         if isinstance(value, (tuple, list, dict, slice)):
             return with_leaves(value, self._ids)
         return self._constant(value) if is_argument else value
@@ -332,9 +306,6 @@ class Trace:
         return identifier
 
 
-# Classes of arguments that hold no other value.
-_ATOMS = {float, int, bool, str, complex, type(None), type(Ellipsis), np.ndarray, np.float64, np.float32}
-_DATA = {float, int, bool, str, complex, type(None)}
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
@@ -349,6 +320,31 @@ def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
     if target == ("core", "scatter_into") or (result.ndim == 2 and target.name == "matmul"):
         return False
     return is_permuted or not result.flags.c_contiguous
+
+
+# Functions whose results are as long as elements are selected, or complex by the elements.
+_SELECTIONS = set(
+    """argwhere bincount compress delete eig eigvals extract flatnonzero insert intersect1d nonzero real_if_close repeat
+    roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values""".split()
+)
+# Kinds of functions, apart from those, whose results have a shape by the shapes of their arguments.
+_OF_SHAPE = ("attribute", "operator", "python", "rule")
+
+
+def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> bool:
+    """Whether the type of a result depends on values: on integers, or on the elements that a call selects."""
+    if target.name in ("getitem", "index"):
+        key = named.get("key") if target.name == "index" else args[1]
+        parts = key if isinstance(key, tuple) else (key,)
+        of_values = [part for part in parts if traced_in(part) is not None]
+        return any(isinstance(part, slice) or np.asarray(plain_of(part)).dtype.kind == "b" for part in of_values)
+    if target.name in _SELECTIONS or (target.name == "where" and len(args) == 1):
+        return True
+    if target.kind in _OF_SHAPE or _is_ufunc(target) or target.name in targets.ELEMENTWISE:
+        return False
+    leaves: list[Any] = []
+    with_leaves((*args, named), leaves.append)
+    return any(isinstance(leaf, Traced) and isinstance(leaf.plain, INTEGERS) for leaf in leaves)
 
 
 def _is_ufunc(target: Target) -> bool:
@@ -380,15 +376,12 @@ def _kept(array: np.ndarray) -> np.ndarray:
     return np.array(array, order="K")
 
 
-def _is_data(value: Any) -> bool:
-    """Whether an argument by name is a number, text or None, or a tuple of them."""
-    return type(value) in _DATA or (type(value) is tuple and all(type(part) in _DATA for part in value))
-
-
 def _is_of_others(value: Any, trace: Trace) -> bool:
     """Whether a variable, or a value of another recording or of a `vmap`, is among arguments."""
+    if isinstance(value, Traced):
+        return value.recorder is not trace
     if isinstance(value, (Variable, BatchLevel)):
-        return not (isinstance(value, Traced) and value.recorder is trace)
+        return True
     if isinstance(value, (tuple, list)):
         return any(_is_of_others(part, trace) for part in value)
     if isinstance(value, dict):

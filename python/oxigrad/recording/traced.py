@@ -85,7 +85,7 @@ class Traced(BatchLevel):
 
     def note_buffer(self) -> None:
         """Notes that C code asks for the memory of the value, which it does not get."""
-        self.recorder.note_request(self, 0)
+        self.recorder.requests[self.entry] += 1
 
     @property
     def in_rule(self) -> "Traced":
@@ -162,8 +162,7 @@ class Traced(BatchLevel):
         return self.recorder.apply(target or _UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
-        is_of_numpy = name in _OF_MEMORY and self.recorder.note_request(self, _OF_MEMORY.index(name))
-        if name == "__dlpack__" or (name in _OF_MEMORY and not is_of_numpy):
+        if name in _OF_MEMORY and not (name in _OF_NUMPY and self.recorder.requests[self.entry]):
             self.recorder.refuse(f"the function reads {name} of an array")
             return getattr(self.plain, name)
         if name.startswith("_"):
@@ -184,13 +183,21 @@ class Traced(BatchLevel):
         return attribute
 
 
+# The containers of arguments.
+_HOLDERS = (tuple, list, dict, slice)
+
+
 def plain_of(value: Any) -> Any:
     """The value with plain ones in place of traced ones, in lists, tuples, dicts and slices too."""
-    return with_leaves(value, lambda leaf: leaf.plain if isinstance(leaf, Traced) else leaf)
+    if is_traced(value):
+        return value.plain
+    return with_leaves(value, plain_of) if isinstance(value, _HOLDERS) else value
 
 
 def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
     """The value with what ``new`` gives in the place of each leaf of lists, tuples, dicts and slices."""
+    if is_traced(value):
+        return new(value)
     if isinstance(value, (tuple, list)):
         parts = [with_leaves(part, new) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
@@ -213,8 +220,9 @@ def _single(value: Any) -> Any:
 _UNKNOWN = Target("", "")
 # Attributes that shapes and dtypes tell, which a replay checks.
 _OF_TYPES = set("shape dtype ndim size itemsize nbytes device".split())
-# The protocols by which NumPy asks for the memory of an object, in this order, before it calls `__array__`.
-_OF_MEMORY = ("__buffer__", "__array_struct__", "__array_interface__")
+# The protocols that share memory, and those by which NumPy asks for it between the buffer and `__array__`.
+_OF_NUMPY = ("__array_struct__", "__array_interface__")
+_OF_MEMORY = ("__buffer__", "__dlpack__", *_OF_NUMPY)
 # Functions that copy the elements of their argument.
 _COPIES = (np.array, np.asanyarray, np.asarray)
 # Ops that the core computes everywhere: in a rule they are the same entries.
@@ -231,7 +239,16 @@ def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
 # --- the operators of plain values ------------------------------------------------------------------------------------
 
 
+INTEGERS = (int, np.integer)
+# What an integer repeats: Python asks for its index.
+_REPEATED = (list, tuple, str, bytes, bytearray)
+
+
 def _operator(self: Traced, name: str, *args: Any) -> Any:
+    if name == "mul" and isinstance(self.plain, INTEGERS) and any(isinstance(arg, _REPEATED) for arg in args):
+        return NotImplemented
+    if name == "pow" and all(type(plain_of(arg)) is int for arg in args):
+        bool(args[1] >= 0)  # by which the power is an integer or a float
     if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
         return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
     return self.recorder.apply(*_of("operator", name), args, {})
@@ -299,7 +316,8 @@ def _converted(kind: type) -> Callable[..., Any]:
 
 
 def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
-    self.recorder.note_request(self, len(_OF_MEMORY))
+    if self.recorder.requests[self.entry]:
+        self.recorder.requests[self.entry] -= 1
     if (left := foreign_calls.left_to_variable(self)) is not None:
         return left
     return np.array(self.recorder.check(self), dtype=dtype)

@@ -17,10 +17,8 @@ from oxigrad.recording.targets import Target, function_of
 _ASSIGNED = Target("core", "assigned")
 _GETITEM = Target("operator", "getitem")
 _RESHAPE = Target("method", "reshape")
-# The names of calls that give the elements in their order, in another shape.
+# The names of calls that give the elements in the order of their indices, in another shape.
 _SHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
-# The names of calls that undo themselves.
-_SWAPS = ("T", "mT", "swapaxes")
 
 
 class View(NamedTuple):
@@ -38,19 +36,16 @@ class View(NamedTuple):
         return trace.apply(self.target, self.function, tuple(args), self.named)
 
     @property
-    def is_writable(self) -> bool:
-        """Whether `written` knows the call: an index, swapped axes, or another shape in the order of the indices."""
-        if self.target == _GETITEM or self.target.name in _SWAPS:
-            return True
-        return self.target.name in _SHAPES and not self.named and not any(isinstance(arg, str) for arg in self.args)
+    def is_invertible(self) -> bool:
+        """Whether the array follows from the view: an index, or a shape of elements in the order of their indices."""
+        has_order = "order" in (self.named or {}) or any(type(arg) is str for arg in self.args)
+        return self.target == _GETITEM or (self.target.name in _SHAPES and not has_order)
 
-    def written(self, trace: Any, source: Any, new: Any) -> Any:
-        """The value ``source`` after ``new`` has replaced its view."""
+    def put(self, trace: Any, source: Any, new: Any) -> Any:
+        """The other value with a new view."""
         if self.target == _GETITEM:
             return trace.write(_ASSIGNED, assigned, source, self.args[1], new)
-        if self.target.name in _SWAPS:
-            return self.of(trace, new)
-        return trace.apply(_RESHAPE, function_of(_RESHAPE), (new, source.shape), {})
+        return trace.apply(_RESHAPE, function_of(_RESHAPE), (new, source.plain.shape), {})
 
 
 class Memory:
@@ -118,16 +113,20 @@ def write(value: Any, key: Any, new: Any, plain: Callable[[Any], Any], *, is_res
     operator.setitem(value.plain, plain_key, plain_new)
     if is_item:  # the end of `value[key] += ...`
         return True
-    if not all(view.is_writable for view in views):
+    source = trace.again(memory.entry, memory.plain)
+    is_indexed = all(view.target == _GETITEM for view in views)
+    if not (is_indexed or (all(view.is_invertible for view in views) and not trace.is_permuted(source))):
         return False
-    parts = [trace.again(memory.entry, memory.plain)]
-    for view in views:
+    # All elements at an index are assigned to the array itself.
+    is_whole = key is ... and bool(views) and views[-1].target == _GETITEM
+    parts = [source]
+    for view in views[:-1] if is_whole else views:
         parts.append(view.of(trace, parts[-1]))
     if not (is_result and not views and trace.is_in_its_place(new, value)):
-        if key is not ... or not views or views[-1].target != _GETITEM:
-            new = trace.write(_ASSIGNED, assigned, parts[-1], key, new)
-        for view, part in zip(reversed(views), reversed(parts[:-1]), strict=True):
-            new = view.written(trace, part, new)
+        if not is_whole:
+            new = trace.write(_ASSIGNED, assigned, parts.pop(), key, new)
+        for view in reversed(views):
+            new = view.put(trace, parts.pop(), new)
     memory.entry = new.entry
     for other, its in memory.values():
         other.entry = new.entry

@@ -102,7 +102,9 @@ def _by_axes(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
 
 
 def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
-    return xp.where(vjp_rules.is_extremum(y, x, axis), _by_axes(g, x_shape, axis), 0.0)
+    reached = _by_axes(g, x_shape, axis)
+    is_undefined = vjp_rules.keep_dimensions(plain(y != y), x_shape, axis)  # no element equals NaN: each gets NaN
+    return xp.where(xp.logical_or(vjp_rules.is_extremum(y, x, axis), is_undefined), reached, 0.0)
 
 
 def _matmul(which: int) -> Any:
