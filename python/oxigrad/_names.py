@@ -60,6 +60,12 @@ def without(
     return absent
 
 
+def check_callable(f: object, name: str) -> None:
+    """Raises `TypeError` if ``f``, the argument of the function ``name``, is not callable."""
+    if not callable(f):
+        raise TypeError(f"{name}: found {f!r}, expected a function")
+
+
 def path_name(path: object) -> str:
     """A key path as the subject of an error: its text, or words for the path of the root, which has no keys.
 

@@ -31,6 +31,11 @@ class Partition(LocalOptimizer):
                 raise TypeError(
                     f"the pattern {pattern!r}: found {optimizer!r}, expected an optimizer, or None to freeze"
                 )
+            if optimizer is not None and type(optimizer).minimize is not Optimizer.minimize:
+                raise TypeError(
+                    f"the pattern {pattern!r}: found {optimizer.name}, which evaluates the loss: expected an optimizer "
+                    "that takes a step by a gradient"
+                )
         self._optimizers = dict(optimizers)
         super().__init__(**options)
         self._refuse_options()

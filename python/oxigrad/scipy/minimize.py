@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
+from oxigrad._names import check_callable
 from oxigrad._typing import Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.scipy.solutions import Problem, Rows, limit_rows, minimum, unbatched, valued
@@ -68,6 +69,7 @@ def minimize(
     >>> round(float(grad(lambda a: minimize(lambda x: (x - a) ** 2 + x**4, 1.0).x)(3.0)), 3)
     0.143
     """
+    check_callable(f, "minimize")
     vectors, name = Vectors(x0), method.lower() if isinstance(method, str) else method
     objective = with_args(f, vectors.constants(args))
     named: dict[str, Any] = {}

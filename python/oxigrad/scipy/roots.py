@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
+from oxigrad._names import check_callable
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
@@ -43,6 +44,7 @@ def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr",
     >>> round(float(grad(lambda a: root(lambda x: x**3 - a, 1.0).x)(8.0)), 6)
     0.083333
     """
+    check_callable(f, "root")
     vectors = Vectors(x0)
     residual = with_args(f, vectors.constants(args))
     derivative = vectors.jacobian(residual) if method.lower() in _WITH_JACOBIAN else None
@@ -85,6 +87,7 @@ def least_squares(
     >>> round(float(found.x["k"]), 6)
     3.0
     """
+    check_callable(f, "least_squares")
     vectors = Vectors(x0)
     residual = with_args(f, vectors.constants(args))
     if (limits := vectors.limits(bounds)) is not None:
