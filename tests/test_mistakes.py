@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 
 import oxigrad as ox
 from oxigrad import distributed, optim, schedules, xp
@@ -171,6 +172,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "SciPy's solve_ivp": (lambda: xp.integrate.solve_ivp(NUMBERS, X, X), TypeError, "solve_ivp: found array([1., 2.]), expected a function"),
     "odeint with one argument": (lambda: xp.integrate.odeint(lambda y, t, a: a * y, X, X, args=NUMBER), TypeError, "odeint: args is 2.0: expected a tuple, such as (a,)"),
     "solve_ivp with one argument": (lambda: xp.integrate.solve_ivp(lambda t, y, a: a * y, (0, 1), X, args=2.0), TypeError, "solve_ivp: args is 2.0: expected a tuple, such as (a,)"),
+    "SciPy's quad of a variable": (lambda: ox.grad(lambda a: scipy.integrate.quad(lambda x: a * x, 0, 1)[0])(NUMBER), TypeError, "xp.integrate.quad is scipy.integrate.quad for variables"),
+    "a root of fewer numbers": (lambda: ox.scipy.root(lambda x: x[:1], X), ox.ShapeError, "root: f returns 1 numbers: expected 2, the number of elements of x0"),
+    "bounds of another shape": (lambda: ox.scipy.least_squares(lambda x: x, X, bounds=(np.zeros(3), np.ones(3))), ox.ShapeError, "bounds has a side of shape (3,): expected a number, or (2,), as in x0"),
+    "SciPy's pairs of bounds": (lambda: ox.scipy.minimize(lambda x: x[0] ** 2 + x[1], [1.0, 1.0], bounds=[[0, 1], [0, 2]]), TypeError, "expected scipy.optimize.Bounds(lowest, greatest), since SciPy would read two pairs as the bounds of each number"),
+    "a model of objects": (lambda: optim.SGD(0.1).update({"w": np.array([1.0, None], object)}, model()), ox.StructureError, "the model has no parameters: expected an array of floating-point dtype somewhere; found ndarray of dtype object"),
     "no rule": (lambda: optim.define(NUMBERS), TypeError, "define: found array([1., 2.]), expected a function"),
     "no rule of a transform": (lambda: optim.transform(NUMBERS), TypeError, "transform: found array([1., 2.]), expected a function"),
     "no rule to check": (lambda: ox.testing.check_rule(NUMBERS), TypeError, "check_rule: found array([1., 2.]), expected a function"),

@@ -39,7 +39,7 @@ def minimize(
         args: further arguments of ``f``, a tuple or one value.
         method: method of SciPy, such as "BFGS" or "trust-constr"; None takes SciPy's choice.
         bounds: pair of the lowest and the greatest values, each a tree like ``x0``, a number, or None for no bound;
-            or SciPy's ``Bounds``.
+            or SciPy's ``Bounds``. SciPy's list of a pair for each number is refused.
         constraints: SciPy's constraints as functions of trees: dicts ``{"type": "eq" or "ineq", "fun": g}``, or
             ``NonlinearConstraint(g, low, high)``.
         callback: function that is called with the tree of each iteration; it stops by raising ``StopIteration``.
