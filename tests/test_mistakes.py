@@ -344,6 +344,8 @@ def test_mistakes_with_optimizers_of_torch(library: Any, tmp_path: Path) -> None
     for each in (opt, tensors.LBFGS([parameter])):
         with pytest.raises(ox.StateError, match=r"of oxigrad\.optim: .* oxigrad\.torch\.state_dict converts it"):
             each.load_state_dict(ours.state_dict())
+    with pytest.raises(TypeError, match=r"chain: found torch\.optim\.sgd\.SGD, expected optimizers of one rule"):
+        optim.chain(theirs)
     with pytest.raises(FileNotFoundError, match="state_device is .*its folder does not exist"):
         tensors.AdamW([parameter], state_device=tmp_path / "none" / "state.safetensors")
     expected = "found torch.optim.sgd.SGD, expected an optimizer that takes a step by a gradient, of oxigrad.optim"
@@ -393,6 +395,12 @@ def test_mistakes_with_transformations_of_optax(library: Any) -> None:
         TypeError, match="adam: missing a required argument: 'learning_rate'; its arguments are learning_r"
     ):
         transformations.adam()
+    for dtype in ("bf16", "int32", 8):
+        with pytest.raises(ValueError, match=rf"mu_dtype is {dtype!r}: expected a floating-point dtype, such as"):
+            transformations.adam(0.1, mu_dtype=dtype)
+    clip = library("optax").clip(1.0)
+    with pytest.raises(TypeError, match=r"chain: found GradientTransformation.*at most one partition$"):
+        optim.chain(clip, optim.SGD(0.1))
     with pytest.raises(AttributeError) as raised:
         transformations.chain  # noqa: B018
     assert "use optax.chain, which takes transformations of oxigrad.optax" in str(raised.value)
