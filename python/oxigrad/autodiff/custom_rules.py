@@ -425,10 +425,10 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     return decorate
 
 
-def _check_numeric(found: str, value: Any) -> None:
+def _check_numeric(subject: str, value: Any) -> None:
     """Raises `DtypeError` for a derivative that is no array of numbers and no number."""
     if not is_numeric(value):
-        raise DtypeError(f"{found} {value!r}, expected an array or a number")
+        raise DtypeError(f"{subject} {value!r}, expected an array or a number")
 
 
 def _of_shape(name: str, t: Any, like: Any) -> Any:

@@ -334,8 +334,8 @@ def _leaves_in_words(leaves: list[Any]) -> str:
     kinds = dict.fromkeys(
         type(leaf).__name__ + (f" of dtype {leaf.dtype}" if is_array(leaf) else "") for leaf in leaves
     )
-    found = f"; found {', '.join(list(kinds)[:3])}" if kinds else ""
+    listed = f"; found {', '.join(list(kinds)[:3])}" if kinds else ""
     plain = (type(leaf) for leaf in leaves if hasattr(leaf, "__dict__") and not callable(leaf))
     name = next((cls.__name__ for cls in plain), "")
     hint = f"; {name} is no container: make it a dataclass, or register it by ox.tree.register" if name else ""
-    return found + hint
+    return listed + hint
