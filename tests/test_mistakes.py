@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 
 import oxigrad as ox
 from oxigrad import distributed, optim, schedules, xp
@@ -19,6 +20,7 @@ from oxigrad.ops.protocols.other_libraries import FUNCTIONS
 
 X: Any = np.array([1.0, 2.0])
 NUMBER: Any = 2.0
+NUMBERS: Any = X
 # The modules without their types: a type checker names these mistakes itself.
 NAMES: Any = xp
 SCHEDULES: Any = schedules
@@ -161,6 +163,33 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "random numbers of a distribution": (lambda: NAMES.stats.norm.rvs(size=3), AttributeError, "xp.stats.norm has no attribute 'rvs': scipy.stats.norm has further functions"),
     "a rank of PyTorch's": (lambda: DISTRIBUTED.get_rank, AttributeError, "use distributed.current().rank"),
     "a call in place of a worker": (lambda: DISTRIBUTED.run(3, workers=2), TypeError, "run: found 3, expected a function of a communicator"),
+    "a function that is no function, of curve_fit": (lambda: ox.scipy.curve_fit(NUMBERS, cubes, X), TypeError, "curve_fit: found array([1., 2.]), expected a function"),
+    "SciPy's root": (lambda: ox.scipy.root(NUMBERS, 1.0), TypeError, "root: found array([1., 2.]), expected a function"),
+    "SciPy's minimize": (lambda: ox.scipy.minimize(NUMBERS, X), TypeError, "minimize: found array([1., 2.]), expected a function"),
+    "SciPy's least_squares": (lambda: ox.scipy.least_squares(NUMBERS, X), TypeError, "least_squares: found array([1., 2.]), expected a function"),
+    "SciPy's quad": (lambda: xp.integrate.quad(NUMBERS, 0.0, 1.0), TypeError, "quad: found array([1., 2.]), expected a function"),
+    "SciPy's odeint": (lambda: xp.integrate.odeint(NUMBERS, X, X), TypeError, "odeint: found array([1., 2.]), expected a function"),
+    "SciPy's solve_ivp": (lambda: xp.integrate.solve_ivp(NUMBERS, X, X), TypeError, "solve_ivp: found array([1., 2.]), expected a function"),
+    "odeint with one argument": (lambda: xp.integrate.odeint(lambda y, t, a: a * y, X, X, args=NUMBER), TypeError, "odeint: args is 2.0: expected a tuple, such as (a,)"),
+    "solve_ivp with one argument": (lambda: xp.integrate.solve_ivp(lambda t, y, a: a * y, (0, 1), X, args=2.0), TypeError, "solve_ivp: args is 2.0: expected a tuple, such as (a,)"),
+    "SciPy's quad of a variable": (lambda: ox.grad(lambda a: scipy.integrate.quad(lambda x: a * x, 0, 1)[0])(NUMBER), TypeError, "xp.integrate.quad is scipy.integrate.quad for variables"),
+    "a root of fewer numbers": (lambda: ox.scipy.root(lambda x: x[:1], X), ox.ShapeError, "root: f returns 1 numbers: expected 2, the number of elements of x0"),
+    "bounds of another shape": (lambda: ox.scipy.least_squares(lambda x: x, X, bounds=(np.zeros(3), np.ones(3))), ox.ShapeError, "bounds has a side of shape (3,): expected a number, or (2,), as in x0"),
+    "SciPy's pairs of bounds": (lambda: ox.scipy.minimize(lambda x: x[0] ** 2 + x[1], [1.0, 1.0], bounds=[[0, 1], [0, 2]]), TypeError, "expected scipy.optimize.Bounds(lowest, greatest), since SciPy would read two pairs as the bounds of each number"),
+    "a model of objects": (lambda: optim.SGD(0.1).update({"w": np.array([1.0, None], object)}, model()), ox.StructureError, "the model has no parameters: expected an array of floating-point dtype somewhere; found ndarray of dtype object"),
+    "no rule": (lambda: optim.define(NUMBERS), TypeError, "define: found array([1., 2.]), expected a function"),
+    "no rule of a transform": (lambda: optim.transform(NUMBERS), TypeError, "transform: found array([1., 2.]), expected a function"),
+    "no rule to check": (lambda: ox.testing.check_rule(NUMBERS), TypeError, "check_rule: found array([1., 2.]), expected a function"),
+    "no rule of a derivative": (lambda: ox.define_vjp(NUMBERS)(cubes), TypeError, "define_vjp, rule: found array([1., 2.]), expected a function"),
+    "no function with a rule": (lambda: ox.define_jvp(lambda t: t)(NUMBERS), TypeError, "define_jvp: found array([1., 2.]), expected a function"),
+    "L-BFGS in a partition": (lambda: optim.partition({"*": optim.LBFGS()}), TypeError, "the pattern '*': found LBFGS, which evaluates the loss: expected an optimizer that takes a step by a gradient"),
+    "an optimizer that is not defined": (lambda: optim.from_config({"optimizer": "Adan2"}), ValueError, "optimizer is 'Adan2' (did you mean Adan?): expected the name of a class of oxigrad.optim"),
+    "an empty model": (lambda: optim.SGD(0.1).minimize(lambda m: 0.0, {}), ox.DtypeError, "found an empty dict"),
+    "no model": (lambda: ox.grad(lambda m: 0.0)(None), ox.DtypeError, "found NoneType"),
+    "integers in a model": (lambda: ox.grad(cubes)({"a": [np.arange(2), "b"]}), ox.DtypeError, "found dict with a.0: ndarray of dtype int64, a.1: str"),
+    "a function of ox.tree": (lambda: PACKAGE.tree.flaten, AttributeError, "did you mean flatten?"),
+    "a function of ox.testing": (lambda: PACKAGE.testing.check_grad, AttributeError, "did you mean check_grads?"),
+    "a function of ox.scipy": (lambda: PACKAGE.scipy.minimise, AttributeError, "did you mean minimize?"),
     "TensorFlow's Momentum": (lambda: OPTIMIZERS.Momentum, AttributeError, "use optim.SGD(learning_rate, momentum=0.9)"),
 }  # fmt: skip
 
@@ -307,11 +336,48 @@ def test_mistakes_with_optimizers_of_torch(library: Any, tmp_path: Path) -> None
     with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no betas: .* of the class AdamW"):
         opt.load_state_dict(theirs.state_dict())
     assert opt.param_groups[0]["betas"] == (0.9, 0.999)
+    ours = optim.AdamW()
+    with pytest.raises(
+        ox.StateError, match=r"of an optimizer of PyTorch: .* oxigrad\.torch\.load_state_dict converts it"
+    ):
+        ours.load_state_dict(theirs.state_dict())
+    for each in (opt, tensors.LBFGS([parameter])):
+        with pytest.raises(ox.StateError, match=r"of oxigrad\.optim: .* oxigrad\.torch\.state_dict converts it"):
+            each.load_state_dict(ours.state_dict())
+    with pytest.raises(TypeError, match=r"chain: found torch\.optim\.sgd\.SGD, expected optimizers of one rule"):
+        optim.chain(theirs)
     with pytest.raises(FileNotFoundError, match="state_device is .*its folder does not exist"):
         tensors.AdamW([parameter], state_device=tmp_path / "none" / "state.safetensors")
     expected = "found torch.optim.sgd.SGD, expected an optimizer that takes a step by a gradient, of oxigrad.optim"
     with pytest.raises(TypeError, match=re.escape(expected)):
         DISTRIBUTED.LargeBatch(theirs)
+
+
+def test_the_state_of_a_module_is_not_that_of_its_named_parameters(library: Any) -> None:
+    torch = library("torch")
+    module, trained = torch.nn.Sequential(torch.nn.Linear(2, 1)), optim.Adam(0.1)
+    module(torch.ones(1, 2)).sum().backward()
+    trained.update(module)
+    opt, named = optim.Adam(0.1), dict(module.named_parameters())
+    opt.load_state_dict(trained.state_dict())
+    with pytest.raises(
+        ox.StateError, match=r'missing: "0\.weight"(.|\n)*unexpected: 0\.weight(.|\n)*"a\.b" is one key'
+    ):
+        opt.update(named, {name: p.grad for name, p in named.items()})
+
+
+def test_modules_that_a_program_imports_itself() -> None:
+    program = """
+import oxigrad
+for name in ("autograd", "distributed", "interop", "keras", "launch", "optax", "torch"):
+    try:
+        getattr(oxigrad, name)
+    except AttributeError as error:
+        assert f"import oxigrad.{name}" in str(error), error
+    else:
+        raise AssertionError(name)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_mistakes_with_transformations_of_optax(library: Any) -> None:
@@ -329,6 +395,12 @@ def test_mistakes_with_transformations_of_optax(library: Any) -> None:
         TypeError, match="adam: missing a required argument: 'learning_rate'; its arguments are learning_r"
     ):
         transformations.adam()
+    for dtype in ("bf16", "int32", 8):
+        with pytest.raises(ValueError, match=rf"mu_dtype is {dtype!r}: expected a floating-point dtype, such as"):
+            transformations.adam(0.1, mu_dtype=dtype)
+    clip = library("optax").clip(1.0)
+    with pytest.raises(TypeError, match=r"chain: found GradientTransformation.*at most one partition$"):
+        optim.chain(clip, optim.SGD(0.1))
     with pytest.raises(AttributeError) as raised:
         transformations.chain  # noqa: B018
     assert "use optax.chain, which takes transformations of oxigrad.optax" in str(raised.value)

@@ -134,8 +134,10 @@ _LAZY = {
 }
 
 
-# What users of other libraries look for.
+# What users of other libraries look for, and the modules that a program imports itself.
 _ELSEWHERE = {
+    **{name: f"import oxigrad.{name}" for name in ("autograd", "distributed", "keras", "launch", "optax", "torch")},
+    "interop": "import oxigrad.interop.jax, or oxigrad.interop.torch",
     "GradientTape": "use oxigrad.Tape",
     "Tensor": "use arrays of NumPy, PyTorch or JAX as they are",
     "compile": "functions run as they are, and need no compilation",

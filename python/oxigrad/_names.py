@@ -60,6 +60,22 @@ def without(
     return absent
 
 
+def check_callable(f: object, name: str) -> None:
+    """Raises `TypeError` if ``f``, the argument of the function ``name``, is not callable."""
+    if not callable(f):
+        raise TypeError(f"{name}: found {f!r}, expected a function")
+
+
+def in_words(value: object) -> str:
+    """A value in an error: its text, or the name of its class if the text has several lines.
+
+    >>> in_words(1.5)
+    '1.5'
+    """
+    text, cls = repr(value), type(value)
+    return f"{cls.__module__}.{cls.__qualname__}" if "\n" in text else text
+
+
 def path_name(path: object) -> str:
     """A key path as the subject of an error: its text, or words for the path of the root, which has no keys.
 

@@ -5,19 +5,22 @@ import importlib.util
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oxigrad import optim, tree, xp
 from oxigrad._core import is_inexact
-from oxigrad.autodiff.arguments import check_callable
+from oxigrad._names import check_callable, without
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, namespace
 from oxigrad.stepping.parameters.decay import decay_factors
 
 __all__ = ["check_grads", "check_rule"]
 __dir__: Callable[[], list[str]] = __all__.copy
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)
 
 
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:
@@ -278,6 +281,7 @@ def check_rule(
     Traceback (most recent call last):
     AssertionError: <lambda>: the parameter is not finite after step 1, for float64 gradients of size 0.0
     """
+    check_callable(rule, "check_rule")
     name = getattr(rule, "__name__", "rule")
     limits = {**_TOLERANCES, **(tolerances or {})}
     if unknown := limits.keys() - _TOLERANCES.keys():

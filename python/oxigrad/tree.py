@@ -19,10 +19,11 @@ are their data. `None` is a container without children; everything else is a lea
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oxigrad import _core, xp
 from oxigrad._core import Key, KeyPath, Structure
+from oxigrad._names import without
 from oxigrad.ops.backends import device_of, is_array, is_smooth, namespace
 
 __all__ = [
@@ -42,6 +43,9 @@ __all__ = [
     "zeros_like",
 ]
 __dir__: Callable[[], list[str]] = __all__.copy
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)
 
 T = TypeVar("T")
 

@@ -177,6 +177,47 @@ def test_argnums_are_whole_numbers(argnums: Any) -> None:
         ox.grad(f, "k")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("x", [2.0, np.array([1.0, 2.0])], ids=["number", "array"])
+@pytest.mark.parametrize(
+    ("wrong", "kind", "text"),
+    [
+        ("text", ox.DtypeError, "'text', expected an array or a number"),
+        (np.array(["a", "b"]), ox.DtypeError, "expected an array or a number"),
+        (None, ox.StructureError, "found a tangent of type NoneType, expected the structure of the value"),
+        ([1.0, 2.0], ox.StructureError, "found a tangent of type list"),
+        ({"a": 1.0}, ox.StructureError, "found a tangent of type dict"),
+    ],
+    ids=["text", "texts", "None", "list", "dict"],
+)
+def test_tangents_of_another_kind(wrong: Any, kind: type[Exception], text: str, x: Any) -> None:
+    square = ox.define_jvp(lambda t: wrong)(lambda x: x * x)
+    with pytest.raises(kind, match=text):
+        ox.jvp(square, (x,), (x,))
+    if wrong is not None or np.ndim(x):  # of a number, no slope is a slope of zero
+        with pytest.raises(kind, match=text):
+            ox.grad(lambda x: xp.sum(square(x)))(x)
+
+
+@pytest.mark.parametrize("x", [2.0, np.array([1.0, 2.0])], ids=["number", "array"])
+@pytest.mark.parametrize("wrong", ["text", np.array(["a", "b"]), object()], ids=["text", "texts", "object"])
+def test_cotangents_of_another_kind(wrong: Any, x: Any) -> None:
+    rules: list[Any] = [ox.define_vjp(lambda g: wrong)(np.square), ox.custom_vjp(np.square, lambda g, y, x: wrong)]
+    for square in rules:
+        with pytest.raises(ox.DtypeError, match=r"argument 0: found a cotangent .*, expected an array or a number"):
+            ox.grad(lambda x, square=square: xp.sum(square(x)))(x)
+
+
+def test_a_rule_of_arrays_without_its_tangent_is_refused_in_reverse_mode() -> None:
+    forgotten = ox.define_jvp(lambda x: 2.0 * x)(lambda x: x * x)
+    with pytest.raises(ox.DerivativeError, match="does not depend on t, expected one that is linear in t"):
+        ox.grad(lambda x: xp.sum(forgotten(x)))(W)
+    for program in (lambda x: xp.sum(forgotten(x)), lambda x: xp.sum(ox.vmap(forgotten)(x))):
+        with pytest.raises(ox.DerivativeError, match="does not depend on t"):
+            ox.jacobian(ox.grad(program))(W)
+    steps = ox.define_jvp(lambda x: xp.zeros_like(x))(np.floor)
+    assert ox.grad(lambda x: xp.sum(steps(x) * x))(W).tolist() == np.floor(W).tolist()
+
+
 # --- checkpoints inside of checkpoints -----------------------------------------------------------------------------------
 
 

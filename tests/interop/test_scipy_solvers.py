@@ -242,7 +242,7 @@ def test_errors() -> None:
     with pytest.raises(ox.ShapeError, match="expected a scalar"):
         ox.scipy.minimize(lambda x: x, np.zeros(2))
     with pytest.raises(ox.StructureError, match="no floating-point number"):
-        ox.scipy.minimize(xp.sum, np.arange(3))
+        ox.scipy.minimize(lambda m: m["a"][0], {"a": np.arange(3)})
     with pytest.raises(TypeError, match="complex numbers"):
         ox.scipy.root(lambda x: x, np.zeros(2, complex))
 
@@ -327,3 +327,11 @@ def test_imaginary_parts_are_not_lost() -> None:
     ):
         with pytest.raises(ox.DtypeError, match="complex numbers: expected real ones"):
             solve()
+
+
+@pytest.mark.parametrize(
+    "x0", [0, [0, 0], np.array([0, 0]), np.array([0, 0], np.int8)], ids=["int", "list", "int64", "int8"]
+)
+def test_points_of_integers_are_points_of_floats_as_in_scipy(x0: Any) -> None:
+    found = ox.scipy.minimize(lambda x: sum((each - 1.5) ** 2 for each in (x if np.ndim(x0) else [x])), x0)
+    np.testing.assert_allclose(found.x, np.full(np.shape(x0), 1.5), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""The arguments that a transform differentiates by: positions and names of parameters."""
+"""The arguments that a transform differentiates by, and that a rule reads: positions and names of parameters."""
 
 import functools
 import inspect
@@ -6,13 +6,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oxigrad._names import check_callable
 from oxigrad._typing import Argnums
-
-
-def check_callable(f: Any, name: str) -> None:
-    """Raises `TypeError` if ``f``, the argument of the transform ``name``, is not callable."""
-    if not callable(f):
-        raise TypeError(f"{name}: found {f!r}, expected a function")
 
 
 def resolve(
@@ -102,3 +97,29 @@ def by_position(
         return args, named
     rest = {name: value for name, value in named.items() if name not in moved}
     return (*args, *(named[name] for name in moved)), rest
+
+
+def rules_by_position(
+    decorator: str, f: Callable[..., Any], rules: Sequence[Callable[..., Any] | None], special: tuple[str, str]
+) -> list[Callable[[tuple[Any, ...]], Any] | None]:
+    """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
+
+    Raises `TypeError` if a rule reads an unknown value, or if a rule or ``f`` is not callable.
+    """
+    check_callable(f, decorator)
+    for rule in rules:
+        if rule is not None:
+            check_callable(rule, f"{decorator}, rule")
+    names = [*special, *inspect.signature(f).parameters]
+    reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
+    if unknown := {name for read in reads for name in read} - {*names}:
+        raise TypeError(
+            f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected "
+            f"{', '.join(special)} or arguments by name"
+        )
+
+    def of(rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
+        at = [(name, names.index(name)) for name in read]
+        return lambda values: rule(**{name: values[k] for name, k in at})
+
+    return [rule and of(rule, read) for rule, read in zip(rules, reads, strict=True)]

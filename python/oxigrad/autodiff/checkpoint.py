@@ -8,8 +8,8 @@ from typing import Any
 
 from oxigrad import tree
 from oxigrad._core import BatchLevel, Tape, Variable, plain, record
+from oxigrad._names import check_callable
 from oxigrad._typing import Array, P, R
-from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, called_for_each, is_on, level_of
 from oxigrad.ops.backends import UnbatchedError, install_one_by_one, is_of_vmap, is_smooth
 from oxigrad.ops.core import primitives

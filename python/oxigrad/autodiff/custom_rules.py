@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from oxigrad import tree, xp
-from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, call_leaves, plain
+from oxigrad._core import DerivativeError, DtypeError, ShapeError, StructureError, Tape, Variable, call_leaves, plain
+from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.arguments import check_callable
+from oxigrad.autodiff.arguments import rules_by_position
 from oxigrad.autodiff.function_calls import (
     FunctionCall,
     Leaves,
@@ -20,8 +21,8 @@ from oxigrad.autodiff.function_calls import (
     name_of,
 )
 from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
-from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
-from oxigrad.ops.backends import is_array, is_smooth
+from oxigrad.autodiff.rules.tangents import is_numeric, zero_or_same, zero_tangent
+from oxigrad.ops.backends import beneath, is_array, is_smooth, on_host
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.host_calls import of_dtype
 
@@ -254,7 +255,12 @@ class RuledCall(FunctionCall):
         total: dict[int, Any] = {}
         assert self._rule.push is not None, "the rule is one of tangents"  # noqa: S101
         for part in self._rule.push(directions, arguments, self._named, self._at):
-            for at, (leaf, like) in enumerate(zip(tree.leaves(part), self._zeros, strict=True)):
+            leaves, structure = tree.flatten(part)
+            if structure != self.structure:
+                raise StructureError(
+                    f"{self.name}: found a tangent of type {type(part).__name__}, expected the structure of the value"
+                )
+            for at, (leaf, like) in enumerate(zip(leaves, self._zeros, strict=True)):
                 if like is not None:
                     term = _of_shape(self.name, leaf, like)
                     total[at] = total[at] + term if at in total else term
@@ -264,6 +270,13 @@ class RuledCall(FunctionCall):
         with Tape() as tape:
             directions = [tape.watch(zero_tangent(value, None)) for value in values]
             pushed = self.push(values, directions)
+        for term in pushed.values():
+            bare = beneath(term)
+            is_readable = not is_array(bare) or on_host(bare)
+            if not is_on(tape, term) and is_readable and bool(xp.any(xp.not_equal(bare, 0))):
+                raise DerivativeError(
+                    f"{self.name}: found a tangent that does not depend on t, expected one that is linear in t"
+                )
         seeds = [(pushed[at], g[at]) for at in pushed if g[at] is not None and is_on(tape, pushed[at])]
         return tape.pull(seeds, directions, zeros=False)
 
@@ -311,6 +324,7 @@ def _unbroadcast(position: int, argument: Array, pulled: Array) -> Array:
     """The cotangent summed over the broadcast axes."""
     if not is_smooth(argument):
         return Zero
+    _check_numeric(f"argument {position}: found a cotangent", pulled)
     if not is_array(plain(argument)):
         return unbroadcast_to_number(pulled)
     shape, expected = tuple(getattr(pulled, "shape", ())), tuple(argument.shape)
@@ -343,7 +357,7 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     """
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
-        called = _by_position(f, rules, ("g", "y"))
+        called = rules_by_position("define_vjp", f, rules, ("g", "y"))
 
         def rule(*values: Tree) -> tuple[Tree, ...]:
             return tuple([call and call(values) for call in called[: len(values) - 2]])
@@ -381,7 +395,7 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     """
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
-        called = _by_position(f, rules, ("t", "y"))
+        called = rules_by_position("define_jvp", f, rules, ("t", "y"))
         reads_value = any(rule and "y" in inspect.signature(rule).parameters for rule in rules)
 
         def push(t: tuple[Tree, ...], args: tuple[Tree, ...], named: dict[str, Any], _: Sequence[int]) -> list[Tree]:
@@ -415,30 +429,15 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     return decorate
 
 
-def _by_position(
-    f: Callable[..., Any], rules: Sequence[Callable[..., Any] | None], special: tuple[str, str]
-) -> list[Callable[[tuple[Any, ...]], Any] | None]:
-    """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
-
-    Raises `TypeError` if a rule reads an unknown value.
-    """
-    names = [*special, *inspect.signature(f).parameters]
-    reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
-    if unknown := {name for read in reads for name in read} - {*names}:
-        raise TypeError(
-            f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected "
-            f"{', '.join(special)} or arguments by name"
-        )
-
-    def of(rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
-        at = [(name, names.index(name)) for name in read]
-        return lambda values: rule(**{name: values[k] for name, k in at})
-
-    return [rule and of(rule, read) for rule, read in zip(rules, reads, strict=True)]
+def _check_numeric(subject: str, value: Any) -> None:
+    """Raises `DtypeError` for a derivative that is no array of numbers and no number."""
+    if not is_numeric(value):
+        raise DtypeError(f"{subject} {value!r}, expected an array or a number")
 
 
 def _of_shape(name: str, t: Any, like: Any) -> Any:
     """The tangent in the shape and dtype of the value."""
+    _check_numeric(f"{name}: found a tangent", t)
     shape, expected = (tuple(getattr(x, "shape", ())) for x in (t, like))
     if shape != expected:
         try:

@@ -6,8 +6,8 @@ from typing import Any
 
 from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, Tape
+from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.custom_rules import custom_vjp
 from oxigrad.autodiff.function_calls import is_on, replaced
 from oxigrad.autodiff.jacobians import jacobian
@@ -32,6 +32,8 @@ def implicit(
     gradient is the residual, a fixed point, or the solution of a differential equation. It is called with plain values,
     for each example under `oxigrad.vmap`, and may be any code. The residual has the structure and shapes of ``x``, and
     is composed of differentiable functions.
+
+    It is not checked that the residual is zero. The derivatives of a solution that has not converged are wrong.
 
     By the implicit function theorem, the derivative of ``x`` is ``-(dr/dx)^-1 dr/dargs``. ``solve(product, b)`` returns
     the vector ``v`` with ``product(v) = b``, where ``product`` multiplies the matrix ``dr/dx``, or its transpose, by a

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
+from oxigrad._names import check_callable
 from oxigrad._typing import Array, P, Tree
-from oxigrad.autodiff.arguments import by_position, check_callable, resolve
+from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import check_several, is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import Argnums, Recording, grad, jvp

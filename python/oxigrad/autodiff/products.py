@@ -8,9 +8,9 @@ import numpy as np
 
 from oxigrad import tree, xp
 from oxigrad._core import DtypeError
-from oxigrad._names import library
+from oxigrad._names import check_callable, library
 from oxigrad._typing import Argnums, Differentiable, P, T, Tree, Ts
-from oxigrad.autodiff.arguments import check_callable, resolve
+from oxigrad.autodiff.arguments import resolve
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian, total_size
 from oxigrad.autodiff.rules.tangents import check_several

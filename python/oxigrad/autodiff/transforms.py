@@ -7,8 +7,9 @@ from typing import Any, Literal, overload
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
+from oxigrad._names import check_callable
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
-from oxigrad.autodiff.arguments import by_position, check_callable, resolve
+from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
 from oxigrad.autodiff.rules.tangents import check_several, zero_or_same, zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, without_variables

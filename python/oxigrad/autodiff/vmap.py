@@ -6,8 +6,8 @@ from typing import Any
 
 from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, Tape, Variable, new_batch_level
+from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.batching import Batched
 from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.ops.backends import is_array

@@ -19,8 +19,9 @@ slots of its optimizer: capture again after loading a state, and keep the optimi
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from oxigrad._names import without
 from oxigrad.cuda.availability import UnavailableWarning
 from oxigrad.cuda.compiler import CompileError, CompilerUnavailableError
 from oxigrad.cuda.errors import CaptureError, DeviceError, DeviceLostError, DeviceMemoryError, DriverUnavailableError
@@ -38,6 +39,9 @@ __all__ = [
     "why",
 ]
 __dir__: Callable[[], list[str]] = __all__.copy
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)
 
 
 def source(opt: Any, model: Any) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
+from oxigrad._names import in_words
 from oxigrad._typing import Array, Config, R, T, Tree
 from oxigrad.extend.parameters import Parameters
 from oxigrad.optim.in_backward import LateLock
@@ -100,13 +101,14 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     def __init__(self, optimizer: Optimizer) -> None:
         takes_gradients = isinstance(optimizer, Optimizer) and type(optimizer).minimize is Optimizer.minimize
         if not (takes_gradients or isinstance(optimizer, WrappingOptimizer)):
-            kind = type(optimizer)
-            is_ours = isinstance(optimizer, Optimizer)
-            is_long = "\n" in repr(optimizer)  # as PyTorch's optimizers are
-            text = f"{kind.__module__}.{kind.__qualname__}" if is_long else repr(optimizer)
-            hint = "" if is_ours else ", of oxigrad.optim; its optimizers update modules of PyTorch too"
+            hint = (
+                ""
+                if isinstance(optimizer, Optimizer)
+                else ", of oxigrad.optim; its optimizers update modules of PyTorch too"
+            )
             raise TypeError(
-                f"{type(self).__name__}: found {text}, expected an optimizer that takes a step by a gradient{hint}"
+                f"{type(self).__name__}: found {in_words(optimizer)}, expected an optimizer that takes a step by a "
+                f"gradient{hint}"
             )
         if any("loss" in kind._rule.supplied for kind in optimizer._classes() if hasattr(kind, "_rule")):
             raise TypeError(

@@ -9,10 +9,11 @@ array([0.848528, 1.131371])
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oxigrad._names import without
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.interop.array_functions import Pullback
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
@@ -27,6 +28,9 @@ importlib.import_module("autograd.numpy")  # registers arrays
 
 __all__ = ["from_autograd"]
 __dir__: Callable[[], list[str]] = __all__.copy
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)
 
 
 def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +53,7 @@ def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> ox.hessian(lambda tree: square(tree).sum())({"x": np.ones(1)})
     {'x': {'x': array([[2.]])}}
     """
-    return differentiable(f, _AUTOGRAD)
+    return differentiable(f, _AUTOGRAD, "from_autograd")
 
 
 class _Autograd(Autodiff):

@@ -16,11 +16,12 @@ import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oxigrad._core import DtypeError, ShapeError, is_inexact
+from oxigrad._names import check_callable, without
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.interop.array_functions import ArrayCall, ArrayFunction, Pullback, on_copies
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
@@ -35,6 +36,9 @@ _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
 __all__ = ["from_jax", "function"]
 __dir__: Callable[[], list[str]] = __all__.copy
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)
 
 
 # --- functions of oxigrad in JAX --------------------------------------------------------------------------------------
@@ -70,8 +74,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> jax.hessian(f)({"x": jax.numpy.zeros(1)})["x"]["x"].tolist()
     [[2.0]]
     """
-    if not callable(f):
-        raise TypeError(f"function: found {f!r}: expected a function")
+    check_callable(f, "function")
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
@@ -242,7 +245,7 @@ def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> ox.grad(lambda tree: xp.sum(square(tree)))({"x": np.ones(2)})
     {'x': array([2., 2.])}
     """
-    return differentiable(f, _JAX)
+    return differentiable(f, _JAX, "from_jax")
 
 
 class _Jax(Autodiff):

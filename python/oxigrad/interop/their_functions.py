@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, Variable
+from oxigrad._names import check_callable
 from oxigrad.autodiff.function_calls import FunctionCall, called_for_each, level_of, name_of
 from oxigrad.interop.array_functions import ArrayCall, Pullback
 from oxigrad.ops.backends import device_of, is_array, lowest, namespace
@@ -53,10 +54,12 @@ class Autodiff:
         return 0.0 * array
 
 
-def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any]:
-    """A function of trees of the library's arrays as one of trees of any arrays, which oxigrad differentiates."""
-    if not callable(f):
-        raise TypeError(f"found {f!r}: expected a function")
+def differentiable(f: Callable[..., Any], theirs: Autodiff, name: str) -> Callable[..., Any]:
+    """A function of trees of the library's arrays as one of trees of any arrays, which oxigrad differentiates.
+
+    ``name`` is the public function that is called, for errors.
+    """
+    check_callable(f, name)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:

@@ -17,11 +17,12 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oxigrad._core import ShapeError
+from oxigrad._names import check_callable, without
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.interop.array_functions import ArrayCall, ArrayFunction, Pullback, on_copies
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
@@ -34,6 +35,9 @@ torch: Any = importlib.import_module(
 
 __all__ = ["from_torch", "function"]
 __dir__: Callable[[], list[str]] = __all__.copy
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)
 
 
 # --- functions of oxigrad in PyTorch ----------------------------------------------------------------------------------
@@ -65,8 +69,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> torch.autograd.grad(f({"x": x})["y"].sum(), x)
     (tensor([1., 1.]),)
     """
-    if not callable(f):
-        raise TypeError(f"function: found {f!r}: expected a function")
+    check_callable(f, "function")
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
@@ -197,7 +200,7 @@ def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> ox.grad(lambda tree: xp.sum(square(tree)))({"x": np.ones(2)})
     {'x': array([2., 2.])}
     """
-    return differentiable(f, _TORCH)
+    return differentiable(f, _TORCH, "from_torch")
 
 
 class _Autograd(Autodiff):

@@ -163,6 +163,17 @@ def described(signature: inspect.Signature, parts: Sequence[Part], words: Mappin
     return sections(elsewhere(signature, [part._rule for part in parts], meant_by, OPTAX))
 
 
+def _dtype(name: str, value: Any) -> Any:
+    """The argument ``name``, the dtype of a slot; raises `ValueError` for no floating-point dtype and not None."""
+    try:
+        is_dtype = value is None or jax.numpy.issubdtype(jax.numpy.dtype(value), jax.numpy.floating)
+    except TypeError:
+        is_dtype = False
+    if not is_dtype:
+        raise ValueError(f"{name} is {value!r}: expected a floating-point dtype, such as 'bfloat16', or None")
+    return value
+
+
 def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transformation:
     """The transformation of an alias with these arguments."""
     chosen = arguments.get("nesterov") if alias.nesterov else False
@@ -172,7 +183,7 @@ def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transforma
     mask = None
     for name, value in arguments.items():
         if name in SLOTS:
-            dtypes[SLOTS[name]] = value
+            dtypes[SLOTS[name]] = _dtype(name, value)
         elif name in MASKS:
             mask = value
         elif name != "nesterov" or not alias.nesterov:

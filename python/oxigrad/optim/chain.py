@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from oxigrad._names import in_words
 from oxigrad._typing import Config
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, is_elementwise, register
@@ -185,14 +186,15 @@ def _flat(part: Any) -> list[Part]:
     """The parts of a nested chain, else the part itself, as a tuple."""
     if not isinstance(part, Part):
         hint = ""
-        if isinstance(part, (list, tuple)):
+        if type(part) in (list, tuple):
             hint = ": write chain(*parts)"
         elif isinstance(part, type) and issubclass(part, Part):
             hint = f": write {part.__name__}(...)"
         elif isinstance(part, Optimizer) and hasattr(part, "optimizer"):  # a wrapper, as of oxigrad.distributed
             hint = f": write {type(part).__name__}(chain(...))"
         raise TypeError(
-            f"chain: found {part!r}, expected optimizers of one rule, transforms and at most one partition{hint}"
+            f"chain: found {in_words(part)}, expected optimizers of one rule, transforms and at most one partition"
+            f"{hint}"
         )
     label = "chain" if isinstance(part, Chain) else type(part).__name__
     if isinstance(part, Optimizer):

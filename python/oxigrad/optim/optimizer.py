@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
+from oxigrad._names import check_callable
 from oxigrad._tables import Table
 from oxigrad._typing import Array, R, T, Tree
-from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import in_backward as in_backward_steps

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from oxigrad._core import StructureError
-from oxigrad._names import path_name
+from oxigrad._names import in_words, path_name
 from oxigrad._typing import Array, Config
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
@@ -29,7 +29,12 @@ class Partition(LocalOptimizer):
         for pattern, optimizer in optimizers.items():
             if not (optimizer is None or isinstance(optimizer, RuleOptimizer)):
                 raise TypeError(
-                    f"the pattern {pattern!r}: found {optimizer!r}, expected an optimizer, or None to freeze"
+                    f"the pattern {pattern!r}: found {in_words(optimizer)}, expected an optimizer, or None to freeze"
+                )
+            if optimizer is not None and type(optimizer).minimize is not Optimizer.minimize:
+                raise TypeError(
+                    f"the pattern {pattern!r}: found {optimizer.name}, which evaluates the loss: expected an optimizer "
+                    "that takes a step by a gradient"
                 )
         self._optimizers = dict(optimizers)
         super().__init__(**options)

@@ -204,7 +204,8 @@ def define(
 
     The rule is traced into a kernel if that is possible, which ``elementwise=True`` demands; otherwise, and with
     ``elementwise=False``, it is called on arrays, leaf by leaf, and may use any of their functions. `oxigrad.rules`
-    describes the signature of a rule. ``average`` computes ``averaged_parameters(model)`` where no slot ``average``
+    describes the signature of a rule. Global variables, random numbers and the clock are constants of a traced rule.
+    ``average`` computes ``averaged_parameters(model)`` where no slot ``average``
     holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
     `oxigrad.rules.schedule_free_average`. Raises `TypeError` if the signature does not describe a rule, or a
     hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule does not return the

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
 from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Variable
+from oxigrad._names import check_callable
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import audits, files
@@ -428,8 +429,7 @@ def record(
     >>> float(g(x, 2.0)), float(g(x, 3.0))
     (6.0, 9.0)
     """
-    if not callable(f):
-        raise TypeError(f"record: found {f!r}, expected a function")
+    check_callable(f, "record")
     if limit < 1:
         raise ValueError(f"record: limit is {limit}, expected at least 1")
     audits.check(audit, on_stale)

@@ -13,7 +13,9 @@ the variables of enclosing transforms. Under `oxigrad.vmap` the functions raise 
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from oxigrad._names import without
 from oxigrad.scipy.curve_fit import curve_fit as curve_fit
 from oxigrad.scipy.minimize import minimize as minimize
 from oxigrad.scipy.names import fft_backend as fft_backend
@@ -23,3 +25,6 @@ from oxigrad.scipy.roots import root as root
 
 __all__ = ["curve_fit", "fft_backend", "least_squares", "minimize", "names", "root"]
 __dir__: Callable[[], list[str]] = __all__.copy
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)

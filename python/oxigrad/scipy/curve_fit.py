@@ -8,6 +8,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import ShapeError, plain
+from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.ops.backends import is_array
@@ -61,6 +62,7 @@ def curve_fit(
         raise TypeError(
             "curve_fit: full_output is set: expected none; `least_squares` returns all that SciPy states of a fit"
         )
+    check_callable(f, "curve_fit")
     f, p0 = _of_one_tree(f, p0)
     vectors = Vectors(p0)
     shape, expected = np.shape(host(f(xdata, vectors.tree(vectors.start)))), np.shape(host(ydata))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
+from oxigrad._names import check_callable
 from oxigrad._typing import Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.scipy.solutions import Problem, Rows, limit_rows, minimum, unbatched, valued
@@ -38,7 +39,7 @@ def minimize(
         args: further arguments of ``f``, a tuple or one value.
         method: method of SciPy, such as "BFGS" or "trust-constr"; None takes SciPy's choice.
         bounds: pair of the lowest and the greatest values, each a tree like ``x0``, a number, or None for no bound;
-            or SciPy's ``Bounds``.
+            or SciPy's ``Bounds``. SciPy's list of a pair for each number is refused.
         constraints: SciPy's constraints as functions of trees: dicts ``{"type": "eq" or "ineq", "fun": g}``, or
             ``NonlinearConstraint(g, low, high)``.
         callback: function that is called with the tree of each iteration; it stops by raising ``StopIteration``.
@@ -68,6 +69,7 @@ def minimize(
     >>> round(float(grad(lambda a: minimize(lambda x: (x - a) ** 2 + x**4, 1.0).x)(3.0)), 3)
     0.143
     """
+    check_callable(f, "minimize")
     vectors, name = Vectors(x0), method.lower() if isinstance(method, str) else method
     objective = with_args(f, vectors.constants(args))
     named: dict[str, Any] = {}

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
+from oxigrad._core import ShapeError
+from oxigrad._names import check_callable
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
@@ -32,8 +34,9 @@ def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr",
     Inside a transform such as `oxigrad.grad`, ``x`` is a differentiable function of the variables that ``f`` and
     ``args`` read, by the implicit function theorem, in both modes and to any order. Other fields are constants.
 
-    Raises `StructureError` if ``x0`` has no floating-point number, `DtypeError` if ``f`` is complex,
-    `numpy.linalg.LinAlgError` if the root has no derivative, and SciPy's errors.
+    Raises `StructureError` if ``x0`` has no floating-point number, `ShapeError` if ``f`` returns another number of
+    elements than ``x0`` has, `DtypeError` if ``f`` is complex, `numpy.linalg.LinAlgError` if the root has no
+    derivative, and SciPy's errors.
 
     >>> import numpy as np
     >>> solution = root(lambda x: {"a": x["a"] ** 2 - 4.0, "b": x["b"] - x["a"]}, {"a": 1.0, "b": 0.0})
@@ -43,15 +46,29 @@ def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr",
     >>> round(float(grad(lambda a: root(lambda x: x**3 - a, 1.0).x)(8.0)), 6)
     0.083333
     """
+    check_callable(f, "root")
     vectors = Vectors(x0)
     residual = with_args(f, vectors.constants(args))
     derivative = vectors.jacobian(residual) if method.lower() in _WITH_JACOBIAN else None
-    solution = optimize.root(vectors.vector_valued(residual), vectors.start, method=method, jac=derivative, **options)
+    solution = optimize.root(
+        _square("root", vectors.vector_valued(residual)), vectors.start, method=method, jac=derivative, **options
+    )
     x = vectors.like_x0(solution.x)
     if vectors.reads_variables:
         x = followed("root", vectors.residual(with_args(f, args)), vectors.residual(residual), x)
     solution.x = vectors.unravel(x)
     return solution
+
+
+def _square(name: str, f: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """A function between vectors that must have one length; raises `ShapeError` for another one."""
+
+    def called(x: np.ndarray) -> np.ndarray:
+        if (value := f(x)).size != x.size:
+            raise ShapeError(f"{name}: f returns {value.size} numbers: expected {x.size}, the number of elements of x0")
+        return value
+
+    return called
 
 
 @unbatched
@@ -85,6 +102,7 @@ def least_squares(
     >>> round(float(found.x["k"]), 6)
     3.0
     """
+    check_callable(f, "least_squares")
     vectors = Vectors(x0)
     residual = with_args(f, vectors.constants(args))
     if (limits := vectors.limits(bounds)) is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._core import DtypeError, StructureError, Variable, plain
+from oxigrad._core import DtypeError, ShapeError, StructureError, Variable, plain
 from oxigrad._names import library
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
@@ -32,6 +32,8 @@ class Vectors:
 
     def __init__(self, x0: Tree) -> None:
         x0 = tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, x0)
+        if is_array(x0) and namespace(x0).isdtype(x0.dtype, "integral"):  # as SciPy's solvers take it
+            x0 = xp.astype(x0, xp.float64)
         self._x0 = x0
         self._sample, self.unravel = tree.ravel(x0)
         if is_complex(self._sample):
@@ -101,6 +103,12 @@ class Vectors:
         """SciPy's bounds for a pair of trees or of numbers, or None without bounds."""
         if (limits := self.limits(bounds)) is None:
             return None
+        sides: Any = () if isinstance(bounds, optimize.Bounds) else bounds
+        if isinstance(self._x0, (list, tuple)) and len(self._x0) == 2 and all(map(_is_pair_of_numbers, sides)):
+            raise TypeError(
+                f"bounds is {bounds!r}: expected scipy.optimize.Bounds(lowest, greatest), since SciPy would read two "
+                "pairs as the bounds of each number, and this function as the lowest and the greatest values"
+            )
         lower, upper = map(self.host, limits)
         return bounds if isinstance(bounds, optimize.Bounds) else optimize.Bounds(lower, upper)
 
@@ -120,6 +128,9 @@ class Vectors:
             return np.full(self.start.shape, limit if bound is None else float(bound))
 
         def of_leaf(leaf: Any, side: Any) -> Any:
+            shape, expected = (tuple(getattr(x, "shape", ())) for x in (side, leaf))
+            if shape and _broadcast(shape, expected) != expected:
+                raise ShapeError(f"bounds has a side of shape {shape}: expected a number, or {expected}, as in x0")
             return side + leaf * 0.0 if hasattr(leaf, "shape") else side * 1.0 if is_smooth(leaf) else leaf
 
         try:
@@ -177,3 +188,15 @@ def raveled(result: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return not getattr(value, "shape", ()) and (is_array(plain(value)) or isinstance(value, (int, float)))
+
+
+def _is_pair_of_numbers(side: Any) -> bool:
+    return isinstance(side, (list, tuple)) and len(side) == 2 and all(isinstance(x, (int, float)) for x in side)
+
+
+def _broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The broadcast shape, or None if there is none."""
+    try:
+        return np.broadcast_shapes(shape, other)
+    except ValueError:
+        return None

@@ -9,7 +9,8 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain, record
-from oxigrad.autodiff.arguments import by_position, check_callable, resolve
+from oxigrad._names import check_callable
+from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.jacobians import COLUMNS, Mode, library_of, shape_of, total_size
 from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.autodiff.sparse import colorings

@@ -74,6 +74,15 @@ def left_to_variable(x: Any) -> np.ndarray | None:
     return left
 
 
+def refuse_float_of_scipy(frame: FrameType) -> None:
+    """Raises `TypeError`, which names the function, if the ``frame`` that calls ``float(x)`` is of SciPy."""
+    if _module(frame).startswith("scipy.") and (called := _called_of_scipy(frame)):
+        raise TypeError(
+            "a variable does not turn into a float by itself, since that would lose its derivative: "
+            f"{called}; ox.stop_gradient(x) gives the number"
+        )
+
+
 def _called_of_scipy(frame: FrameType | None) -> str | None:
     """The function to call instead of the called SciPy function, if any: the outermost of the innermost calls."""
     while frame is not None and not _module(frame).startswith("scipy."):
@@ -89,6 +98,8 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
     xp: Any = sys.modules["oxigrad.xp"]
     if part in _PARTS and hasattr(operator.attrgetter(part)(xp), name.partition(".")[0]):
         return f"xp.{part}.{name} is {function} for variables"
+    if part == "optimize" and name in ("curve_fit", "least_squares", "minimize", "root"):
+        return f"oxigrad.scipy.{name} is {function} for variables"
     standard = (
         "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take "
         "variables"

@@ -12,6 +12,7 @@ from oxigrad._core import is_inexact
 from oxigrad._typing import Array
 from oxigrad.ops.backends import fetched, is_array, is_complex
 from oxigrad.ops.core import primitives
+from oxigrad.ops.protocols.foreign_calls import refuse_float_of_scipy
 
 
 def complex_number(value: complex) -> Any:
@@ -38,8 +39,10 @@ def is_formatting() -> bool:
     """Whether ``float(x)`` is called by the operator ``%`` of a string.
 
     Only strings and bytes call ``float`` for ``%``: for numbers and arrays the variable's own operator is called.
+    Raises `TypeError` in functions of SciPy, which names the function for variables.
     """
     frame = sys._getframe(1)
+    refuse_float_of_scipy(frame)
     code, at = frame.f_code.co_code, frame.f_lasti
     return 0 <= at < len(code) and tuple(code[at : at + 2]) in _remainders()
 

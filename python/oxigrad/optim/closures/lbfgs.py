@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
+from oxigrad._names import check_callable
 from oxigrad._typing import Array, R, T, Tree
-from oxigrad.autodiff.arguments import check_callable
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.closures.line_search import Point, strong_wolfe

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NoReturn
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
+from oxigrad._names import in_words
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import detached
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
@@ -62,7 +63,7 @@ class SAM(LocalOptimizer):
         self, optimizer: Optimizer, rho: float = 0.05, *, adaptive: bool = False, eta: float = 0.01, **options: Any
     ) -> None:
         if not isinstance(optimizer, Optimizer) or type(optimizer).minimize is not Optimizer.minimize:
-            raise TypeError(f"SAM: found {optimizer!r}, expected an optimizer that takes a step by a gradient")
+            raise TypeError(f"SAM: found {in_words(optimizer)}, expected an optimizer that takes a step by a gradient")
         self.optimizer = optimizer
         super().__init__(**options)
         self._refuse_options()

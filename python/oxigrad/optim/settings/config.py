@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oxigrad._names import Registry
+from oxigrad._names import Registry, nearest
 from oxigrad._typing import Config
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.hyperparameters import from_plain
@@ -57,7 +57,12 @@ def from_config(config: Config) -> Any:
     if plain := values.get("loss_scale"):
         values["loss_scale"] = LossScale(**plain)
     if (make := REGISTRY.get(name)) is None:
-        raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
+        near = nearest(name, REGISTRY) if isinstance(name, str) else ""
+        hint = f" (did you mean {near}?)" if near else ""
+        raise ValueError(
+            f"optimizer is {name!r}{hint}: expected the name of a class of oxigrad.optim or oxigrad.distributed, or of "
+            "one that this program defined before"
+        )
     return construct(make, *map(_part, parts), **_read(values))
 
 

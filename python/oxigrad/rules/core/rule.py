@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from oxigrad._core import RuleError
+from oxigrad._names import check_callable
 from oxigrad._typing import Array
 from oxigrad.rules.core import ranges
 from oxigrad.rules.core.slots import Formula, Slot, declared
@@ -227,6 +228,7 @@ def read(
     average: Callable[..., Any] | None = None,
 ) -> Rule:
     """A function as a rule of this ``kind``; raises `TypeError` if its signature is not a rule's."""
+    check_callable(function, "define")
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -257,6 +259,7 @@ def read(
 
 def kind_of_transform(function: Callable[..., Any]) -> str:
     """The kind of a transform by its signature: "after" for ``(xp, p, new, ...)``, else "gradient"."""
+    check_callable(function, "transform")
     names = list(inspect.signature(function).parameters)
     return "after" if names[:3] == ["xp", "p", "new"] else "gradient"
 

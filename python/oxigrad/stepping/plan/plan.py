@@ -110,7 +110,7 @@ class Plan(GradientPlan):
             raise StructureError(
                 "the model has no parameters: expected an array of floating-point dtype somewhere"
                 + (" that is not frozen" if self.frozen else "")
-                + _hint_of_classes(leaves)
+                + _leaves_in_words(leaves)
             )
         if slices is None:  # else the plan of the whole model does it, which has the frozen ones
             options.check_patterns(seen)
@@ -329,8 +329,13 @@ def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
         raise
 
 
-def _hint_of_classes(leaves: list[Any]) -> str:
-    """The end of an error for a model without parameters, which names a class that is no container."""
+def _leaves_in_words(leaves: list[Any]) -> str:
+    """The end of an error for a model without parameters: kinds of leaves, and a class that is no container."""
+    kinds = dict.fromkeys(
+        type(leaf).__name__ + (f" of dtype {leaf.dtype}" if is_array(leaf) else "") for leaf in leaves
+    )
+    listed = f"; found {', '.join(list(kinds)[:3])}" if kinds else ""
     plain = (type(leaf) for leaf in leaves if hasattr(leaf, "__dict__") and not callable(leaf))
     name = next((cls.__name__ for cls in plain), "")
-    return f"; {name} is no container: make it a dataclass, or register it by ox.tree.register" if name else ""
+    hint = f"; {name} is no container: make it a dataclass, or register it by ox.tree.register" if name else ""
+    return listed + hint

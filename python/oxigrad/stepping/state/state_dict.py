@@ -78,6 +78,8 @@ class Report:
             return
         lines = list(self.lines())
         more = [f"and {len(lines) - _AT_MOST} more"] if len(lines) > _AT_MOST else []
+        if {path.replace('"', "") for path in self.missing} & {path.replace('"', "") for path in self.unexpected}:
+            more += ['"a.b" is one key, as in dict(module.named_parameters()); a.b is a key within another']
         raise StateError(
             "\n  ".join(
                 ["the state does not match the optimizer; strict=False loads what matches", *lines[:_AT_MOST], *more]
@@ -124,6 +126,11 @@ def checked(state: Any) -> Mapping[str, Any]:
         raise StateError(f"the state is {type(state).__name__}: expected the result of state_dict")
     if "format" in state and state["format"] != FORMAT:
         raise StateError(f"the state has the format {state['format']!r}: expected {FORMAT}; a later version wrote it")
+    if {"state", "param_groups"} <= state.keys():
+        raise StateError(
+            "the state is of an optimizer of PyTorch: expected the result of state_dict of oxigrad.optim; "
+            "oxigrad.torch.load_state_dict converts it"
+        )
     if wrong := sorted(_FIELDS.keys() ^ state.keys(), key=str):
         raise StateError(
             f"the state has unexpected or missing keys: {', '.join(map(str, wrong))}; expected {[*_FIELDS]}"

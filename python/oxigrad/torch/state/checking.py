@@ -22,6 +22,11 @@ def check_form(state: Any) -> None:
     """Raises `StateError` for what is not the result of ``state_dict`` of an optimizer of PyTorch."""
     if not isinstance(state, Mapping):
         raise StateError(f"the state is {type(state).__name__}: expected the result of state_dict, a dict")
+    if {"format", "slots"} <= state.keys():
+        raise StateError(
+            "the state is of an optimizer of oxigrad.optim: expected the result of state_dict of one of PyTorch's; "
+            "oxigrad.torch.state_dict converts it"
+        )
     for key, kind, expected in (("state", Mapping, "a dict"), ("param_groups", (list, tuple), "a list")):
         if not isinstance(state.get(key), kind):
             description = type(state[key]).__name__ if key in state else "missing"

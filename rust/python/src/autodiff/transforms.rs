@@ -96,7 +96,7 @@ impl Watched {
             }
         }
         if chosen.is_empty() {
-            return Err(nothing_to_differentiate(position, primal)?);
+            return Err(nothing_to_differentiate(position, primal, &leaves, &structure)?);
         }
         let mut inside: Vec<Py<PyAny>> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
         for i in &chosen {
@@ -343,12 +343,28 @@ fn not_positions(argnums: &Object<'_>) -> PyErr {
     }
 }
 
-/// The error for an argument without a leaf that has a derivative.
-fn nothing_to_differentiate(position: usize, primal: &Object<'_>) -> PyResult<PyErr> {
-    let class = primal.get_type().name()?;
-    let mut found = class.to_cow()?.into_owned();
-    if let (Some(dtype), true) = (primal.getattr_opt("dtype")?, primal.hasattr("shape")?) {
-        found = format!("{found} of dtype {}", dtype.str()?.to_cow()?);
+/// The error for an argument without a leaf that has a derivative: it names the first leaves of a tree.
+fn nothing_to_differentiate(
+    position: usize,
+    primal: &Object<'_>,
+    leaves: &[Py<PyAny>],
+    structure: &Structure,
+) -> PyResult<PyErr> {
+    const AT_MOST: usize = 3;
+    let mut found = class_and_dtype(primal)?;
+    let is_leaf = primal.is_none() || leaves.first().is_some_and(|leaf| leaf.bind(primal.py()).is(primal));
+    if !is_leaf {
+        let mut parts = vec![];
+        for (i, leaf) in leaves.iter().take(AT_MOST).enumerate() {
+            let class = class_and_dtype(leaf.bind(primal.py()))?;
+            let excluded = if structure.shape.is_trainable(i) { "" } else { ", which is not trainable" };
+            parts.push(format!("{}: {class}{excluded}", structure.shape.path(i)));
+        }
+        if leaves.len() > AT_MOST {
+            parts.push(format!("{} more", leaves.len() - AT_MOST));
+        }
+        found =
+            if parts.is_empty() { format!("an empty {found}") } else { format!("{found} with {}", parts.join(", ")) };
     }
     let hint = if is_object_with_attributes(primal)? {
         "; to be a tree, its class is made a dataclass or registered by ox.tree.register"
@@ -359,6 +375,14 @@ fn nothing_to_differentiate(position: usize, primal: &Object<'_>) -> PyResult<Py
         "argument {position} has nothing to differentiate: expected a float, an array of floating-point dtype or a tree \
          that has one, found {found}{hint}"
     )))
+}
+
+fn class_and_dtype(value: &Object<'_>) -> PyResult<String> {
+    let class = value.get_type().name()?.to_cow()?.into_owned();
+    match (value.getattr_opt("dtype")?, value.hasattr("shape")?) {
+        (Some(dtype), true) => Ok(format!("{class} of dtype {}", dtype.str()?.to_cow()?)),
+        _ => Ok(class),
+    }
 }
 
 /// Whether a value is a leaf with attributes that may be meant for its children: an instance of a plain class.

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import plain
+from oxigrad._names import check_callable
 from oxigrad._typing import Array
 from oxigrad.ops.backends import fetched
+from oxigrad.ops.calculus.integrate.roots import check_args
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import stack
 from oxigrad.ops.core.standard import asarray
@@ -47,6 +49,8 @@ def odeint(
     both modes differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size
     underflows, as at a singularity.
     """
+    check_callable(func, "odeint")
+    check_args(args, "odeint")
     y, size, solution = y0, math.inf, [y0]
     tolerances = tuple(1.49012e-8 if tolerance is None else tolerance for tolerance in (rtol, atol))
     slope = (lambda y, t: func(t, y, *args)) if tfirst else lambda y, t: func(y, t, *args)

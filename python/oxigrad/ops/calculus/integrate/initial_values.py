@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DerivativeError, Tape, Variable, plain
+from oxigrad._names import check_callable
 from oxigrad._typing import Array
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
-from oxigrad.ops.calculus.integrate.roots import corrected, has_variable, plain_tree
+from oxigrad.ops.calculus.integrate.roots import check_args, corrected, has_variable, plain_tree
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array
 
@@ -40,7 +41,8 @@ def solve_ivp(
     ``method`` is "RK23", "RK45", "DOP853" or "Radau"; without variables any of SciPy's. Raises `DerivativeError` for
     others.
     """
-    arguments = () if args is None else tuple(args)
+    check_callable(fun, "solve_ivp")
+    arguments = () if args is None else check_args(args, "solve_ivp")
     arguments_of_scipy = plain_tree((t_span, y0, t_eval, arguments))
     reads: list[bool] = [any(map(has_variable, (t_span, y0, t_eval, arguments)))]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DerivativeError, plain
+from oxigrad._names import check_callable
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.calculus.integrate.roots import has_variable, plain_tree
 
@@ -42,6 +43,7 @@ def quad(
 
     Raises `DerivativeError` for a ``weight`` and for ``complex_func`` where there are variables.
     """
+    check_callable(func, "quad")
     args = args if isinstance(args, tuple) else (args,)
     bare = plain_tree((a, b, args))
     reads = [has_variable((a, b, args))]

@@ -41,3 +41,10 @@ def has_variable(value: Any) -> bool:
 def plain_tree(value: Any) -> Any:
     """A value, or a list or tuple of values, without variables."""
     return type(value)([plain_tree(each) for each in value]) if type(value) in (list, tuple) else plain(value)
+
+
+def check_args(args: Any, name: str) -> tuple[Any, ...]:
+    """The further arguments of a solver's function; raises `TypeError` for anything but a tuple or a list."""
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"{name}: args is {args!r}: expected a tuple, such as (a,)")
+    return tuple(args)
