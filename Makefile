@@ -135,7 +135,7 @@ bench-small: .venv/bench .venv/wheel # Run every benchmark once, on small arrays
 	$(BIN)/python benches/compare.py --small
 	$(BIN)/python benches/versus.py --small
 	$(BIN)/python benches/gradbench --small
-	$(BIN)/python benches/programs.py --small
+	$(BIN)/python benches/gallery_gradients.py --small
 
 compare: .venv/wheel # Time this checkout beside another revision: make compare BASE=main OPTIONS='--rows update'
 	$(BIN)/python benches/compare.py $(BASE) $(OPTIONS)
@@ -162,7 +162,7 @@ gradbench: .venv/versus .venv/wheel # Time the twelve problems of GradBench besi
 	$(BIN)/python benches/gradbench $(OPTIONS)
 
 gallery: .venv/versus .venv/wheel # Time the programs of examples/gallery beside HIPS autograd and jax.jit
-	$(BIN)/python benches/programs.py $(OPTIONS)
+	$(BIN)/python benches/gallery_gradients.py $(OPTIONS)
 
 times: .venv/versus .venv/wheel target/advect/stamp # Time everything beside other libraries, an hour and more, print docs/design/times.md, and add to benches/history
 	mkdir -p output

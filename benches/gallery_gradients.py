@@ -1,6 +1,6 @@
 """The ten programs of `examples/gallery`: gradients as they run, and recorded, beside autograd and jax.jit where these can run them.
 
-    python benches/programs.py [OPTIONS of benches/versus.py]
+    python benches/gallery_gradients.py [OPTIONS of benches/versus.py]
 
 Everybody runs the same text, with another library for ``np``. Autograd and JAX lack assignments to arrays. The reference is a directional
 derivative by central differences of the program in NumPy.
