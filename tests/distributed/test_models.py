@@ -249,4 +249,8 @@ def test_a_model_without_parameters_is_named(name: str) -> None:
         return found
 
     for found in distributed.run(worker, workers=count, timeout=30):
-        assert set(found) == {"the model has no parameters: expected an array of floating-point dtype somewhere"}
+        texts = [text.partition("; found ") for text in found]
+        assert {text for text, _, _ in texts} == {
+            "the model has no parameters: expected an array of floating-point dtype somewhere"
+        }
+        assert {leaf for _, _, leaf in texts} == {"", "float", "str", "int", "ndarray of dtype int64"}

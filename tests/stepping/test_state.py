@@ -479,7 +479,10 @@ GOOD = {
 }
 WRONG: dict[str, tuple[Any, str]] = {
     "no dict": (3, "the state is int"),
-    "of torch": ({"state": {}, "param_groups": []}, "unexpected or missing keys: config, format"),
+    "of torch": (
+        {"state": {}, "param_groups": []},
+        "an optimizer of PyTorch: .* oxigrad.torch.load_state_dict converts it",
+    ),
     "a later format": ({**GOOD, "format": 2}, "the format 2: expected 1"),
     "a format of another kind": ({**GOOD, "format": "1"}, "the format '1'"),
     "a part too many": ({**GOOD, "extra": 1}, "unexpected or missing keys: extra"),
