@@ -54,7 +54,7 @@ def modules(problem: Problem) -> Ready:
     from oxigrad.torch import AdamW
 
     step, optimizer = _of_class(problem, problem.length, AdamW)
-    return _posing(problem, step, lambda: optimizer._resolved.plan.parameters)
+    return _posing(problem, step, lambda: [p for each in optimizer._resolved.values() for p in each.plan.parameters])
 
 
 def fused(problem: Problem) -> Ready:
