@@ -120,8 +120,9 @@ def recorded_row(name: str) -> Row:
 NAMES = sorted(file.stem for file in FOLDER.glob("*.py"))
 ROWS = [*map(row, NAMES), *map(recorded_row, NAMES)]
 FAMILIES = ()
+GROUPS: dict[str, str] = {}
 
 if __name__ == "__main__":
     import versus
 
-    sys.exit(versus.main(sys.argv[1:], "gallery"))
+    sys.exit(versus.main(sys.argv[1:], "gallery_gradients"))
