@@ -518,7 +518,7 @@ class TestTheirs:
 
     def test_errors(self, theirs: Any) -> None:
         bridge, _ = theirs
-        with pytest.raises(TypeError, match="found 3: expected a function"):
+        with pytest.raises(TypeError, match="found 3, expected a function"):
             bridge(3)
 
         def leaking(x: Any) -> Any:
