@@ -547,3 +547,12 @@ def test_the_error_of_a_property_of_a_sealed_class_is_that_of_the_property() -> 
                 pytest.raises(AttributeError, match=r"^the cause$"),
             ):
                 getattr(object.__new__(cls), name)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda **k: optim.SAM(optim.SGD(0.1), **k), lambda **k: optim.partition({"a": optim.SGD(0.1)}, **k)]
+)
+@pytest.mark.parametrize("option", [{"groups": {"a": None}}, {"dtype": "float32"}, {"sead": 1}])
+def test_an_option_that_has_no_effect_is_refused(make, option) -> None:
+    with pytest.raises(TypeError, match=f"unknown options: {next(iter(option))}"):
+        make(**option)

@@ -136,10 +136,10 @@ class Options(Sealed):
 
     def _set_options(self, options: Mapping[str, Any]) -> None:
         """Sets the options at construction. Raises `TypeError` for an unknown name."""
-        if unknown := sorted(options.keys() - OPTIONS.keys()):
+        if unknown := sorted(options.keys() - set(_OF_STEPS)):
             raise TypeError(
-                f"{type(self).__name__}: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}; its options "
-                f"are {', '.join(OPTIONS)}"
+                f"{type(self).__name__}: unknown options: {', '.join(unknown)}{hint(unknown[0], _OF_STEPS)}; its "
+                f"options are {', '.join(_OF_STEPS)}"
             )
         vars(self).update(_DEFAULTS)
         values = {name: value for name, value in options.items() if not _is_default(name, value)}
@@ -197,7 +197,9 @@ class Options(Sealed):
 
 
 _PRECISION = ("slot_dtype", "master", "rounding")
-_DEFAULTS = {name: value for name, value in OPTIONS.items() if name not in (*_PRECISION, "groups", "dtype")}
+# The options of all optimizers; the others choose parameters of one rule.
+_OF_STEPS = [name for name in OPTIONS if name not in ("groups", "dtype")]
+_DEFAULTS = {name: OPTIONS[name] for name in _OF_STEPS if name not in _PRECISION}
 _DEFAULTS |= {"_nonfinite": OPTIONS["nonfinite"], "_precision": Precision()}
 
 
