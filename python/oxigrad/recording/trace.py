@@ -343,7 +343,8 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> boo
     if target.kind in _OF_SHAPE or _is_ufunc(target) or target.name in targets.ELEMENTWISE:
         return False
     leaves: list[Any] = []
-    with_leaves((*args, named), leaves.append)
+    of_shape = args[3:] if target.name == "scatter_into" else args  # whose integers are indices otherwise
+    with_leaves((*of_shape, named), leaves.append)
     return any(isinstance(leaf, Traced) and isinstance(leaf.plain, INTEGERS) for leaf in leaves)
 
 
