@@ -343,8 +343,9 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> boo
     if target.kind in _OF_SHAPE or _is_ufunc(target) or target.name in targets.ELEMENTWISE:
         return False
     leaves: list[Any] = []
-    of_shape = args[3:] if target.name == "scatter_into" else args  # whose integers are indices otherwise
-    with_leaves((*of_shape, named), leaves.append)
+    if target.name in ("scatter_add", "scatter_into"):  # whose other integers are a key
+        args, named = args[3:], {"shape": named.get("shape")}
+    with_leaves((*args, named), leaves.append)
     return any(isinstance(leaf, Traced) and isinstance(leaf.plain, INTEGERS) for leaf in leaves)
 
 
