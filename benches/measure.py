@@ -28,10 +28,14 @@ class WrongResultError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Ready:
-    """A prepared contestant: `check` calls it and compares the result, `call` is the timed function."""
+    """A prepared contestant: `check` calls it and compares the result, `call` is the timed function.
+
+    The first `early` calls after the check are timed apart: a recording audits many of its first 50 calls.
+    """
 
     call: Callable[[], Any]
     check: Callable[[], None]
+    early: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,12 +147,15 @@ class Row:
     def _run(self, settings: Settings) -> Outcome:
         ready, notes, wrong, contestants = {}, [], False, self.build()
         first: dict[str, float] = {}
+        early: dict[str, float] = {}
         for contestant in contestants:
             try:
                 made = contestant.prepare()
                 if self.first:
                     first[contestant.name] = _time(made.call, settings.pause, warm=False)
                 made.check()
+                if made.early:
+                    early[contestant.name] = _mean(made.call, made.early)
                 ready[contestant.name] = made.call
             except ImportError as error:
                 notes.append(f"{contestant.name}: missing ({error})")
@@ -157,7 +164,9 @@ class Row:
                 notes.append(f"{contestant.name}: WRONG: {error}")
         rounds = min(settings.samples, self.samples or settings.samples)
         samples = {} if wrong else _rounds(ready, rounds, settings.pause, self.warm)
-        return _Summary(self, [c for c in contestants if c.name in samples], samples, notes, wrong, first).outcome()
+        return _Summary(
+            self, [c for c in contestants if c.name in samples], samples, notes, wrong, first, early
+        ).outcome()
 
 
 def _rounds(calls: dict[str, Callable[[], Any]], rounds: int, pause: float, warm: bool) -> dict[str, list[float]]:
@@ -190,6 +199,14 @@ def _time(call: Callable[[], Any], pause: float, warm: bool) -> float:
     return time.perf_counter() - start
 
 
+def _mean(call: Callable[[], Any], count: int) -> float:
+    """Seconds of a call, the mean of several in a row."""
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
+
+
 def percentiles(values: Sequence[float]) -> tuple[float, float, float]:
     """The 10th, 50th and 90th percentile."""
     p10, p50, p90 = np.percentile(np.asarray(values), [10, 50, 90])
@@ -219,6 +236,7 @@ class _Summary:
     notes: list[str]
     wrong: bool
     first: Mapping[str, float]
+    early: Mapping[str, float]
 
     def outcome(self) -> Outcome:
         self._subtract_baseline()
@@ -257,6 +275,8 @@ class _Summary:
                 line += f" {ratio:>9.3g}x   ({p10:.3g} - {p90:.3g})"
             if c.name in self.first:
                 line += f"   first call {duration(self.first[c.name])}"
+            if c.name in self.early:
+                line += f"   mean of the first calls {duration(self.early[c.name])}"
             lines.append(line)
         return lines
 
@@ -280,6 +300,8 @@ class _Summary:
                 data["ratio"] = dict(zip(("of_medians", "p10", "p90"), self._ratio(c.name), strict=True))
             if c.name in self.first:
                 data["first"] = self.first[c.name]
+            if c.name in self.early:
+                data["early"] = self.early[c.name]
             return data
 
         return {
