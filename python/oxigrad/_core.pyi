@@ -337,6 +337,9 @@ def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) 
 class LeafCall:
     """A call in the attributes of its entry."""
 
+    @property
+    def name(self) -> str:
+        """The name of the function, for errors."""
     def function(self, *values: Any) -> tuple[Any, ...]: ...
     def push(self, values: Any, tangents: Any) -> dict[int, Any]: ...
     def __call__(self, g: Any, y: Any, values: Any) -> list[Any]: ...

@@ -208,13 +208,13 @@ def test_cotangents_of_another_kind(wrong: Any, x: Any) -> None:
 
 
 def test_a_rule_of_arrays_without_its_tangent_is_refused_in_reverse_mode() -> None:
-    forgotten = ox.define_jvp(lambda x: 2.0 * x)(lambda x: x * x)
+    forgotten = ox.define_jvp(lambda t, x: 2.0 * x)(lambda x: x * x)
     with pytest.raises(ox.DerivativeError, match="does not depend on t, expected one that is linear in t"):
         ox.grad(lambda x: xp.sum(forgotten(x)))(W)
     for program in (lambda x: xp.sum(forgotten(x)), lambda x: xp.sum(ox.vmap(forgotten)(x))):
         with pytest.raises(ox.DerivativeError, match="does not depend on t"):
             ox.jacobian(ox.grad(program))(W)
-    steps = ox.define_jvp(lambda x: xp.zeros_like(x))(np.floor)
+    steps = ox.define_jvp(lambda t, x: xp.zeros_like(x))(np.floor)
     assert ox.grad(lambda x: xp.sum(steps(x) * x))(W).tolist() == np.floor(W).tolist()
 
 
@@ -248,3 +248,40 @@ def test_checkpoints_nested_too_deep_say_so_once() -> None:
             differentiate(nested(1200))
         assert str(found.value).count("checkpoints inside of checkpoints") == 1
     assert ox.grad(nested(20))(0.5) == math.cos(0.5)
+
+
+def test_rules_that_do_not_read_the_cotangent_or_tangent_are_refused() -> None:
+    for decorator, name in ((ox.define_vjp, "g"), (ox.define_jvp, "t")):
+        with pytest.raises(TypeError, match=f"cube: found a rule of argument 0 that does not read {name}, expected"):
+            decorator(lambda x: 3.0 * x**2)(cube)
+
+
+def cube(x: Any) -> Any:
+    return x**3
+
+
+@pytest.mark.parametrize("x", [0.7, np.array([0.7, 0.3])])
+def test_rules_that_ignore_the_cotangent_are_refused_in_forward_mode_by_name(x: Any) -> None:
+    residuals, of_primitive = ox.custom_vjp(cube), primitive(cube)
+    residuals.defvjp(lambda x: (x**3, 3.0 * x**2), lambda slope, g: slope)
+    defvjp(of_primitive, lambda y, x: lambda g: 3.0 * x**2)
+    one = np.ones_like(x)[()]
+    for f in (
+        ox.custom_vjp(cube, lambda g, y, x: 3.0 * x**2),
+        ox.define_vjp(lambda g, x: 3.0 * x**2)(cube),
+        residuals,
+        of_primitive,
+    ):
+        pushed = lambda x, f=f: ox.jvp(f, (x,), (one,))[1]  # noqa: E731
+        for derivative in (
+            pushed,
+            ox.jacobian(f, mode="forward"),
+            lambda x, f=f: ox.linearize(f, x)[1](one),
+            lambda x, pushed=pushed: ox.jvp(pushed, (x,), (one,)),
+            lambda x, f=f: ox.jvp(ox.vmap(f), (np.stack([x, x]),), (np.ones((2, *np.shape(x))),)),
+            ox.record(pushed),
+        ):
+            with pytest.raises(ox.DerivativeError, match="cube: found a cotangent that does not depend on g, expected"):
+                derivative(x)
+    constant = ox.custom_vjp(cube, lambda g, y, x: 0.0 * x)
+    np.testing.assert_array_equal(ox.jvp(constant, (x,), (one,))[1], 0.0 * x)

@@ -104,7 +104,8 @@ def rules_by_position(
 ) -> list[Callable[[tuple[Any, ...]], Any] | None]:
     """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
 
-    Raises `TypeError` if a rule reads an unknown value, or if a rule or ``f`` is not callable.
+    Raises `TypeError` if a rule reads an unknown value or does not read the first ``special`` one, in which it is
+    linear, or if a rule or ``f`` is not callable.
     """
     check_callable(f, decorator)
     for rule in rules:
@@ -117,6 +118,13 @@ def rules_by_position(
             f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected "
             f"{', '.join(special)} or arguments by name"
         )
+
+    for position, (rule, read) in enumerate(zip(rules, reads, strict=True)):
+        if rule and special[0] not in read:
+            raise TypeError(
+                f"{f.__name__}: found a rule of argument {position} that does not read {special[0]}, expected one that "
+                f"is linear in {special[0]}, or None for zero"
+            )
 
     def of(rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
         at = [(name, names.index(name)) for name in read]

@@ -15,14 +15,13 @@ from oxigrad.autodiff.function_calls import (
     Leaves,
     Zero,
     called_for_each,
-    is_on,
     is_traced,
     level_of,
     name_of,
 )
 from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
-from oxigrad.autodiff.rules.tangents import is_numeric, zero_or_same, zero_tangent
-from oxigrad.ops.backends import beneath, is_array, is_smooth, on_host
+from oxigrad.autodiff.rules.tangents import is_numeric, owned, zero_or_same, zero_tangent
+from oxigrad.ops.backends import is_array, is_smooth
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.host_calls import of_dtype
 
@@ -87,8 +86,9 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     example. For derivatives of higher order ``fwd`` is called again with variables; it and ``bwd``, or ``rule``, must
     then be differentiable. In forward mode the rule, which is linear in ``g``, is transposed.
 
-    Raises `DerivativeError` if no rule is set, if the rule does not return one cotangent for each argument, or if ``f``
-    uses a variable that is not an argument. Raises `ShapeError` if a cotangent cannot be unbroadcast to the shape of
+    Raises `DerivativeError` if no rule is set, if the rule does not return one cotangent for each argument, if ``f``
+    uses a variable that is not an argument, or in forward mode if a cotangent does not depend on ``g``. Raises
+    `ShapeError` if a cotangent cannot be unbroadcast to the shape of
     its argument.
 
     >>> from oxigrad import grad
@@ -270,14 +270,8 @@ class RuledCall(FunctionCall):
         with Tape() as tape:
             directions = [tape.watch(zero_tangent(value, None)) for value in values]
             pushed = self.push(values, directions)
-        for term in pushed.values():
-            bare = beneath(term)
-            is_readable = not is_array(bare) or on_host(bare)
-            if not is_on(tape, term) and is_readable and bool(xp.any(xp.not_equal(bare, 0))):
-                raise DerivativeError(
-                    f"{self.name}: found a tangent that does not depend on t, expected one that is linear in t"
-                )
-        seeds = [(pushed[at], g[at]) for at in pushed if g[at] is not None and is_on(tape, pushed[at])]
+        are_owned = owned(tape, [*pushed.values()], self.name, "tangent", "t")
+        seeds = [(pushed[at], g[at]) for at, of in zip(pushed, are_owned, strict=True) if of and g[at] is not None]
         return tape.pull(seeds, directions, zeros=False)
 
 
@@ -345,7 +339,8 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     argument, before or after broadcasting. None instead of a rule means that the derivative is zero. The function
     itself may be any code.
 
-    Raises `TypeError` for a rule with another parameter, and `DerivativeError` or `ShapeError` as `custom_vjp` does.
+    Raises `TypeError` for a rule with another parameter or without ``g``, and `DerivativeError` or `ShapeError` as
+    `custom_vjp` does.
 
     >>> import math
     >>> from oxigrad import grad
@@ -382,8 +377,8 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     In reverse mode the rules are transposed. For derivatives of higher order they are called with variables, and must
     be differentiable. `define_vjp` states the same derivative by its transpose.
 
-    Raises `TypeError` for a rule with another parameter or an argument without a rule, and `ShapeError` for a tangent
-    that cannot be broadcast to the shape of the value.
+    Raises `TypeError` for a rule with another parameter or without ``t``, or an argument without a rule, and
+    `ShapeError` for a tangent that cannot be broadcast to the shape of the value.
 
     >>> import math
     >>> from oxigrad import grad, jvp

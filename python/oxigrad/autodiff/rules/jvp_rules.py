@@ -13,7 +13,7 @@ from typing import Any
 from oxigrad import _core, xp
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules import jvp_linalg
-from oxigrad.autodiff.rules.tangents import in_dtype, spread, zero_cotangent
+from oxigrad.autodiff.rules.tangents import in_dtype, owned, spread, zero_cotangent
 from oxigrad.autodiff.rules.vjp_rules import keep_dimensions, tie_weights
 from oxigrad.ops.backends import is_array, is_complex, namespace, size_of, zeros_of
 from oxigrad.ops.core import primitives
@@ -132,8 +132,10 @@ def _push_call(tangents: Any, args: Any, y: Array, batch: int | None, pull: Any,
     with _core.Tape() as tape:
         g, variables = zero_cotangent(tape, y)
         pulled = pull(g, primitives.items(y), args)
-    pairs = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
-    seeds = [(p, t) for p, t in pairs if tape.owns(p)]
+    pairs = [(p, t) for p, t in zip(pulled, tangents, strict=True) if p is not None and t is not None]
+    name = getattr(getattr(pull, "__self__", pull), "name", "the rule")
+    are_owned = owned(tape, [p for p, _ in pairs], name, "cotangent", "g")
+    seeds = [pair for pair, of in zip(pairs, are_owned, strict=True) if of]
     along = zip(g, tape.pull(seeds, variables, zeros=False), strict=True)
     return primitives.TupleCotangent({at: t for at, t in along if t is not None})
 

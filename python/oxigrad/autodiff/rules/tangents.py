@@ -3,9 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from oxigrad._core import Tape, Variable, plain
+from oxigrad import xp
+from oxigrad._core import DerivativeError, Tape, Variable, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, is_smooth, namespace
+from oxigrad.ops.backends import (
+    beneath,
+    device_of,
+    dtype_of,
+    is_array,
+    is_complex,
+    is_of_kind,
+    is_smooth,
+    namespace,
+    on_host,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import TupleCotangent
 
@@ -70,6 +81,21 @@ def zero_cotangent(tape: Tape, y: Array) -> tuple[Any, list[Variable]]:
         return variable, [variable]
     parts = TupleCotangent({at: tape.watch(zero_tangent(leaf)) for at, leaf in enumerate(value) if is_smooth(leaf)})
     return parts, list(parts.values())
+
+
+def owned(tape: Tape, terms: Sequence[Any], name: str, what: str, symbol: str) -> list[bool]:
+    """Whether each term of a rule's result depends on the variables of ``tape``, in which the rule is linear.
+
+    Raises `DerivativeError` for another term that is not zero, as far as it is known without a wait for a device.
+    """
+    are_owned = [isinstance(term, Variable) and tape.owns(term) for term in terms]
+    for term, is_owned in zip(terms, are_owned, strict=True):
+        bare = None if is_owned or term is None else beneath(term)
+        if bare is not None and (not is_array(bare) or on_host(bare)) and bool(xp.any(xp.not_equal(bare, 0))):
+            raise DerivativeError(
+                f"{name}: found a {what} that does not depend on {symbol}, expected one that is linear in {symbol}"
+            )
+    return are_owned
 
 
 def like_cotangent(g: Array, tangents: Sequence[Array]) -> Array:

@@ -20,7 +20,7 @@ use crate::prelude::*;
 ///
 /// ``pull(g, y, args, named, at, residuals)`` returns the cotangents of the arguments at the positions ``at`` and None for others, or `NotImplemented`.
 /// ``expand(args, named, hole, y, residuals)`` makes the call of any leaves, with ``hole`` in the place of each variable:
-/// an object with the methods ``function``, ``pull``, ``push`` and ``fitted``.
+/// an object with methods ``function``, ``pull``, ``push`` and ``fitted``, and a ``name``.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct LeafCall {
     pub pull: Py<PyAny>,
@@ -48,6 +48,12 @@ impl LeafCall {
     /// The tangents of the results.
     fn push<'py>(&self, values: Object<'py>, tangents: Object<'py>) -> PyResult<Object<'py>> {
         self.expanded(values.py())?.call_method1(intern!(values.py(), "push"), (&values, tangents))
+    }
+
+    /// The name of the function, for errors.
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        self.expanded(py)?.getattr(intern!(py, "name"))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
