@@ -8,7 +8,7 @@ from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.torch import formulas
-from oxigrad.torch.table import Entry
+from oxigrad.torch.table import Entry, named
 
 
 class TensorGroup(RuleGroup):
@@ -114,11 +114,6 @@ class TensorGroup(RuleGroup):
     def value(self, name: str) -> Any:
         """The value of a hyperparameter; for the square of the norm, a function that is called in each step."""
         return self._square if name == "square" and self._square else self._read[name]
-
-
-def named(number: int) -> Callable[[str], str]:
-    """The function that names a key of the group of this index in errors."""
-    return lambda key: f"param_groups[{number}][{key!r}]"
 
 
 def _built(

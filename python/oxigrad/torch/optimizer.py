@@ -14,7 +14,6 @@ from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.plan.announcements import Assignments, named
-from oxigrad.torch.group import named as named_group
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
@@ -27,6 +26,7 @@ from oxigrad.torch.step.offload.steps import PieceSteps
 from oxigrad.torch.step.plan import TensorPlace, clips
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
 from oxigrad.torch.table import Entry
+from oxigrad.torch.table import named as named_group
 
 # The options of all classes by keyword, with their defaults. Groups have those that are given.
 OPTIONS: dict[str, Any] = {

@@ -4,9 +4,9 @@ from typing import Any
 
 from oxigrad import xp
 from oxigrad.torch.additional import AdditionalOptimizer
-from oxigrad.torch.group import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
+from oxigrad.torch.table import named
 
 # The key in the state of the point where gradients are taken, while the parameter is the average.
 _POINT = "train_point"

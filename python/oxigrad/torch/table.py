@@ -157,6 +157,11 @@ class Entry(Keys):
         return number if domain.is_whole else float(number)
 
 
+def named(number: int) -> Callable[[str], str]:
+    """The function that names a key of the group of this index in errors."""
+    return lambda key: f"param_groups[{number}][{key!r}]"
+
+
 def _is_sequence(value: Any) -> bool:
     return not isinstance(value, (str, Mapping)) and hasattr(value, "__getitem__") and hasattr(value, "__len__")
 
