@@ -31,23 +31,10 @@ class AdditionalOptimizer(TensorOptimizer):
         bound.apply_defaults()
         defaults = {name: bound.arguments[name] for name in (*arguments(self.entry), *_FLAGS)}
         _check_flags(defaults)
-        self._check(defaults)
+        if isinstance(defaults["lr"], torch.Tensor) and defaults["lr"].numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")  # as PyTorch's classes do
+        self.check_arguments(defaults)
         super().__init__(params, defaults)
-
-    def _check(self, group: Mapping[str, Any]) -> None:
-        """See `TensorOptimizer._check`."""
-        if isinstance(group["lr"], torch.Tensor) and group["lr"].numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        for name, (key, item) in self.entry.places.items():
-            if key not in group:
-                continue
-            value = group[key] if item is None else group[key][item]
-            value = value.item() if isinstance(value, torch.Tensor) else value
-            try:
-                self.ours._declared[name].check(value)
-            except (TypeError, ValueError) as error:
-                shown = key if item is None else f"{key}[{item}]"
-                raise type(error)(str(error).replace(f"{name} is", f"{shown} is", 1)) from None
 
     def _remembered(self) -> Mapping[str, Any]:
         return self.defaults

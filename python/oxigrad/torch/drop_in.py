@@ -28,7 +28,7 @@ class DropIn(TensorOptimizer):
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
         self._take_options(args, keywords)
         super().__init__(params, *args, **keywords)
-        self.check_arguments(self.defaults, choices=True)  # after PyTorch's class, which names wrong choices itself
+        self.check_arguments(self.defaults)  # after PyTorch's class, which names what it refuses itself
 
     def _is_left_to_torch(self) -> bool:
         """Whether PyTorch's class takes a gradient that the step of oxigrad does not: a sparse one."""
@@ -40,6 +40,7 @@ class DropIn(TensorOptimizer):
     def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes the step of PyTorch's class."""
         refuse_by_theirs(self)
+        self.check_groups()
         step = self.theirs.step
         step = step.__wrapped__ if getattr(step, "hooked", False) else step  # The hooks have been called.
         if scale is None:
@@ -79,7 +80,7 @@ class LazyAdagrad(DropIn):
         """Makes the state that is missing."""
         for number, group in enumerate(self.param_groups):
             for at, p in enumerate(group["params"]):
-                rule = TensorGroup(self.entry, group, half(local(p)), scaled=False)
+                rule = TensorGroup(self.entry, group, half(local(p)), number=number, scaled=False)
                 begin(rule, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
 
 

@@ -5,11 +5,11 @@ from typing import Annotated
 from oxigrad import rules
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core import rule
-from oxigrad.rules.core.ranges import Limit
+from oxigrad.rules.core.ranges import Decay, Interval, Limit, NonNegative
 from oxigrad.rules.core.slots import Slot
 
 
-def l2(xp, p, g, *, weight_decay=0.0):
+def l2(xp, p, g, *, weight_decay: NonNegative = 0.0):
     """The gradient of the loss plus ``weight_decay / 2 * sum(p * p)``."""
     return g + weight_decay * p
 
@@ -28,11 +28,11 @@ def asgd(
     mu=Slot.scalar(1.0),
     *,
     step,
-    learning_rate=1e-2,
-    weight_decay=0.0,
+    learning_rate: NonNegative = 1e-2,
+    weight_decay: NonNegative = 0.0,
     t0: Annotated[float, "First step from which the parameters are averaged."] = 1e6,
-    lambd: Annotated[float, "Decay of the parameters and of the learning rate."] = 1e-4,
-    alpha: Annotated[float, "Exponent of the decay of the learning rate."] = 0.75,
+    lambd: Annotated[NonNegative, "Decay of the parameters and of the learning rate."] = 1e-4,
+    alpha: Annotated[NonNegative, "Exponent of the decay of the learning rate."] = 0.75,
 ):
     """`oxigrad.rules.asgd` with ``lag``, with the state of torch.optim.ASGD: the rate and weight of the next step."""
     g = g + weight_decay * p
@@ -57,11 +57,11 @@ def nadam(
     product=Slot.scalar(1.0),
     *,
     step,
-    learning_rate=2e-3,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    momentum_decay: Annotated[float, "Rate at which the momentum warms up."] = 4e-3,
+    learning_rate: NonNegative = 2e-3,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: NonNegative = 1e-8,
+    momentum_decay: Annotated[NonNegative, "Rate at which the momentum warms up."] = 4e-3,
 ):
     """`oxigrad.rules.nadam` with the state of torch.optim.NAdam: the product is computed in float32."""
     mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
@@ -89,9 +89,9 @@ def rprop(
     prev,
     step_size=Slot.full("learning_rate", decay=1.0),
     *,
-    learning_rate: Annotated[float, "First step size of every element."] = 1e-2,
-    eta_minus: Annotated[float, "Factor of a step size where the gradient changes sign."] = 0.5,
-    eta_plus: Annotated[float, "Factor of a step size where the gradient keeps its sign."] = 1.2,
+    learning_rate: Annotated[NonNegative, "First step size of every element."] = 1e-2,
+    eta_minus: Annotated[float, Interval("(0, 1)"), "Factor of a step size where the gradient changes sign."] = 0.5,
+    eta_plus: Annotated[float, Interval("(1, inf)"), "Factor of a step size where the gradient keeps its sign."] = 1.2,
     min_size: Annotated[float, "Smallest step size of an element."] = 1e-6,
     max_size: Annotated[float, "Largest step size of an element."] = 50.0,
 ):

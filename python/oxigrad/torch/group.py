@@ -8,15 +8,15 @@ from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.torch import formulas
-from oxigrad.torch.table import Entry
+from oxigrad.torch.table import Entry, named
 
 
 class TensorGroup(RuleGroup):
     """A group that reads the values of a parameter group of PyTorch.
 
-    ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are
-    divided by the scale of the loss. ``square`` gives the square of the norm of all gradients where they are not there
-    together, for ``max_norm``.
+    ``number`` is the index of the group, for errors. ``storage`` is the name of the dtype of the parameters, where that
+    is half precision. With ``scaled``, gradients are divided by the scale of the loss. ``square`` gives the square of
+    the norm of all gradients where they are not there together, for ``max_norm``.
     """
 
     entry: Entry
@@ -27,10 +27,12 @@ class TensorGroup(RuleGroup):
         values: Mapping[str, Any],
         storage: str | None,
         *,
+        number: int = 0,
         scaled: bool,
         square: Callable[[Any], float] | None = None,
     ) -> None:
         self.entry, self._values, self._scaled, self._square = entry, values, scaled, square
+        self._number = number
         self.precision: Precision = Precision(
             values.get("state_dtype"),
             bool(values.get("master")),
@@ -48,22 +50,23 @@ class TensorGroup(RuleGroup):
     def _read_key(self) -> tuple[Any, ...]:
         """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""
         entry, values = self.entry, self._values
+        read = self._read = entry.values(values, named(self._number), self._storage)
         is_default = values.get("decoupled_weight_decay", True)
         rule = entry.rule if is_default or entry.coupled is None else entry.coupled
-        decays = "weight_decay" not in rule.defaults and bool(entry.option("weight_decay", values))
+        decays = "weight_decay" not in rule.defaults and bool(read.get("weight_decay"))
         decoupled = decays and bool(entry.option("decoupled_weight_decay", values))
         parts = (
             *((formulas.UNSCALE,) if self._scaled else ()),
-            *((self._clip,) if values.get("max_norm") is not None else ()),
+            *((self._clip,) if read.get("max_norm") is not None else ()),
             *((formulas.MAXIMIZE,) if entry.option("maximize", values) else ()),
             *((formulas.L2,) if decays and not decoupled else ()),
             rule,
             *((formulas.DECAY,) if decoupled else ()),
         )
-        absent = tuple([slot for slot, asks in rule.optional if not entry.value(asks, values)])
+        absent = tuple([slot for slot, asks in rule.optional if not self.value(asks)])
         # PyTorch has arguments for the flags of the rule alone.
         flags = {
-            name: entry.value(name, values, self._storage) if part is rule else default
+            name: self.value(name) if part is rule else default
             for part in parts
             for name, default in part.defaults.items()
             if is_flag(default)
@@ -75,7 +78,7 @@ class TensorGroup(RuleGroup):
         return formulas.CLIP if self._square is None else formulas.CLIP_BY_KNOWN_NORM
 
     def is_current(self) -> bool:
-        """Whether the hyperparameters still select this rule."""
+        """Whether the hyperparameters still select this rule: reads them anew, and raises for a value out of range."""
         return self._read_key() == self._key
 
     @property
@@ -110,7 +113,7 @@ class TensorGroup(RuleGroup):
 
     def value(self, name: str) -> Any:
         """The value of a hyperparameter; for the square of the norm, a function that is called in each step."""
-        return self._square if name == "square" and self._square else self.entry.value(name, self._values)
+        return self._square if name == "square" and self._square else self._read[name]
 
 
 def _built(

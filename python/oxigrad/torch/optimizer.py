@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from oxigrad._core import StateError
 from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
-from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
@@ -27,6 +26,7 @@ from oxigrad.torch.step.offload.steps import PieceSteps
 from oxigrad.torch.step.plan import TensorPlace, clips
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
 from oxigrad.torch.table import Entry
+from oxigrad.torch.table import named as named_group
 
 # The options of all classes by keyword, with their defaults. Groups have those that are given.
 OPTIONS: dict[str, Any] = {
@@ -39,7 +39,6 @@ OPTIONS: dict[str, Any] = {
     "in_backward": False,
     "state_device": None,
 }
-_MAX_NORM = Domain(interval=Interval("[0, inf]"))
 _NOTHING = nullcontext()
 
 
@@ -68,18 +67,22 @@ class TensorOptimizer(KeepingDtypes):
         self._check_names(keywords, names)
         chosen = {**dict(zip(names[1:], args, strict=False)), **keywords}
         _refuse_functions(chosen)
-        self.check_arguments(chosen, choices=False)
+        self.check_arguments(chosen, ranges=False)
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
-        _check_max_norm(values["max_norm"])
+        self.check_arguments({"max_norm": values["max_norm"]})
         if values.pop("in_backward"):
             self._backward = InBackward(self)
         self._place_state(values.pop("state_device"))
         self._non_default = {name: value for name, value in values.items() if value != OPTIONS[name]}
 
-    def check_arguments(self, arguments: Mapping[str, Any], *, choices: bool) -> None:
+    def check_arguments(self, arguments: Mapping[str, Any], *, ranges: bool = True) -> None:
         """Raises for arguments of the constructor: see `Entry.check`."""
-        self.entry.check(arguments, lambda key: f"{type(self).__name__}: {key}", choices=choices)
+        self.entry.check(arguments, self._named, ranges=ranges)
+
+    def _named(self, key: str) -> str:
+        """The name of an argument of the constructor in errors."""
+        return f"{type(self).__name__}: {key}"
 
     def _place_state(self, device: Any) -> None:
         """Puts the state where ``state_device`` says."""
@@ -99,23 +102,23 @@ class TensorOptimizer(KeepingDtypes):
             self._check_names(ours, [*self.defaults])
             keys = {key for key, _ in places.values()}
             _refuse_functions({name: value for name, value in group.items() if name in keys})
-            self._check_kinds(len(self.param_groups), group)
-            self._check({**self.defaults, **group})
-            _check_max_norm(group.get("max_norm"))
+            self.entry.check(group, named_group(len(self.param_groups)))
             self._check_precision({**OPTIONS, **self.defaults, **group})
         super().add_param_group(param_group)
         if self._backward is not None:
             self._backward.attach(self, self.param_groups[-1]["params"])
 
-    def _check_kinds(self, number: int, group: Mapping[str, Any]) -> None:
-        """Raises `TypeError` or `ValueError`, with the group's number, for values that the rule does not take."""
-        self.entry.check(group, lambda key: f"param_groups[{number}][{key!r}]")
+    def check_groups(self) -> None:
+        """Raises `TypeError` or `ValueError`, with the key path, for values that were set in a group since.
 
-    def _check(self, group: Mapping[str, Any]) -> None:
-        """Raises `ValueError` or `TypeError` for hyperparameters that are out of the range of the rule.
-
-        PyTorch's classes have checks of theirs.
+        Tensors that a graph captures are read by its replays alone.
         """
+        for number, group in enumerate(self.param_groups):
+            is_captured = bool(group.get("capturable"))
+            values = {
+                key: value for key, value in group.items() if not (is_captured and isinstance(value, torch.Tensor))
+            }
+            self.entry.values(values, named_group(number))
 
     def _check_names(self, names: Iterable[str], arguments: Sequence[str]) -> None:
         """Raises `TypeError` for a name that is not among the ``arguments``, with PyTorch's name for it."""
@@ -131,7 +134,7 @@ class TensorOptimizer(KeepingDtypes):
         """Raises `ValueError` for options of precision that are out of range, exclude each other, or have no effect."""
         entry, state_dtype = self.entry, values["state_dtype"]
         checked_precision(state_dtype, values["master"], values["rounding"], slot_dtype_option="state_dtype")
-        absent = {slot for slot, asks in entry.rule.optional if not entry.value(asks, values)}
+        absent = {slot for slot, asks in entry.rule.optional if not entry.value(asks, values, named=self._named)}
         check_slot_dtype(type(self).__name__, "state_dtype", state_dtype, [(entry.rule, absent)])
 
     @property
@@ -191,41 +194,30 @@ class TensorOptimizer(KeepingDtypes):
         It is of all parameters, or a part of a step, of the parameters at ``places``; then makes ``marks`` with it.
         True for a part that drew random numbers.
         """
-        try:
-            turn = _NOTHING if self._pieces is None else self._pieces.turn()
-            with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
-                number = None if scale is None else float(scale)
-                pieces = self._pieces if places is None else None
-                if (
-                    pieces is not None
-                    and not self._is_left_to_torch()
-                    and without_modes(pieces.take, self, number, loss)
-                ):
-                    return False
-                key = () if places is None else tuple([id(place.tensor) for place in places])
-                factor, resolved = (1.0 if number is None else number), self._resolved.get(key)
-                if (
-                    resolved is not None
-                    and resolved.is_current(self, scaled=scale is not None)
-                    and without_grad(resolved.attempt, self, factor, loss, marks) is None
-                ):
-                    return resolved.plan.draws  # Otherwise a tensor was replaced or changed.
-                self._resolved.pop(key, None)
-                if is_recorded(self.param_groups) or (places is None and self._is_left_to_torch()):
-                    self._take_recorded(scale, loss)
-                    return False
-                # A state that is made in the inference mode could not be updated outside of it.
-                resolved = without_modes(self._resolve_and_take, scale is not None, factor, loss, places, marks)
-                if len(self._resolved) > 2 * len(all_parameters(self)):
-                    self._resolved.clear()
-                self._resolved[key] = resolved
-                return resolved.plan.draws
-        except (IndexError, TypeError, ValueError):
-            for at, group in enumerate(
-                self.param_groups
-            ):  # with the error of a value that was set in one, if that is the reason
-                self._check_kinds(at, group)
-            raise
+        turn = _NOTHING if self._pieces is None else self._pieces.turn()
+        with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
+            number = None if scale is None else float(scale)
+            pieces = self._pieces if places is None else None
+            if pieces is not None and not self._is_left_to_torch() and without_modes(pieces.take, self, number, loss):
+                return False
+            key = () if places is None else tuple([id(place.tensor) for place in places])
+            factor, resolved = (1.0 if number is None else number), self._resolved.get(key)
+            if (
+                resolved is not None
+                and resolved.is_current(self, scaled=scale is not None)
+                and without_grad(resolved.attempt, self, factor, loss, marks) is None
+            ):
+                return resolved.plan.draws  # Otherwise a tensor was replaced or changed.
+            self._resolved.pop(key, None)
+            if is_recorded(self.param_groups) or (places is None and self._is_left_to_torch()):
+                self._take_recorded(scale, loss)
+                return False
+            # A state that is made in the inference mode could not be updated outside of it.
+            resolved = without_modes(self._resolve_and_take, scale is not None, factor, loss, places, marks)
+            if len(self._resolved) > 2 * len(all_parameters(self)):
+                self._resolved.clear()
+            self._resolved[key] = resolved
+            return resolved.plan.draws
 
     def _resolve_and_take(
         self, is_scaled: bool, factor: float, loss: Any, places: Sequence[TensorPlace] | None, marks: Assignments
@@ -408,13 +400,6 @@ def _refuse_functions(values: Mapping[str, Any]) -> None:
                 f"{name} is {value!r}: expected a number, which a scheduler may change, such as "
                 "torch.optim.lr_scheduler.LambdaLR(opt, schedule) beside lr=1.0"
             )
-
-
-def _check_max_norm(value: Any) -> None:
-    """Raises `ValueError` or `TypeError` for a ``max_norm`` that is neither None nor a number from 0 on."""
-    if value is not None:
-        number = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
-        _MAX_NORM.check("max_norm", number)
 
 
 def refuse_by_theirs(opt: TensorOptimizer) -> None:

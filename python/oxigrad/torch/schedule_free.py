@@ -6,6 +6,7 @@ from oxigrad import xp
 from oxigrad.torch.additional import AdditionalOptimizer
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
+from oxigrad.torch.table import named
 
 # The key in the state of the point where gradients are taken, while the parameter is the average.
 _POINT = "train_point"
@@ -26,17 +27,17 @@ class ScheduleFree(AdditionalOptimizer):
     def train(self, mode: bool = True) -> None:
         """Puts the points where gradients are taken into the parameters; with ``mode=False``, the averages."""
         with torch.no_grad():
-            for group in self.param_groups:
+            for number, group in enumerate(self.param_groups):
                 if group.get("train_mode", True) != mode:
-                    self._convert(group, mode)
+                    self._convert(number, group, mode)
                     group["train_mode"] = mode
 
     def eval(self) -> None:
         """Puts the averages, which are for evaluation, into the parameters."""
         self.train(mode=False)
 
-    def _convert(self, group: dict[str, Any], to_train: bool) -> None:
-        beta1 = self.entry.value("beta1", group)
+    def _convert(self, number: int, group: dict[str, Any], to_train: bool) -> None:
+        beta1 = self.entry.value("beta1", group, named=named(number))
         for p in group["params"]:
             state = self.state.get(p, {})
             if (z := state.get("z")) is None:

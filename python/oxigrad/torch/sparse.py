@@ -67,11 +67,13 @@ class SparseDropIn(DropIn):
     def _take(self, scale: Any, loss: Any = None, *part: Any) -> bool:
         with torch.inference_mode(False), torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
-            for number, group in enumerate(self.param_groups):
-                self._check_kinds(number, group)
-            for path, group, p in self._with_gradients():
+            self.check_groups()
+            for path, number, p in self._with_gradients():
                 state = self.state[p]
-                table = self._table(path, TensorGroup(self.entry, group, None, scaled=scale is not None), p, state)
+                group = TensorGroup(
+                    self.entry, self.param_groups[number], None, number=number, scaled=scale is not None
+                )
+                table = self._table(path, group, p, state)
                 counted.append(state)
                 tables += [table] if table.values.numel() else []
             if tables:
@@ -80,14 +82,14 @@ class SparseDropIn(DropIn):
                 state["step"] += 1
         return False
 
-    def _with_gradients(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
-        """The parameters that have gradients, with the names for errors and the groups."""
+    def _with_gradients(self) -> Iterator[tuple[str, int, Any]]:
+        """The parameters that have gradients, with the names for errors and the indices of the groups."""
         for number, group in enumerate(self.param_groups):
             for at, p in enumerate(group["params"]):
                 if p.grad is not None and not p.grad.is_sparse:
                     raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
                 if p.grad is not None:
-                    yield f"param_groups[{number}]['params'][{at}]", group, p
+                    yield f"param_groups[{number}]['params'][{at}]", number, p
 
     def _table(self, path: str, group: TensorGroup, p: Any, state: dict[str, Any]) -> _Table:
         conversion.check_readable(path, p, state)

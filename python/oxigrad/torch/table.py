@@ -3,11 +3,15 @@
 import collections
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from oxigrad._core import ShapeError
 from oxigrad.optim.table.row import Keys
+from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.rules.core.rule import Rule, is_flag
+from oxigrad.torch import formulas
 
 # PyTorch's names, unless an entry has others. A name with a number is an item of a tuple.
 _HYPERPARAMETERS = {
@@ -21,6 +25,11 @@ SLOTS = {
     "v_max": "max_exp_avg_sq",
     "master-weights": "master_weights",
     "kahan-compensation": "kahan_compensation",
+}
+# The options of groups that are numbers of a step: weight decay of rules that have none, and the limit of the norm.
+_OPTIONS: dict[str, Domain | None] = {
+    "weight_decay": formulas.L2.domains["weight_decay"],
+    "max_norm": Domain((None,), Interval("[0, inf]")),
 }
 
 
@@ -58,68 +67,110 @@ class Entry(Keys):
         keys = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
         return {name: (key, int(item) if item else None) for name, (key, _, item) in keys}
 
-    def check(self, group: Mapping[str, Any], named: Callable[[str], str], *, choices: bool = True) -> None:
+    @functools.cached_property
+    def _counts(self) -> Mapping[str, int]:
+        """The number of items of each key whose value is a tuple."""
+        return collections.Counter(key for key, item in self.places.values() if item is not None)
+
+    @functools.cached_property
+    def _domains(self) -> Mapping[str, Domain | None]:
+        """The domains of the rule's hyperparameters, and of the options of a group that are numbers of a step."""
+        options = {name: domain for name, domain in _OPTIONS.items() if name not in self.ignored}
+        return options | {name: self.rule.domains.get(name) for name in self.places}
+
+    def check(self, group: Mapping[str, Any], named: Callable[[str], str], *, ranges: bool = True) -> None:
         """Raises `TypeError` for a value of a group that is of another type than the rule takes.
 
-        With ``choices``, raises `ValueError` for a text that is not one of the rule's choices. ``named`` gives the name
-        of a key in the error.
+        With ``ranges``, raises `ValueError` for a number out of range, and for a text that is not one of the rule's
+        choices. ``named`` gives the name of a key in the error.
         """
         for flag in ("maximize", "decoupled_weight_decay"):
             if isinstance(group.get(flag), str):
                 raise TypeError(f"{named(flag)} is {group[flag]!r}: expected True or False")
-        counts = collections.Counter(key for key, item in self.places.values() if item is not None)
-        for hyperparameter, (key, item) in self.places.items():
-            if key not in group:
-                continue
-            value, name = group[key], named(key)
-            if item is not None:
-                if not _is_sequence(value) or len(value) != counts[key]:
-                    raise TypeError(f"{name} is {value!r}: expected {counts[key]} numbers")
-                value, name = value[item], f"{name}[{item}]"
-            self._check_kind(hyperparameter, name, value, choices)
+        for hyperparameter in self._domains:
+            if self.places.get(hyperparameter, (hyperparameter,))[0] in group:
+                self._read(hyperparameter, group, named, ranges=ranges)
 
-    def _check_kind(self, hyperparameter: str, name: str, value: Any, choices: bool) -> None:
-        default, domain = self.rule.defaults[hyperparameter], self.rule.domains.get(hyperparameter)
-        allowed = (default,) if domain is None else domain.choices or ()
-        if value is None and (None in allowed or default is None or hyperparameter in self.missing):
-            return
-        texts = [choice for choice in allowed if isinstance(choice, str)]
-        if isinstance(value, str) and is_flag(default) and (texts or domain is None):
-            if domain is not None and choices:
-                domain.check(name, value)
-            return
-        takes_numbers = (
-            not texts or bool(domain and domain.interval) or any(isinstance(choice, bool) for choice in allowed)
-        )
-        if not (takes_numbers and _is_number(value)):
-            raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
+    def values(
+        self, group: Mapping[str, Any], named: Callable[[str], str], storage: str | None = None
+    ) -> dict[str, Any]:
+        """All hyperparameters by name: see `value`. Raises what `check` does."""
+        self.check({key: group[key] for key in ("maximize", "decoupled_weight_decay") if key in group}, named)
+        return {name: self.value(name, group, storage, named) for name in (*self._domains, *self.fixed)}
 
-    def value(self, hyperparameter: str, group: Mapping[str, Any], storage: str | None = None) -> Any:
+    def value(
+        self,
+        hyperparameter: str,
+        group: Mapping[str, Any],
+        storage: str | None = None,
+        named: Callable[[str], str] = str,
+    ) -> Any:
         """A hyperparameter's value in a parameter group: a float, an int for whole numbers, or a flag.
 
         ``storage`` is the name of the dtype of the parameters, where that is half precision and None means a number of
-        it.
+        it. Raises what `check` does, but not for a learning rate of zero: by it, loaders of checkpoints make the state.
         """
         if hyperparameter in self.fixed:
             return self.fixed[hyperparameter]
-        key, item = self.places.get(hyperparameter, (hyperparameter, None))
-        default = self.rule.defaults.get(hyperparameter)
-        value = group.get(key, default)
-        if item is not None and key in group:
-            value = value[item]
+        value = self._read(hyperparameter, group, named, stops=hyperparameter == "learning_rate")
         if value is None:
             missing = self.missing.get(hyperparameter)
             return missing.get(storage) if isinstance(missing, Mapping) else missing
-        if is_flag(default) and is_flag(value):
+        return value
+
+    def _read(
+        self,
+        hyperparameter: str,
+        group: Mapping[str, Any],
+        named: Callable[[str], str],
+        *,
+        ranges: bool = True,
+        stops: bool = False,
+    ) -> Any:
+        """A value as the rule takes it; None is not replaced. With ``stops``, zero is in every range."""
+        key, item = self.places.get(hyperparameter, (hyperparameter, None))
+        default, domain = self.rule.defaults.get(hyperparameter), self._domains.get(hyperparameter)
+        value, name = group.get(key, default), key
+        if key in group:
+            name = named(key)
+            if item is not None:
+                if not _is_sequence(value) or len(value) != self._counts[key]:
+                    raise TypeError(f"{name} is {value!r}: expected {self._counts[key]} numbers")
+                value, name = value[item], f"{name}[{item}]"
+        choices = (default,) if domain is None else domain.choices or ()
+        if value is None and (None in choices or default is None or hyperparameter in self.missing):
+            return None
+        texts = [choice for choice in choices if isinstance(choice, str)]
+        if isinstance(value, str) and is_flag(default) and (texts or domain is None):
+            return value if domain is None or not ranges else domain.check(name, value)
+        flags = any(isinstance(choice, bool) for choice in choices)
+        takes_numbers = not texts or bool(domain and domain.interval) or flags
+        if not (takes_numbers and hasattr(value, "__float__")):
+            raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
+        if not ranges or (flags and isinstance(value, bool)):
             return value
-        domain = self.rule.domains.get(hyperparameter)
-        return domain.check(key, float(value)) if domain is not None and domain.is_whole else float(value)
+        number = _number(name, value, domain)
+        is_stop = stops and number == 0 and not isinstance(number, bool)
+        if domain is None or is_stop or (flags and number in (0, 1)):
+            return float(number)
+        number = domain.check(name, number)
+        return number if domain.is_whole else float(number)
+
+
+def named(number: int) -> Callable[[str], str]:
+    """The function that names a key of the group of this index in errors."""
+    return lambda key: f"param_groups[{number}][{key!r}]"
 
 
 def _is_sequence(value: Any) -> bool:
     return not isinstance(value, (str, Mapping)) and hasattr(value, "__getitem__") and hasattr(value, "__len__")
 
 
-def _is_number(value: Any) -> bool:
-    """Whether a value is a real number, or a tensor, whose size PyTorch's own message states."""
-    return hasattr(value, "__float__")
+def _number(name: str, value: Any, domain: Domain | None) -> Any:
+    """A real number, or the one element of a tensor; raises `ShapeError` for a tensor of any other size."""
+    if not hasattr(value, "item"):
+        return value if isinstance(value, (int, float)) else float(value)
+    if math.prod(value.shape) != 1:
+        expected = "a number" if domain is None else domain.expected()
+        raise ShapeError(f"{name} has shape {tuple(value.shape)}: expected {expected}")
+    return value.item()

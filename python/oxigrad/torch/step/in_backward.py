@@ -19,7 +19,7 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.steps import reads_all
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import all_parameters, is_recorded, lists_of
+from oxigrad.torch.step.resolved import all_parameters, is_recorded, lists_of, values_of
 
 
 def _run(steps: "weakref.ref[InBackward]", p: Any = None) -> None:
@@ -46,6 +46,8 @@ class InBackward:
         self._step = OpenStep("step() before the state is read")
         # The groups, and the parameters with their memory, that the places are of.
         self._signature = _core.Signature([], {})
+        # The values of the groups that were checked.
+        self._values: _core.Signature | None = None
         self._has_begun = self._clips = self._has_drawn = False
         # The blocks in which hooks do nothing, and those in which they measure gradients.
         self._pauses, self._measures = set[object](), set[object]()
@@ -259,6 +261,11 @@ class InBackward:
     def _begin(self, opt: Any) -> None:
         """Begins a step: checks what concerns more than one parameter."""
         _check(opt)
+        groups = opt.param_groups
+        items = [*map(tuple, groups), *map(tuple, map(dict.values, groups))]
+        if self._values is None or not self._values.holds(items, {}):
+            opt.check_groups()  # of all, before the first parameter is updated
+            self._values = values_of(groups)
         lists = lists_of(opt)
         if not self._signature.holds(lists, {}):
             places = [*places_of(opt)]

@@ -61,7 +61,7 @@ class MeasuredNorm:
     def _program(self, opt: Any, number: int, storage: str | None) -> Any:
         """The kernel of a group of parameters."""
         if (number, storage) not in self._programs:
-            group = TensorGroup(opt.entry, opt.param_groups[number], storage, scaled=False)
+            group = TensorGroup(opt.entry, opt.param_groups[number], storage, number=number, scaled=False)
             self._programs[number, storage] = group.program(group.rule())
         return self._programs[number, storage]
 

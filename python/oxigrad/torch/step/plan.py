@@ -97,9 +97,8 @@ class TensorPlan(Assignment):
             opt.check_gradient(path, p)
             key = number, half(conversion.local(p))
             if key not in groups:
-                opt._check_kinds(number, opt.param_groups[number])
                 groups[key] = TensorGroup(
-                    opt.entry, opt.param_groups[number], key[1], scaled=scaled, square=self._square
+                    opt.entry, opt.param_groups[number], key[1], number=number, scaled=scaled, square=self._square
                 )
             if conversion.is_distributed(p):
                 _check_distributed(path, type(opt).__name__, p, groups[key])

@@ -49,6 +49,13 @@ def _is_constant(group: Mapping[str, Any]) -> bool:
     return all(part is None or isinstance(part, (int, float, str)) for part in parts)
 
 
+def values_of(groups: list[dict[str, Any]]) -> "_core.Signature | None":
+    """The keys and values of groups that have numbers and texts alone, which nothing changes in place; else None."""
+    if not all(map(_is_constant, groups)):
+        return None
+    return _core.Signature([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
+
+
 class TensorStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
@@ -84,7 +91,7 @@ class TensorStep:
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
         groups, lists, states = self._read(opt)
-        self._values = self._values_of(groups)
+        self._values = values_of(groups)
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         # The core, and kernels on devices, compare the memory of the other parameters and slots with the plan's.
@@ -138,18 +145,9 @@ class TensorStep:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
         if is_recorded(groups) or not all(group.is_current() for group in self.plan.groups):
             return False
-        self._values = self._values_of(groups)
-        return self._program.refresh()
-
-    @staticmethod
-    def _values_of(groups: list[dict[str, Any]]) -> "_core.Signature | None":
-        """The keys and values of groups that have numbers and texts alone, which nothing changes in place.
-
-        Else None.
-        """
-        if not all(map(_is_constant, groups)):
-            return None
-        return _core.Signature([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
+        is_same = self._program.refresh()
+        self._values = values_of(groups)  # once they are read, so that those which raise are read again
+        return is_same
 
     def take(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> None:
         """Takes the step, with gradients of the ``loss`` times ``scale``, and makes ``marks`` with it."""
