@@ -1,5 +1,6 @@
 """The recording of one call: entries, checks and constants, as data."""
 
+import functools
 import operator
 import struct
 import sys
@@ -156,7 +157,7 @@ class Trace:
         is_argument = target.kind in _OF_ARRAYS
         ids = [self._ids(arg, is_argument=is_argument) for arg in args]
         function = function if recorded is target else targets.function_of(recorded)
-        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=self._ids(named))
+        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=self._ids(named or None))
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
         is_array = type(result) is np.ndarray
@@ -349,6 +350,7 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> boo
     return any(isinstance(leaf, Traced) and isinstance(leaf.plain, INTEGERS) for leaf in leaves)
 
 
+@functools.cache
 def _is_ufunc(target: Target) -> bool:
     """Whether a target is a universal function of NumPy."""
     return target.kind == "numpy" and isinstance(getattr(np, target.name, None), np.ufunc)
