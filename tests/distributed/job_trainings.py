@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from job_faults import DEADLINE, FAULTS, die, stop_and_continue
+from job_methods import METHODS
 
 import oxigrad as ox
 from oxigrad import distributed
@@ -74,6 +75,27 @@ def finish_first(comm: Any, method: str) -> list[int]:
     assert model["w"].tolist() == [-float(opt.step)] * 5
     # The few gradients of rank 0 may all be late. A step may have two gradients of one worker.
     return [comm.rank, int(comm.rank == 0 or (used > 0 and opt.step > 3))]
+
+
+def end_apart(comm: Any, method: str, short: int, leaves: bool = False) -> list[Any]:
+    """Rank ``short`` ends its work after 6 updates, the others after 20.
+
+    Returns the rank and its updates. An error adds its text, and the workers that continue after `reform`.
+    """
+    opt, model = METHODS[method](comm.size), {"w": np.ones((4, 3)), "b": np.zeros(3)}
+    result: list[Any] = [comm.rank, 0]
+    try:
+        while result[1] < (6 if comm.rank == short else 20):
+            opt.minimize(lambda model: (model["w"] ** 2).sum() + (model["b"] ** 2).sum(), model)
+            result[1] += 1
+    except WorkerLost as error:
+        result.append(str(error))
+        if method != "shard_state":
+            opt.reform(model)
+            result.append(opt.communicator.size)
+    if leaves or comm.rank != short:
+        opt.leave(model)
+    return result
 
 
 def finish_keeping_the_centre(comm: Any) -> list[int]:

@@ -5,7 +5,7 @@ A communicator belongs to one worker of a job. Buffers are one-dimensional conti
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
@@ -15,7 +15,7 @@ from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
-from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut
+from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES, Header, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
@@ -78,6 +78,8 @@ class Communicator:
     """Bytes of payload that this worker has sent, and has contributed to collective operations."""
     refused: Refusals
     """Counts the messages that were refused, by reason, and logs the first of each reason."""
+    unfinished: dict[int, int]
+    """The last step, by rank, of workers whose work ended within a training, as far as is known."""
     trainings: Trainings
     """Counts the wrappers on a communicator and its former generations, to match messages with trainings."""
 
@@ -89,6 +91,7 @@ class Communicator:
         self.trainings = Trainings(is_known=self.generation == 0) if trainings is None else trainings
         self._counting = threading.Lock()
         self._running: Running | None = None
+        self.unfinished = {}
 
     # --- primitives ---------------------------------------------------------------------------------------------------
 
@@ -259,6 +262,10 @@ class Communicator:
     def abort(self, reason: str) -> NoReturn:
         """Ends the job: raises `Aborted` here, and in every wait of the other workers."""
         raise NotImplementedError
+
+    def _loss(self, ranks: Iterable[int], what: str) -> WorkerLost:
+        """The error of an operation that cannot complete without these workers."""
+        return WorkerLost(ranks, what, steps=self.unfinished)
 
     # --- arguments and counts -----------------------------------------------------------------------------------------
 

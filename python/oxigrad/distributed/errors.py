@@ -1,6 +1,6 @@
 """The errors of communication between workers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class CommunicationError(RuntimeError):
@@ -16,21 +16,30 @@ class CommunicationError(RuntimeError):
 class WorkerLost(CommunicationError):
     """Workers have died or left, so that an operation cannot complete; ``ranks`` are theirs in this generation.
 
-    The survivors may continue with ``communicator.reform()``, unless a ``cause`` says otherwise.
+    The survivors may continue with ``communicator.reform()``, unless a ``cause`` says otherwise. ``steps`` has the last
+    step, by rank, of workers whose work ended within a training, without a call of `leave`.
     """
 
     ranks: frozenset[int]
     what: str
     cause: str | None
+    steps: dict[int, int]
 
-    def __init__(self, ranks: Iterable[int], what: str = "the operation", cause: str | None = None) -> None:
+    def __init__(
+        self,
+        ranks: Iterable[int],
+        what: str = "the operation",
+        cause: str | None = None,
+        steps: Mapping[int, int] | None = None,
+    ) -> None:
         self.ranks, self.what, self.cause = frozenset(ranks), what, cause
+        self.steps = {rank: step for rank, step in (steps or {}).items() if rank in self.ranks}
         shown = ", ".join(map(str, sorted(self.ranks)))
         loss = f"lost the workers of rank {shown}" if self.ranks else "the generation has ended"
         super().__init__(f"{what} cannot complete: {cause or f'{loss}; reform() continues with the survivors'}")
 
-    def __reduce__(self) -> tuple[type, tuple[list[int], str, str | None]]:
-        return type(self), (sorted(self.ranks), self.what, self.cause)
+    def __reduce__(self) -> tuple[type, tuple[list[int], str, str | None, dict[int, int]]]:
+        return type(self), (sorted(self.ranks), self.what, self.cause, self.steps)
 
 
 class Excluded(CommunicationError):

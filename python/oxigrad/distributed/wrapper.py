@@ -108,6 +108,10 @@ class Wrapper(WrappingOptimizer):
         vars(self)["communicator"] = self.communicator.reform(timeout=self._seconds)
         self._report.rank = self.communicator.rank
 
+    def _end_training(self) -> None:
+        """Notes that the end of this worker's work is no error of the others: it has left the training."""
+        self.communicator.trainings.completed = None
+
     # --- what workers have alike --------------------------------------------------------------------------------------
 
     def _agreed_config(self) -> Config:
@@ -187,6 +191,7 @@ class Wrapper(WrappingOptimizer):
 
         A worker that has left, or has not started, may call it too.
         """
+        self._end_training()
         return model
 
     def __enter__(self) -> Self:
@@ -196,6 +201,7 @@ class Wrapper(WrappingOptimizer):
         if kind is None:
             self.leave()
         else:
+            self._end_training()
             self._abandon()  # the others are told by the loss of this worker
 
     def report(self, *, gather: bool = False, live: bool = False, batch_size: int | None = None) -> WorkerReports:

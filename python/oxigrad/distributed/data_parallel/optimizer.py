@@ -192,6 +192,7 @@ class DataParallel(LocalSums):
         with self._telling_of_slots():
             result = operation()
             self._check_settings(model)
+            self.communicator.trainings.completed = self._done + 1
             return model, result
 
     @contextmanager
@@ -200,6 +201,7 @@ class DataParallel(LocalSums):
         try:
             yield
         except WorkerLost as error:
+            self._check_ends(error)
             raise error if self._shards is None else self._shards.lost(error) from error
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:

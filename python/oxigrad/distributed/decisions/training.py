@@ -56,6 +56,10 @@ class Trainings:
         self.left: deque[bytes] = deque(maxlen=64)
         #: Ends what serves the present training in this process.
         self.stop: Callable[[], None] | None = None
+        #: The last step that this worker completed of a training whose workers call the same operations, and that step
+        #: where the work ended before it left the training.
+        self.completed: int | None = None
+        self.unfinished: int | None = None
         #: Leaves the present training, where this process serves it; None too where its wrapper is gone.
         self.leave: Callable[[], Callable[[], Any] | None] = lambda: None
 
@@ -67,6 +71,7 @@ class Trainings:
 
     def end(self) -> None:
         """Leaves the training that this process serves, at the end of its work. The others go on until they leave."""
+        self.unfinished = self.completed
         leave, self.leave = self.leave(), lambda: None
         if leave is not None:
             with contextlib.suppress(Excluded):  # the others go on without this worker

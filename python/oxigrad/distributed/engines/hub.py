@@ -92,6 +92,8 @@ class Hub:
         self._admitted: set[str] = set()
         self._latest = -1
         self._ready: dict[str, tuple[int, int]] = {}
+        #: The last step of each process whose work ended within a training.
+        self._unfinished: dict[str, int] = {}
         self._failure: str | None = None
         self._has_finished = False
         self._mail: list[Mailbox] = []
@@ -186,7 +188,7 @@ class Hub:
                 return self.place_of(uid)
             if self._has_finished:
                 return None
-            raise WorkerLost(self._lost(), "reform")
+            raise self._loss(self._lost(), "reform")
         finally:
             self._ready.pop(uid, None)
 
@@ -235,9 +237,11 @@ class Hub:
         """Whether a process has been a member of any generation of this hub."""
         return uid in self._admitted
 
-    async def leave(self, uid: str) -> None:
-        """The process ends its work, or has failed."""
+    async def leave(self, uid: str, unfinished: int | None = None) -> None:
+        """The process ends its work, or has failed; ``unfinished`` is its last step of a training not left."""
         async with self._changed:
+            if unfinished is not None:
+                self._unfinished[uid] = unfinished
             is_known = uid in self._members or uid in self._expected
             self._expected.discard(uid)
             if is_known:
@@ -262,6 +266,11 @@ class Hub:
         """The ranks of this generation that have died or left; none of another one, which has ended."""
         is_present = generation in (None, self._generation)
         return [rank for rank, member in enumerate(self._members) if is_present and member in self._gone]
+
+    def _loss(self, ranks: Sequence[int], what: str) -> WorkerLost:
+        """The error of an operation that cannot complete without these workers."""
+        steps = {rank: self._unfinished[uid] for rank, uid in enumerate(self._members) if uid in self._unfinished}
+        return WorkerLost(ranks, what, steps=steps)
 
     # --- operations on all workers ------------------------------------------------------------------------------------
 
@@ -305,7 +314,7 @@ class Hub:
         if entered.failure is not None:
             raise copy.copy(entered.failure)  # each worker raises its own error
         if entered.result is None:
-            raise WorkerLost(self._lost(generation), entered.kind[0])
+            raise self._loss(self._lost(generation), entered.kind[0])
         return entered.result
 
     # --- messages -----------------------------------------------------------------------------------------------------
@@ -315,7 +324,7 @@ class Hub:
         async with self._changed:
             self._check_place(place, "send")
             if dest in self._lost() or not 0 <= dest < len(self._members):
-                raise WorkerLost([dest], "send")
+                raise self._loss([dest], "send")
             self._mail[dest].put(message, place[0])
             self._changed.notify_all()
 
@@ -339,7 +348,7 @@ class Hub:
                 self._check_fence(place)
                 if message is None:
                     lost = self._lost(generation)
-                    raise WorkerLost([source] if source in lost else lost, "recv_any")
+                    raise self._loss([source] if source in lost else lost, "recv_any")
             return message
 
     async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> None:

@@ -90,7 +90,7 @@ class HubCommunicator(Communicator):
 
     def leave(self) -> None:
         """See `Communicator.leave`."""
-        self._tell("leave", self._uid)
+        self._tell("leave", self._uid, self.trainings.unfinished)
 
     def abort(self, reason: str) -> NoReturn:
         """See `Communicator.abort`."""

@@ -1,6 +1,7 @@
 """Base class of wrappers whose workers all call the same collective operations."""
 
 import hashlib
+import logging
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from oxigrad.extend import config_of
 from oxigrad.optim import SAM, Optimizer
 
 _Result = TypeVar("_Result")
+_log = logging.getLogger("oxigrad.distributed")
 
 
 def _digest(description: np.ndarray) -> int:
@@ -102,7 +104,7 @@ class CollectiveWrapper(Wrapper):
             if late:
                 self._warn_of_hyperparameters(state["config"])
                 self._receive(model)
-        self._done = max(completed[root], 0)
+        self.communicator.trainings.completed = self._done = max(completed[root], 0)
         self._begin(model)
         return model, late
 
@@ -115,16 +117,42 @@ class CollectiveWrapper(Wrapper):
                 if len(set(completed)) == 1 and completed[root] >= 0:
                     return completed, root, None, {}
                 return completed, root, self._broadcast_state(model, root), self._broadcast_untrained(model, root)
-            except WorkerLost:
-                self._reform()
+            except WorkerLost as error:
+                self._survive(error)
 
-    def _missed(self, model: Tree) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]] | None:
+    def _survive(self, error: WorkerLost) -> None:
+        """Continues with the survivors of a loss. Raises `WorkerLost` as `_check_ends` does."""
+        former = self.communicator
+        self._check_ends(error)
+        self._reform()
+        # The notice of an end may come after another worker, which has received it, forms the next generation.
+        self._check_ends(WorkerLost(former.unfinished, steps=former.unfinished))
+        if error.ranks:
+            ranks, size = ", ".join(map(str, sorted(error.ranks))), self.communicator.size
+            _log.warning("%s continues with %d workers, without rank %s", self.name, size, ranks)
+
+    def _check_ends(self, error: WorkerLost) -> None:
+        """Raises `WorkerLost` if the work of a lost worker has ended, at an earlier step and without `leave`."""
+        if not error.steps:
+            return
+        ends = " and ".join(f"the work of rank {rank} ended after step {step}" for rank, step in error.steps.items())
+        raise WorkerLost(
+            error.ranks,
+            f"step {(self.communicator.trainings.completed or 0) + 1}",
+            f"{ends}, without leave(): expected as many steps on every worker, or leave() where its data ends; "
+            "reform() continues without it",
+            error.steps,
+        ) from error
+
+    def _missed(
+        self, model: Tree, error: WorkerLost
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, Any]] | None:
         """Continues with the survivors after a `WorkerLost`: returns what they completed without this worker, or None.
 
         These are their parameters, the values of their attributes, and the slots of their optimizer. This worker takes
         none of them by itself.
         """
-        self._reform()
+        self._survive(error)
         completed, root, data, _ = self._offered(model)
         is_behind, self._done = self._done < completed[root], max(completed[root], 0)
         if data is None or not is_behind:
@@ -212,9 +240,10 @@ class CollectiveWrapper(Wrapper):
             try:
                 result = operation()
                 self._check_settings(model)
+                self.communicator.trainings.completed = self._done + 1
                 return model, result
-            except WorkerLost:
-                model, is_behind = self._recover(model)
+            except WorkerLost as error:
+                model, is_behind = self._recover(model, error)
                 if is_behind:
                     return model, None
 
@@ -226,9 +255,9 @@ class CollectiveWrapper(Wrapper):
         finally:
             self.communicator.all_reduce([np.zeros(1)], timeout=self._seconds)
 
-    def _recover(self, model: Tree) -> tuple[Tree, bool]:
+    def _recover(self, model: Tree, error: WorkerLost) -> tuple[Tree, bool]:
         """Continues with the survivors after a `WorkerLost`: as `_agree`."""
-        self._reform()
+        self._survive(error)
         return self._agree(model)
 
 

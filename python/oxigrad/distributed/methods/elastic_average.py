@@ -170,6 +170,7 @@ class ElasticAverage(CollectiveWrapper):
         if not late:
             model = self.take_step(self.optimizer, model, grads, keep_root=keep_root)
         self._report.count(accepted=not late)
+        self.communicator.trainings.completed = self._count
         return model
 
     def _penalized(self, model: Tree, grads: Tree | None) -> Tree:
@@ -196,8 +197,8 @@ class ElasticAverage(CollectiveWrapper):
             try:
                 self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
                 break
-            except WorkerLost:
-                if (missed := self._missed(model)) is not None:  # the others have completed this exchange
+            except WorkerLost as error:
+                if (missed := self._missed(model, error)) is not None:  # the others have completed this exchange
                     self._centre = missed[1]["_centre"]
                     return self._written(model, new)
         self._done += 1
@@ -297,7 +298,7 @@ class ElasticAverage(CollectiveWrapper):
         """
         with self._lock.stepping():
             if (connection := self._connection) is None:
-                return model
+                return super().leave(model)
             self._pull(connection)
             layout, server = self._running_layout(), self._server
             self._depart()

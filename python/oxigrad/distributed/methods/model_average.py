@@ -207,20 +207,21 @@ class ModelAverage(AverageState):
                 else:
                     self._wait_for(action.fragment)
                     model = self._merge(model, action.fragment)
-            except WorkerLost:
-                model = self._continued(model)
+            except WorkerLost as error:
+                model = self._continued(model, error)
                 continue
             del self._pending[0]
+        self.communicator.trainings.completed = int(self.step)
         return model
 
-    def _continued(self, model: Tree) -> Tree:
+    def _continued(self, model: Tree, error: WorkerLost) -> Tree:
         """The model with the survivors after a `WorkerLost`.
 
         What they have completed without this worker is taken from them.
         """
         if self.delay:
-            return self._recover(model)[0]
-        if (missed := self._missed(model)) is None:
+            return self._recover(model, error)[0]
+        if (missed := self._missed(model, error)) is None:
             return model
         # The others have completed this communication alone: every further one needs this worker.
         averaged, theirs, slots = missed
@@ -391,7 +392,7 @@ class ModelAverage(AverageState):
         """See `Wrapper.leave`. Waits for the exchanges that run, which the others need."""
         with self._lock.stepping():
             self._drain()
-        return model
+        return super().leave(model)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         self._drain()

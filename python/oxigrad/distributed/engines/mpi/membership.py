@@ -91,6 +91,8 @@ class Membership:
         self._excluded: set[int] = set()
         #: The processes that have left, and how many operations on all workers they took part in before.
         self._left: dict[int, int] = {}
+        #: The last step, by rank, of workers whose work ended within a training.
+        self.last_steps: dict[int, int] = {}
 
     @property
     def is_worker(self) -> bool:
@@ -124,11 +126,13 @@ class Membership:
         with lock:
             status = MPI.Status()
             while (matched := self.probe(self.base, MPI.ANY_SOURCE, _TAG, status)) is not None:
-                notice = np.zeros(2, np.int64)
+                notice = np.zeros(3, np.int64)
                 if not self.receive(matched, [notice, MPI.INT64_T]):
                     continue
                 if notice[0] == _LEFT:
                     self._left[status.source] = int(notice[1])
+                    if notice[2] >= 0:
+                        self.last_steps[self._ranks.index(status.source)] = int(notice[2])
                 elif notice[0] == _REFORM:
                     self._ready.add(status.source)
                 elif notice[0] == _EXCLUDED:
@@ -183,18 +187,21 @@ class Membership:
         self.has_lost = bool(self.has_lost or self._dead)
         self.base.Ack_failed()
 
-    def _notify(self, kind: int, calls: int = 0) -> None:
+    def _notify(self, kind: int, calls: int = 0, unfinished: int = -1) -> None:
         for process in range(self.base.size):
             if process != self.base.rank and process not in self._dead:
-                notice = np.array([kind, calls], np.int64)
+                notice = np.array([kind, calls, unfinished], np.int64)
                 with contextlib.suppress(MPI.Exception):
                     self._notices.append((self.base.Isend([notice, MPI.INT64_T], process, _TAG), notice))
 
-    def leave(self, calls: int) -> None:
-        """Tells the others that this process works no more, after taking part in so many operations on all workers."""
+    def leave(self, calls: int, unfinished: int | None = None) -> None:
+        """Tells the others that this process works no more, after taking part in so many operations on all workers.
+
+        ``unfinished`` is its last step of a training that it did not leave.
+        """
         if self.is_worker and not self.is_excluded:
             self._left[self.base.rank] = calls
-            self._notify(_LEFT, calls)
+            self._notify(_LEFT, calls, -1 if unfinished is None else unfinished)
 
     # --- the next generation ------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
-from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
 from oxigrad.distributed.messages.spare import Spare
@@ -44,6 +44,7 @@ class MPICommunicator(ByteCollectives):
         membership.communicator = self
         self._collective, self._messages = membership.channels
         super().__init__(Place(self._collective.rank, self._collective.size, membership.generation), job, timeout)
+        self.unfinished = membership.last_steps
         self._lock = threading.RLock()
         self._spare = Spare()
         self._pending: list[_Pending] = []
@@ -86,7 +87,7 @@ class MPICommunicator(ByteCollectives):
     def _check(self, what: str) -> None:
         self._membership.heed(self._lock)
         if len(alive := self._membership.taking_part(self._calls)) < self.size or self._membership.is_forming:
-            raise WorkerLost(frozenset(range(self.size)) - alive, what)
+            raise self._loss(frozenset(range(self.size)) - alive, what)
 
     def _is_done(self, work: Any) -> bool:
         with self._lock:
@@ -101,7 +102,7 @@ class MPICommunicator(ByteCollectives):
         while not (lost := frozenset(range(self.size)) - self._membership.alive()) and not wait.is_over():
             self._membership.heed(self._lock)
             wait.pause()
-        return WorkerLost(lost, what)
+        return self._loss(lost, what)
 
     def _late(self, what: str, seconds: float) -> TimedOut:
         self._membership.unfinished += self._under_way
@@ -120,7 +121,7 @@ class MPICommunicator(ByteCollectives):
 
     def _post(self, dest: int, message: np.ndarray) -> None:
         if dest not in self.alive():
-            raise WorkerLost([dest], "send")
+            raise self._loss([dest], "send")
         requests: list[Any] = []
         with self._lock:  # the pieces of one message follow each other
             self._pending.append(_Pending(requests, message))
@@ -128,7 +129,7 @@ class MPICommunicator(ByteCollectives):
                 pieces = (message[start : start + PIECE] for start in range(0, len(message), PIECE))
                 requests.extend(self._messages.Isend([piece, MPI.BYTE], dest) for piece in pieces)
             except MPI.Exception as error:
-                raise WorkerLost([dest], "send") from error
+                raise self._loss([dest], "send") from error
 
     def _reap(self) -> None:
         """Drops the messages that have been sent, and those to lost workers; the memory of the former is used again."""
@@ -144,9 +145,9 @@ class MPICommunicator(ByteCollectives):
         while (message := self._taken(tag, source)) is None:
             alive = self.alive()
             if source is not None and source not in alive:
-                raise WorkerLost([source], "recv_any")
+                raise self._loss([source], "recv_any")
             if self._membership.is_forming:
-                raise WorkerLost(frozenset(range(self.size)) - alive, "recv_any")
+                raise self._loss(frozenset(range(self.size)) - alive, "recv_any")
             if wait.is_over():
                 return None
             wait.pause()
@@ -218,7 +219,7 @@ class MPICommunicator(ByteCollectives):
             while self._pending and not wait.is_over():  # the messages to living workers are sent
                 self._reap()
                 wait.pause()
-            self._membership.leave(self._calls)
+            self._membership.leave(self._calls, self.trainings.unfinished)
 
     def abort(self, reason: str) -> NoReturn:
         """Ends all processes of the job."""

@@ -24,7 +24,6 @@ from oxigrad.distributed.errors import (
     Excluded,
     NotSupported,
     Refused,
-    WorkerLost,
 )
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
@@ -137,7 +136,7 @@ class TorchCommunicator(ByteCollectives):
             self._check(what)
         except CommunicationError as error:
             return error
-        return WorkerLost(self._gone(), what)
+        return self._loss(self._gone(), what)
 
     def _check(self, what: str) -> None:
         """Raises an error where the job is aborted, or a worker takes no part in the present operation."""
@@ -146,7 +145,7 @@ class TorchCommunicator(ByteCollectives):
         self._check_fence()
         lost = self._absent(self._left) | self._dead | self._excluded
         if lost or self._absent(self._forming):
-            raise WorkerLost(lost, what)
+            raise self._loss(lost, what)
 
     def _absent(self, calls: dict[int, int]) -> set[int]:
         """The workers, of those whose operations are counted here, that take no part in the present one."""
@@ -156,7 +155,7 @@ class TorchCommunicator(ByteCollectives):
 
     def _post(self, dest: int, message: np.ndarray) -> None:
         if dest not in self.alive():
-            raise WorkerLost([dest], "send")
+            raise self._loss([dest], "send")
         if dest == self.rank:
             self._deliver(message, dest)
             return
@@ -192,7 +191,12 @@ class TorchCommunicator(ByteCollectives):
                 data = np.empty(count, np.uint8)
                 self._channel.receive(data, source)
                 self._deliver(data, source)
+            step = np.full(1, -1, np.int64)
+            if count == _LEFT:
+                self._channel.receive(step, source)
             with self._changed:
+                if step[0] >= 0:
+                    self.unfinished[source] = int(step[0])
                 if count == _ABORTED:
                     self._reason = f"rank {source} aborted the job"
                 self._left[source] = calls if count == _LEFT else 0
@@ -225,9 +229,9 @@ class TorchCommunicator(ByteCollectives):
             if self._reason is not None:
                 raise Aborted(self._reason)
             if source is not None and source in self._gone():
-                raise WorkerLost([source], "recv_any")
+                raise self._loss([source], "recv_any")
             if self._forming:
-                raise WorkerLost(self._gone(), "recv_any")
+                raise self._loss(self._gone(), "recv_any")
             return None
 
     # --- membership ---------------------------------------------------------------------------------------------------
@@ -315,6 +319,7 @@ class TorchCommunicator(ByteCollectives):
                 late = NotSupported(_NO_RENDEZVOUS)
                 decided = functools.partial(self._rendezvous.decided, self.alive, seconds)
                 members = in_time(decided, seconds + _BRIEF, late)
+                self._await_notices(members)
                 self._end()
                 connected = functools.partial(self._rendezvous.connect, members, seconds)
                 groups = in_time(connected, 6 * patience_of(seconds), late)
@@ -325,6 +330,12 @@ class TorchCommunicator(ByteCollectives):
         following = type(self)(self._rendezvous, groups, self.timeout)
         succeed(self, following)
         return following
+
+    def _await_notices(self, members: Sequence[str]) -> None:
+        """Waits for the notices of workers that have left: another worker may have received them earlier."""
+        gone = {rank for rank, uid in enumerate(self._rendezvous.members) if uid not in members}
+        with self._changed:
+            self._changed.wait_for(lambda: gone <= self._gone(), _BRIEF)
 
     def _end(self) -> None:
         """Ends the connections of this generation, so that late messages are not written to memory in use again."""
@@ -383,5 +394,8 @@ class TorchCommunicator(ByteCollectives):
         if self.rank not in self._left:
             for dest in set(range(self.size)) - self._dead - {self.rank}:  # excluded ones too, which may go on again
                 self._announce(dest, notice)
+                if notice == _LEFT:
+                    step = self.trainings.unfinished
+                    self._outboxes[dest].put([np.array([-1 if step is None else step])])
                 self._outboxes[dest].put(None)
             self._left[self.rank] = self._calls
