@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench gallery times science versus-gpu clients generated develop device-report distributed docs release release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
+.PHONY: versus gradbench gallery times science versus-gpu clients generated develop device-report distributed docs release release-check release-wheel release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all test-lowest
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -66,6 +66,9 @@ release: .venv/release ## Build a release into dist: wheel, source distribution,
 	$(MAKE) release-wheel
 	$(MAKE) release-source
 	$(BIN)/python tools/release_files.py
+
+release-check: ## Install the wheel and the source distribution of dist with every CPython here, and run the demo; 10 minutes
+	$(PYTHON) tools/release_check.py $(OPTIONS)
 
 clean: ## Remove everything that was built or installed here
 	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache

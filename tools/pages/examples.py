@@ -135,13 +135,18 @@ def _of_line(line: str, values: Mapping[str, str]) -> list[Example]:
     if not name:
         raise ValueError(f"{line}: expected a name in front, as of xp.sin")
     name = name.removeprefix("oxigrad.").removeprefix("ox.")
-    if name.startswith("xp.stats."):
+    if name.startswith("xp.stats.") and name.count(".") == 3:
         name = name.rpartition(".")[0]  # of the distribution, whose method is called
     if (braces := re.search(r"\{([\w* ]+)\}", name)) is None:
         return [Example(name, program, loss, values)]
     names = _optimizers(name.partition(".")[0]) if braces[1] == "*" else braces[1].split()
     return [
-        Example(name.replace(braces[0], each), program.replace(braces[0], each).replace("{}", each), loss, values)
+        Example(
+            name.replace(braces[0], each),
+            program.replace(braces[0], each).replace("{}", each),
+            loss.replace("{}", each),
+            values,
+        )
         for each in names
     ]
 
