@@ -44,7 +44,7 @@ class MPICommunicator(ByteCollectives):
         membership.communicator = self
         self._collective, self._messages = membership.channels
         super().__init__(Place(self._collective.rank, self._collective.size, membership.generation), job, timeout)
-        self.unfinished = membership.last_steps
+        self.unfinished: dict[int, int] = membership.last_steps
         self._lock = threading.RLock()
         self._spare = Spare()
         self._pending: list[_Pending] = []
