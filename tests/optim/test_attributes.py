@@ -406,7 +406,7 @@ def test_counts_of_groups_of_pytorch_are_whole_numbers(kind: Any) -> None:
     assert opt.state[weight]["exp_avg"].shape == (2, 6)
     before = weight.detach().clone()
     opt.param_groups[0]["update_proj_gap"] = 2.5
-    with pytest.raises(ValueError, match="^update_proj_gap is 2.5: expected a whole number"):
+    with pytest.raises(ValueError, match=r"^param_groups\[0\]\['update_proj_gap'\] is 2.5: expected a whole number"):
         opt.step()
     assert torch.equal(weight, before)
 

@@ -48,12 +48,12 @@ class ASGD(_Stepping, torch.optim.ASGD):
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
             define groups.
-        lr: Step size, by which every update is multiplied. A number; default 0.01.
-        lambd: Decay of the parameters and of the learning rate. A number; default 0.0001.
-        alpha: Exponent of the decay of the learning rate. A number; default 0.75.
+        lr: Step size, by which every update is multiplied. A number in [0, inf); default 0.01.
+        lambd: Decay of the parameters and of the learning rate. A number in [0, inf); default 0.0001.
+        alpha: Exponent of the decay of the learning rate. A number in [0, inf); default 0.75.
         t0: First step from which the parameters are averaged. A number; default 1000000.0.
         weight_decay: Strength with which a step pulls parameters towards zero; 0 turns the decay off. A
-            number; default 0.
+            number in [0, inf); default 0.
     """
     def __init__(
         self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]],
@@ -774,13 +774,13 @@ class NAdam(_Stepping, torch.optim.NAdam):
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
             define groups.
-        lr: Step size, by which every update is multiplied. A number; default 0.002.
+        lr: Step size, by which every update is multiplied. A number in [0, inf); default 0.002.
         betas: Decays of the moving means of gradients and of squared gradients. Default (0.9, 0.999).
         eps: Small number added to the denominator, which keeps updates finite where gradients are near
-            zero. A number; default 1e-08.
+            zero. A number in [0, inf); default 1e-08.
         weight_decay: Strength of the decay; coupled to the gradient unless the optimizer decouples it.
             Default 0.
-        momentum_decay: Rate at which the momentum warms up. A number; default 0.004.
+        momentum_decay: Rate at which the momentum warms up. A number in [0, inf); default 0.004.
         decoupled_weight_decay: Whether the weight decay is applied to the parameters, as in AdamW.
             Default False.
     """
@@ -978,7 +978,7 @@ class Rprop(_Stepping, torch.optim.Rprop):
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
             define groups.
-        lr: First step size of every element. A number; default 0.01.
+        lr: First step size of every element. A number in [0, inf); default 0.01.
         etas: Factor of a step size where the gradient changes sign. Factor of a step size where the
             gradient keeps its sign. Default (0.5, 1.2).
         step_sizes: Smallest step size of an element. Largest step size of an element. Default (1e-06,
