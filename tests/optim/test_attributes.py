@@ -348,7 +348,10 @@ def test_a_schedule_that_leads_out_of_the_range_raises_at_that_step() -> None:
 
 @pytest.mark.parametrize("rate", [0.1 - 0.01 * 10, np.float32(-1e-9), -1e-8])
 def test_a_schedule_may_miss_an_end_by_rounding(rate: Any) -> None:
-    optim.SGD(lambda step: rate).update(parameters("w"), parameters("w"))
+    opt, model = optim.SGD(lambda step: rate), parameters("w")
+    opt.update(model, parameters("w"))
+    assert opt.step == 1
+    np.testing.assert_allclose(model["w"], 1.0, rtol=0, atol=1e-7)
 
 
 # --- custom rules ------------------------------------------------------------------------------------------------------

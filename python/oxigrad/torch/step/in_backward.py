@@ -19,7 +19,7 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.steps import reads_all
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import all_parameters, is_recorded, lists_of, values_of
+from oxigrad.torch.step.resolved import all_parameters, holds, is_recorded, lists_of, values_of
 
 
 def _run(steps: "weakref.ref[InBackward]", p: Any = None) -> None:
@@ -261,11 +261,9 @@ class InBackward:
     def _begin(self, opt: Any) -> None:
         """Begins a step: checks what concerns more than one parameter."""
         _check(opt)
-        groups = opt.param_groups
-        items = [*map(tuple, groups), *map(tuple, map(dict.values, groups))]
-        if self._values is None or not self._values.holds(items, {}):
+        if not holds(self._values, opt.param_groups):
             opt.check_groups()  # of all, before the first parameter is updated
-            self._values = values_of(groups)
+            self._values = values_of(opt.param_groups)
         lists = lists_of(opt)
         if not self._signature.holds(lists, {}):
             places = [*places_of(opt)]

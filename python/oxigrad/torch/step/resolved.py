@@ -56,6 +56,11 @@ def values_of(groups: list[dict[str, Any]]) -> "_core.Signature | None":
     return _core.Signature([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
 
 
+def holds(values: "_core.Signature | None", groups: list[dict[str, Any]]) -> bool:
+    """Whether groups still have the keys and values of `values_of`."""
+    return values is not None and values.holds([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
+
+
 class TensorStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
@@ -127,10 +132,7 @@ class TensorStep:
             return False
         if self.plan.draws and self.core.count != noise_step(opt):
             return False
-        if self._values is None:
-            return self._has_rules_of(groups)
-        items = [*map(tuple, groups), *map(tuple, map(dict.values, groups))]
-        return self._values.holds(items, {}) or self._has_rules_of(groups)
+        return holds(self._values, groups) or self._has_rules_of(groups)
 
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any], dict[Any, dict[str, Any]]]:
         """The groups that the step is of, these and their lists of parameters, and the states of the parameters."""
