@@ -11,7 +11,7 @@ use pyo3::ffi::{Py_REFCNT, PyObject};
 use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, are_one_dtype};
 use crate::prelude::*;
 
-/// A contiguous NumPy array of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in. Recognized by some
+/// A contiguous NumPy array of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in, or of indices. Recognized by some
 /// fields of the array object; the caller's reference keeps the memory.
 pub struct Contiguous<'a> {
     pub shape: Shape,
@@ -26,9 +26,19 @@ impl<'a> Contiguous<'a> {
     /// The fields of such an array; `None` for any other object.
     #[inline]
     pub fn of(object: &'a Object<'_>) -> Option<Self> {
+        Self::of_dtype(object, Dtype::computes)
+    }
+
+    /// The fields of such an array of `int64` in place of these dtypes; `None` for any other object.
+    pub fn of_indices(object: &'a Object<'_>) -> Option<Self> {
+        Self::of_dtype(object, |dtype| dtype == Dtype::I64)
+    }
+
+    #[inline]
+    fn of_dtype(object: &'a Object<'_>, fits: impl Fn(Dtype) -> bool) -> Option<Self> {
         let numpy = Numpy::get(object.py());
         let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
-        let dtype = numpy.own_dtype(&fields).filter(|dtype| dtype.computes())?;
+        let dtype = numpy.own_dtype(&fields).filter(|dtype| fits(*dtype))?;
         let dimensions = Some(fields.dimensions()).filter(|count| (1..=Shape::MOST).contains(count))?;
         let (mut extents, mut length) = ([0; Shape::MOST], 1);
         for (extent, given) in extents.iter_mut().zip(fields.extents()) {

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::compute::numpy_functions::{is_array, is_host};
+use crate::arrays::compute::scatter::add_rows;
 use crate::arrays::memory::contiguous::is_unshared;
 use crate::arrays::memory::numpy::{Numpy, are_one_dtype};
 use crate::arrays::value::Value;
@@ -165,6 +166,7 @@ impl<'py> IndexKey<'py> {
                     array.set_item(key, view.add(g)?)
                 }
             }
+            Self::Advanced(key) if add_rows(array, key, g)? => Ok(()),
             Self::Advanced(key) => numpy.add_at.bind(g.py()).call1((array, key, g)).map(drop),
         }
     }

@@ -15,13 +15,42 @@ pub(super) unsafe fn copy(
     extents: &[usize],
     strides: &[isize],
     dtype: Dtype,
-    mut to: *mut u8,
+    to: *mut u8,
     into: Dtype,
 ) {
+    // The kind of elements is asked once: rows are short.
     // SAFETY: promised by the caller: a row lies at the strides of its indices.
-    for_each_row(extents, strides, |offset, step, count| unsafe {
-        copy_row(from.wrapping_offset(offset), step, count, dtype, to, into);
-        to = to.wrapping_add(count * into.size());
+    unsafe {
+        match (dtype == into, dtype.size()) {
+            (true, 4) => copy_rows(from, extents, strides, to, 4, |row, step, count, to| {
+                copy_elements::<u32>(row, step, count, to)
+            }),
+            (true, 8) => copy_rows(from, extents, strides, to, 8, |row, step, count, to| {
+                copy_elements::<u64>(row, step, count, to)
+            }),
+            _ => copy_rows(from, extents, strides, to, into.size(), |row, step, count, to| {
+                for at in 0..count {
+                    let (row, to) = (row.wrapping_offset(step * at.cast_signed()), to.add(at * into.size()));
+                    set_number(to, into, number_at(row, dtype));
+                }
+            }),
+        }
+    }
+}
+
+/// Calls a function for each row of elements at strides: its address, its step, its number of elements, and where they go.
+#[inline(always)]
+fn copy_rows(
+    from: *const u8,
+    extents: &[usize],
+    strides: &[isize],
+    mut to: *mut u8,
+    size: usize,
+    copied: impl Fn(*const u8, isize, usize, *mut u8),
+) {
+    for_each_row(extents, strides, |offset, step, count| {
+        copied(from.wrapping_offset(offset), step, count, to);
+        to = to.wrapping_add(count * size);
     });
 }
 
@@ -101,25 +130,6 @@ fn for_each_row(extents: &[usize], strides: &[isize], mut row: impl FnMut(isize,
 
 /// # Safety
 /// As of [`copy`], of elements at a `step` in bytes.
-unsafe fn copy_row(from: *const u8, step: isize, count: usize, dtype: Dtype, to: *mut u8, into: Dtype) {
-    let size = dtype.size();
-    // SAFETY: promised by the caller.
-    unsafe {
-        match (dtype == into, size) {
-            (true, 4) => copy_elements::<u32>(from, step, count, to),
-            (true, 8) => copy_elements::<u64>(from, step, count, to),
-            _ => {
-                for at in 0..count {
-                    let (from, to) = (from.wrapping_offset(step * at.cast_signed()), to.add(at * into.size()));
-                    set_number(to, into, number_at(from, dtype));
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// As of [`copy_row`].
 #[inline(always)]
 unsafe fn copy_elements<T: Copy>(from: *const u8, step: isize, count: usize, to: *mut u8) {
     let to = to.cast::<T>();
