@@ -1,4 +1,4 @@
-"""Cotangents of slices, which are accumulated into a slice of the sum: cost, sums, and the memory that is written."""
+"""Cotangents of slices and rows, which are accumulated into elements of the sum: cost, sums, and the memory that is written."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import xp
+from oxigrad import _core, xp
 from oxigrad.testing import check_grads
 
 _libc = ctypes.CDLL(None)
@@ -248,3 +248,57 @@ def test_large_sums_that_are_computed_later() -> None:
     expected[:2] += 7.0
     expected[-1] += 3.0
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def _indices(*shape: int, of: int = 4) -> np.ndarray:
+    return np.random.default_rng(len(shape)).integers(-of, of, shape)
+
+
+_STEPPED, _INT32 = _indices(12)[::2], _indices(6).astype(np.int32)
+#: Keys of an array of shape (4, 4, 4): by the core, or by NumPy where indices are not adjacent, contiguous, int64 and of one shape.
+ROW_KEYS: list[Any] = [
+    _indices(6),
+    _indices(2, 3),
+    _indices(0),
+    (_indices(6), ...),
+    (_indices(6), slice(None)),
+    (slice(None), _indices(6)),
+    (slice(None), slice(None), _indices(2, 3)),
+    (_indices(6), _indices(6)),
+    (slice(None), _indices(6), _indices(6)),
+    (_indices(6), _indices(6), _indices(6)),
+    (_indices(6), _indices(6), _indices(6), ...),
+    (..., _indices(6)),
+    (_indices(6), slice(None), _indices(6)),
+    (_indices(6), slice(1, 3)),
+    (_indices(3, 1), _indices(1, 2)),
+    (_indices(6), 2),
+    (_indices(6), None),
+    _STEPPED,
+    _INT32,
+    np.array([True, False, True, True]),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("key", ROW_KEYS, ids=range(len(ROW_KEYS)))
+def test_rows_by_integers_are_added_as_numpy_adds_them(key: Any, dtype: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 4, 4)).astype(dtype)
+    g = np.random.default_rng(1).standard_normal(x[key].shape).astype(dtype)
+    once, twice = np.zeros_like(x), np.zeros_like(x)
+    np.add.at(once, key, g)
+    for _ in range(2):
+        np.add.at(twice, key, g)
+    for expected, f in [(once, lambda x: x[key]), (twice, lambda x: (x[key], x[key]))]:
+        pulled = ox.vjp(f, x)[1]((g, g) if expected is twice else g)
+        pulled = pulled[0] if isinstance(pulled, tuple) else pulled
+        assert pulled.dtype == dtype
+        np.testing.assert_array_equal(pulled, expected, strict=True)
+
+
+def test_an_index_out_of_bounds_is_numpys_error_before_a_write() -> None:
+    total, g = np.ones((4, 4)), np.ones((2, 4))
+    for index in (4, -5):
+        with pytest.raises(IndexError, match="out of bounds"):
+            _core.scatter_into(total, g, np.array([0, index]), (4, 4))
+    np.testing.assert_array_equal(total, np.ones((4, 4)))
