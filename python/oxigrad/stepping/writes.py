@@ -19,7 +19,6 @@ from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf, call_rules
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.view import ParameterSlots
 
@@ -126,7 +125,7 @@ def call_step(
 
 
 def touch(
-    resolved: ResolvedStep, gradients: list[Any], slots: Mapping[str, ParameterSlots], count: int
+    resolved: StepProgram, gradients: list[Any], slots: Mapping[str, ParameterSlots], count: int
 ) -> tuple[list[Touched], list[tuple[Any, Any, Any]]]:
     """The rows that are touched, and the items of slots to assign, after ``count`` steps.
 
@@ -158,7 +157,7 @@ def touch(
 
 
 def collect(
-    step: ResolvedStep,
+    step: StepProgram,
     leaves: list[Any],
     gradients: list[Any],
     slots: Mapping[str, ParameterSlots],

@@ -1,18 +1,22 @@
 """The groups of hyperparameters and the executors of the parameters of a step."""
 
+import copy
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from oxigrad.ops.backends import is_one_device
 from oxigrad.ops.core.aliasing import Named, refuse_overlapping
+from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import is_permuted
-from oxigrad.stepping.parameters.executor import DEVICE, Executor, executor_of
+from oxigrad.stepping.parameters.executor import COPY, DEVICE, RULE_INTO, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.slices import Gather
+from oxigrad.stepping.version import Version
 
 
 class Assignment:
@@ -24,6 +28,8 @@ class Assignment:
 
     #: The reason why a graph cannot capture the step; empty where it can.
     uncaptured = ""
+    #: The options of the steps, as they were when it was made.
+    options: SteppingOptions = SteppingOptions(Precision())
 
     def __init__(self) -> None:
         self.parameters: list[Any] = []
@@ -31,6 +37,9 @@ class Assignment:
         self.missed: list[int] = []
         #: For slices of parameters, the function that gathers bytes of all workers.
         self.gather: Gather | None = None
+        #: The versions of the settings that it was made from.
+        self.versions: list[Version] = []
+        self._structures: list[int] = []
 
     def group_number(self, group: RuleGroup, missed: int) -> int:
         """The number of a group whose parameters ``missed`` steps; adds it where it is new."""
@@ -57,10 +66,35 @@ class Assignment:
         if (any(e.calls_rule for e in executors) and "total" in supplied) or (is_mixed and self.needs_all):
             for p in self.parameters:
                 p.executor = self.on_arrays(arrays[p.index])
+        self._count = len(arrays)
+        self._sort()
+
+    def _sort(self) -> None:
+        """Sorts the parameters by their executors, and by what these do."""
         self.host: list[Any] = [p for p in self.parameters if p.executor.is_core]
         self.on_devices: list[Any] = [p for p in self.parameters if p.executor is DEVICE]
         self.ruled: list[Any] = [p for p in self.parameters if p.executor.calls_rule and not p.is_elsewhere]
-        self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], len(arrays))
+        self.replaced: list[Any] = [p for p in self.parameters if p.executor.replaces]
+        self.copied: list[Any] = [p for p in self.parameters if p.executor is COPY]
+        self.into: list[Any] = [p for p in self.parameters if p.executor is RULE_INTO]
+        #: The parameters that are at several key paths.
+        self.tied: list[Any] = [p for p in self.parameters if p.tied]
+        self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], self._count)
+
+    def part(self, parameters: Sequence[Parameter]) -> Self:
+        """The same plan for some of its parameters, with the positions that they have in the whole."""
+        part, chosen = copy.copy(self), {p.position for p in parameters}
+        part.parameters = [p for p in self.parameters if p.position in chosen]
+        part._sort()
+        return part
+
+    def is_current(self) -> bool:
+        """Whether options and groups of hyperparameters are unchanged since it was made."""
+        return self._structures == [version.structure for version in self.versions]
+
+    def numbers(self) -> list[tuple[Version, int]]:
+        """The versions of all settings that a resolved step depends on, each with its present number."""
+        return [(version, version.number) for version in self.versions]
 
     def gather_terms(self) -> Gather | None:
         """The function that gathers the terms of values over all parameters whose rules workers call."""

@@ -13,7 +13,7 @@ from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.initial import new_slots, slot_names
 from oxigrad.stepping.slots.memory import as_placed
 from oxigrad.stepping.slots.view import ParameterSlots
@@ -90,7 +90,7 @@ class SlotTable:
         if fitting.report:
             self._core.micro = 0  # The mean of the gradients so far may not have matched.
 
-    def prepare(self, step: ResolvedStep, leaves: list[Any]) -> None:
+    def prepare(self, step: StepProgram, leaves: list[Any]) -> None:
         """Gives the core the memory of the parameters that it updates, and of their slots."""
         self._core.prepare(step.host_parameters(leaves, self.by_path))
 
