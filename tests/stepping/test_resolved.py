@@ -522,7 +522,11 @@ class Stepping:
             raise ox.StateError("the averages are swapped in")
 
     @property
-    def own_slots(self) -> Mapping[str, Mapping[str, Any]]:
+    def table(self) -> Stepping:
+        return self
+
+    @property
+    def by_path(self) -> Mapping[str, Mapping[str, Any]]:
         return self.slots
 
     def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any, presence: Mapping[str, Any]) -> Stepping:

@@ -43,7 +43,7 @@ class SlicedSteps:
     @property
     def slots(self) -> Mapping[str, Mapping[str, Any]]:
         """The slots of the slices, by key path and name."""
-        return self._stepper.own_slots
+        return self._stepper.table.by_path
 
     def take(
         self,

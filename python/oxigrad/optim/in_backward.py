@@ -85,7 +85,7 @@ class BackwardStep:
     def begin(self, watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
         """Prepares the step, before anything is changed; returns the function that takes a final gradient."""
         self._lock.take()
-        self._before = self._stepper.own_slots, self._stepper.fitting
+        self._before = self._stepper.table.by_path, self._stepper.fitting
         step, leaves = parts.resolve_whole(self._stepper, self._model, value)
         plan = step.plan
         if plan.needs_all or plan.on_devices:  # the step follows the backward

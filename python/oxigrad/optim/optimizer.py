@@ -78,7 +78,7 @@ class Optimizer(StatefulOptimizer):
         plan = self._stepper.plan
         group = plan and next((plan.groups[p.group] for p in plan.parameters if p.text == str(path)), None)
         if group is None:
-            paths = ", ".join(self._stepper.own_slots) or "a built model"
+            paths = ", ".join(self._stepper.table.by_path) or "a built model"
             raise KeyError(f"{path}: no parameter that is updated: expected one of {paths}")
         return group.current(name, self.step)
 
@@ -416,7 +416,7 @@ class LocalOptimizer(Optimizer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        self._version = Version()
+        vars(self).setdefault("_version", Version())  # an optimizer of a rule has that of its hyperparameters
         self._set_options(options)
         self._stepper = Stepper(self._new_options(), HostPlacement() if self.state_device else None)
 

@@ -206,7 +206,7 @@ class StatefulOptimizer(Options):
             return {
                 kind: {
                     path: float(fetched(by_name[name]))
-                    for path, by_name in self._stepper.own_slots.items()
+                    for path, by_name in self._stepper.table.by_path.items()
                     if (name := norms.SLOTS[kind]) in by_name
                 }
                 for kind in self.record_norms
@@ -368,7 +368,7 @@ class StatefulOptimizer(Options):
         all                                                    96
         """
         with self._lock.reading():
-            rows = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+            rows = [*summary.rows(self._stepper.plan, self._stepper.table.by_path)]
         return summary.table(repr(self), self.step, rows)
 
     def _repr_html_(self) -> str:
@@ -378,7 +378,7 @@ class StatefulOptimizer(Options):
 def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
     """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
     stepper = opt._stepper
-    slots = without_norms(stepper.own_slots if copy or to_file else stepper.slots)
+    slots = without_norms(stepper.table.by_path if copy or to_file else stepper.slots)
     stepper.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}

@@ -1,17 +1,19 @@
 """Changes of a model, and of its slots, other than by a step: other parameters, and other values of parameters."""
 
 import copy
+from collections.abc import Container, Mapping
 from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
+from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.averages import averages_of, named, nonempty
-from oxigrad.stepping.slots.changed_parameters import changes_of
+from oxigrad.stepping.slots.initial import new_slots
 from oxigrad.stepping.stepper import Stepper
 
 
@@ -28,7 +30,9 @@ def rebuild(stepper: Stepper, model: Any, *, remove: bool) -> Changes:
         )
     leaves, structure = tree.flatten(model)
     survey = Plan(leaves, structure, stepper.options)
-    changes = changes_of(survey, survey.detach(leaves), stepper.table.by_path, stepper.presence.inactive, remove=remove)
+    changes = _differences(
+        survey, survey.detach(leaves), stepper.table.by_path, stepper.presence.inactive, remove=remove
+    )
     before, presence = stepper.table.by_path, copy.deepcopy(stepper.presence)
     dropped = {*changes.removed, *changes.reset}
     try:
@@ -48,6 +52,40 @@ def rebuild(stepper: Stepper, model: Any, *, remove: bool) -> Changes:
         stepper.table.by_path, stepper.presence = before, presence
         raise
     return changes
+
+
+def _differences(
+    plan: Plan, leaves: list[Any], slots: Mapping[str, Mapping[str, Any]], inactive: Container[str], *, remove: bool
+) -> Changes:
+    """The changes to the ``slots`` by key path that the parameters of ``plan`` require.
+
+    ``inactive`` are the paths that the last model did not update. Slots of parameters that the model lacks are kept, or
+    dropped with ``remove``.
+    """
+    by_path = {p.text: p for p in plan.parameters}
+    absent = [path for path in slots if path not in by_path and path not in plan.inactive]
+    reset = [
+        path for path, p in by_path.items() if path in slots and not _has_shape(plan, p, leaves[p.index], slots[path])
+    ]
+    return Changes(
+        added=[path for path in by_path if path not in slots],
+        unfrozen=[path for path in by_path if path in inactive and path not in reset],
+        frozen=[path for path in slots if path in plan.inactive],
+        reset=reset,
+        kept=[] if remove else absent,
+        removed=absent if remove else [],
+    )
+
+
+def _has_shape(plan: Plan, p: Parameter, array: Any, by_name: Mapping[str, Any]) -> bool:
+    """Whether the slots of a parameter have the shapes of new ones."""
+    group = plan.groups[p.group]
+    if group.rule().elementwise:
+        return all(
+            tuple(by_name[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in by_name
+        )
+    new = new_slots(group, p.text, array, on_host=p.executor.is_core, coded=plan.reads_codes(p))
+    return all(tuple(by_name[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in by_name)
 
 
 def begin(stepper: Stepper, model: Any) -> tuple[Plan, list[Any]]:

@@ -77,13 +77,8 @@ class Stepper:
 
     @property
     def slots(self) -> Mapping[str, ParameterSlots]:
-        """The slots of each parameter, by key path and name, for users to read and assign."""
+        """The slots of each parameter, by key path and name, for users to read and assign; see `SlotTable`."""
         self.core.expose()
-        return self.table.by_path
-
-    @property
-    def own_slots(self) -> Mapping[str, ParameterSlots]:
-        """As `slots`, for readers that give no array to the user."""
         return self.table.by_path
 
     @property
@@ -114,7 +109,7 @@ class Stepper:
 
     def copied(self, options: SteppingOptions) -> "Stepper":
         """The stepper of a copy of its optimizer, with its counts and copies of its slots."""
-        counts = {"step": self.counts.taken, "micro": self.micro, "skipped": self.counts.skipped}
+        counts = {"step": self.counts.taken, "micro": self.core.micro, "skipped": self.counts.skipped}
         presence = self.presence.state(counts["step"], self.table.by_path)
         stepper = self.resumed(counts, copied_slots(self.table.by_path), self.fitting, presence, options)
         stepper.swapped = self.swapped
@@ -170,7 +165,7 @@ class Stepper:
         if self.options.accumulate > 1:
             is_last = not self._holds(grads)
             self._without = accumulated(
-                structure, leaves, aligned.leaves, self.presence.without, first=not self.micro, last=is_last
+                structure, leaves, aligned.leaves, self.presence.without, first=not self.core.micro, last=is_last
             )
         present = None if aligned.is_complete else aligned.present()
         plan, leaves = self.new_plan(leaves, structure, present, holds_own=grads is None)
@@ -178,7 +173,7 @@ class Stepper:
 
     def _holds(self, grads: Any) -> bool:
         """Whether gradients are only accumulated in this step; means that are `AlignedGradients` back are taken."""
-        return self.micro + 1 < self.options.accumulate and not isinstance(grads, AlignedGradients)
+        return self.core.micro + 1 < self.options.accumulate and not isinstance(grads, AlignedGradients)
 
     def _check_plan(self) -> None:
         """Drops a plan that other settings, or a fork, have made invalid."""
@@ -280,7 +275,8 @@ class Stepper:
     def _update_anew(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool) -> Any:
         """`update` without a current resolved step; makes one."""
         self.refuse_swapped()
-        before, fitting, counts = self.table.by_path, self.fitting, (self.core.count, self.micro)
+        before, fitting, core = self.table.by_path, self.fitting, self.core
+        counts = core.count, core.micro
         try:
             plan, leaves, gradients = self._planned_step(model, grads)
             if keep_root:
@@ -296,14 +292,18 @@ class Stepper:
                 self.counts.sync()
             self.counts.raises = step.raises
             scale = 1.0 if isinstance(grads, AlignedGradients) else self._inverse_scale(step)
-            step.fill(self.core.count, self.micro + 1, scale, loss)
+            step.fill(self.core.count, self.core.micro + 1, scale, loss)
             self.adopt(step, leaves)
             without, self._without = self._without, set[str]()
             taken = self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
-            self.presence.without = without if self.micro else set()
+            self.presence.without = without if self.core.micro else set()
             return taken
         except BaseException:
-            if self.table.by_path is not before and self.fitting is fitting and counts == (self.core.count, self.micro):
+            if (
+                self.table.by_path is not before
+                and self.fitting is fitting
+                and counts == (self.core.count, self.core.micro)
+            ):
                 # Slots may start as copies of the parameter, whose values may differ in the next step.
                 self.resolved.clear()
                 self.table.by_path, self.plan = before, None
@@ -435,7 +435,7 @@ class Stepper:
         self.refuse_swapped()
         if self.open.updated:
             self.count_open()
-        if not self.micro:
+        if not self.core.micro:
             return model
         plan, leaves = self.planned(model)
         means: list[Any] = [None] * len(leaves)

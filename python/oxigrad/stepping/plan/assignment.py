@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from oxigrad.ops.backends import is_one_device
 from oxigrad.ops.core.aliasing import Named, refuse_overlapping
+from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import is_permuted
@@ -34,6 +35,8 @@ class Assignment:
     def __init__(self) -> None:
         self.parameters: list[Any] = []
         self.groups: list[Any] = []
+        #: The rules of the groups, as they were when it was made.
+        self.rules: list[Rule] = []
         self.missed: list[int] = []
         #: For slices of parameters, the function that gathers bytes of all workers.
         self.gather: Gather | None = None
@@ -47,6 +50,7 @@ class Assignment:
         if (group, missed) not in pairs:
             pairs.append((group, missed))
             self.groups.append(group)
+            self.rules.append(group.rule())
             self.missed.append(missed)
         return pairs.index((group, missed))
 
@@ -55,8 +59,7 @@ class Assignment:
 
         Sorts the parameters by executor.
         """
-        rules = [group.rule() for group in self.groups]
-        supplied = {name for rule in rules for name in rule.supplied}
+        supplied = {name for rule in self.rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all: bool = bool(supplied & {"total", "guard"})
         executors = {p.executor for p in self.parameters}
@@ -71,14 +74,27 @@ class Assignment:
 
     def _sort(self) -> None:
         """Sorts the parameters by their executors, and by what these do."""
-        self.host: list[Any] = [p for p in self.parameters if p.executor.is_core]
-        self.on_devices: list[Any] = [p for p in self.parameters if p.executor is DEVICE]
-        self.ruled: list[Any] = [p for p in self.parameters if p.executor.calls_rule and not p.is_elsewhere]
-        self.replaced: list[Any] = [p for p in self.parameters if p.executor.replaces]
-        self.copied: list[Any] = [p for p in self.parameters if p.executor is COPY]
-        self.into: list[Any] = [p for p in self.parameters if p.executor is RULE_INTO]
+        self.host: list[Any] = []
+        self.on_devices: list[Any] = []
+        self.ruled: list[Any] = []
+        self.replaced: list[Any] = []
+        self.copied: list[Any] = []
+        self.into: list[Any] = []
         #: The parameters that are at several key paths.
-        self.tied: list[Any] = [p for p in self.parameters if p.tied]
+        self.tied: list[Any] = []
+        for p in self.parameters:
+            executor = p.executor
+            for parameters, has_it in (
+                (self.host, executor.is_core),
+                (self.on_devices, executor is DEVICE),
+                (self.ruled, executor.calls_rule and not p.is_elsewhere),
+                (self.replaced, executor.replaces),
+                (self.copied, executor is COPY),
+                (self.into, executor is RULE_INTO),
+                (self.tied, p.tied),
+            ):
+                if has_it:
+                    parameters.append(p)
         self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], self._count)
 
     def part(self, parameters: Sequence[Parameter]) -> Self:

@@ -139,7 +139,7 @@ class Plan(Assignment):
         )
 
     def _choose_executors(self, leaves: list[Any], holds_gradients: Sequence[Any]) -> None:
-        rules = [group.rule() for group in self.groups]
+        rules = self.rules
         for p in self.parameters:
             p.executor = executor_of(leaves[p.index], rules[p.group].elementwise)
             if p.executor is DEVICE:
@@ -149,7 +149,7 @@ class Plan(Assignment):
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
-        check_totals((p.text, rules[p.group]) for p in self.parameters)
+        check_totals([(p.text, rules[p.group]) for p in self.parameters])
         self.unite(leaves)
         for p in self.parameters:
             if p.executor.replaces and any(holds_gradients[i] for i in p.indices):
