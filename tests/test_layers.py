@@ -118,7 +118,7 @@ ROOMS = {
         "writes": "arrays device parameters plan slots",
         "pure": "arrays parameters plan slots state writes",
         "stepper": "arrays device parameters plan slots state writes",
-        "parts": "arrays parameters plan slots stepper writes",
+        "parts": "arrays device parameters plan slots stepper writes",
         "changes": "parameters plan slots stepper",
         "placement/host_placement": "arrays parameters parts placement plan stepper",
         "__init__": "",

@@ -2,8 +2,8 @@
 
 Each of these gives parameters with their groups and executors (an `Assignment`), gradients, and slots; the rest of a
 step is the same code: the kernels and their scalars (`StepProgram`), rules on arrays (`call_step`), launches
-(`DeviceSteps`), and writes. `oxigrad.torch` assigns tensors of parameter groups, whose state are the slots
-(`oxigrad.torch.step`); transformations of optax take pure steps.
+(`DeviceSteps`), and writes (`StepWrites`). `oxigrad.torch` assigns tensors of parameter groups, whose state are the
+slots (`oxigrad.torch.step`); transformations of optax take pure steps.
 
 The flow of a step over a tree, `Stepper.update` in `stepper`:
 
@@ -14,7 +14,7 @@ The flow of a step over a tree, `Stepper.update` in `stepper`:
    adds up those of tied parameters. The numbers of the step, such as its count and the values of schedules, are filled
    in.
 3. Results that are not computed in place come next: rules called on arrays (`rule_executors`), copies of read-only
-   parameters, and coalesced rows (`sparse_rows`). `writes` collects them, and writes nothing yet.
+   parameters, and coalesced rows (`sparse_rows`). `StepWrites` collects them, and writes nothing yet.
 4. The core (``rust/python/src/stepper/step.rs``) assigns replaced arrays to the containers of the model.
 5. The core makes the last checks of memory, dtype, shape and overlap, with the key path in each error. Arrays that do
    not fit the plan are a `Misfit`, an answer and no error: the plan is adapted, or its error is raised.
@@ -28,7 +28,7 @@ kernel writes; and `Stepper._update_anew` drops slots that were made for the fai
 Files:
 
 * `stepper`: the steps of one optimizer, with its slots and counts; `parts`: a step in parts; `changes`: other
-  parameters, and other values of them; `writes`: the writes of a step besides the update by the core.
+  parameters, and other values of them; `writes`: results of rules called on arrays, and records of rows.
 * `plan`: the group and the executor of each parameter (`assignment`), for a tree (`plan`) with its `gradients`; the
   kernels and scalars of the groups (`step_program`), reused until a version changes.
 * `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule
@@ -37,7 +37,7 @@ Files:
   codes of eight and four bits (`quantized`).
 * `slots`: slots before the first step, in the core's memory and by name; averages of parameters.
 * `state`: the state by key path, saved to files that are replaced atomically, and loaded.
-* `device`: launches of kernels, the loss scale and the counts of steps there.
+* `device`: launches of kernels, the loss scale and the counts of steps there; `step_writes`: the writes of a step.
 * `pure`: a step as a pure function, and kernels called from a function that a library compiles.
 * `version`: version counters of settings.
 """

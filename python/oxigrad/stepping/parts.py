@@ -6,12 +6,13 @@ from typing import Any
 from oxigrad import _core
 from oxigrad._core import Misfit
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.gradients import admit, checked_gradients
 from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.stepper import Stepper
-from oxigrad.stepping.writes import StepWrites, collect
+from oxigrad.stepping.writes import collect
 
 
 def resolve_whole(stepper: Stepper, model: Any, loss: Any) -> tuple[StepProgram, list[Any]]:

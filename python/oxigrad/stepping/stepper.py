@@ -15,8 +15,9 @@ from oxigrad.ops.backends import REFUSALS
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.alignment import AlignedGradients, align, check_order
 from oxigrad.stepping.arrays.gradient_check import nonfinite_error
-from oxigrad.stepping.device.launches import DeviceSteps, Launches
+from oxigrad.stepping.device.launches import DeviceSteps
 from oxigrad.stepping.device.step_counts import StepCounts
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
@@ -30,7 +31,7 @@ from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.table import SlotTable
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import COUNTS, PendingState, copied_slots
-from oxigrad.stepping.writes import StepWrites, Touched, collect
+from oxigrad.stepping.writes import Touched, collect
 
 
 class Stepper:
@@ -317,17 +318,17 @@ class Stepper:
         self, step: StepProgram, leaves: list[Any], gradients: list[Any], model: Any, grads: Any, *, keep_root: bool
     ) -> Any:
         """Takes a step that is resolved, and whose numbers are filled in."""
-        plan, touched, writes, launches = step.plan, (), None, None
+        plan, touched, writes = step.plan, (), None
         if not step.is_in_place or plan.takes_rows:
             prepared = self._prepare_writes(step, leaves, gradients, grads)
             if prepared is None:
                 self.forget()
                 return self.update(model, grads, loss=step.loss, keep_root=keep_root)
-            touched, writes, launches = prepared
+            touched, writes = prepared
             if touched is None:
                 return self.skip(plan, model, gradients)
         written, read = plan.pick(leaves), plan.pick(gradients)
-        observes = step.observes and not (launches and launches.scale)
+        observes = step.observes and not (writes and writes.scale)
         counts = self.core.count, self.core.micro
         try:
             done = self.core.step(
@@ -339,7 +340,7 @@ class Stepper:
                 holds=step.holds,
                 observes=observes,
                 touched=touched,
-                writes=writes,
+                writes=writes and writes.frozen(),
                 gather=plan.gather,
             )
             if type(done) is Misfit and not self._adapt(plan, leaves, read, done.error):
@@ -355,8 +356,8 @@ class Stepper:
             return again(model, grads, loss=step.loss, keep_root=keep_root)
         if done is None:
             return self.skip(plan, model, gradients)
-        if launches is not None and launches.counters:
-            is_taken = self.counts.is_taken_there(step, launches, counts)
+        if writes is not None and writes.counters:
+            is_taken = self.counts.is_taken_there(step, writes, counts)
             return model if is_taken else self.skip(plan, model, gradients)
         if observes:
             self.counts.settle()
@@ -364,7 +365,7 @@ class Stepper:
 
     def _prepare_writes(
         self, step: StepProgram, leaves: list[Any], gradients: list[Any], grads: Any
-    ) -> tuple[list[Touched] | None, _core.Writes, Launches] | None:
+    ) -> tuple[list[Touched] | None, StepWrites] | None:
         """The rows that a step touches, or None where a guard stops it, and its writes besides the update by the core.
 
         None for parameters on devices whose layout the plan does not fit.
@@ -373,18 +374,17 @@ class Stepper:
         zeros = gradient_zeros(plan, gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
             plan.check_memory(leaves, gradients, self.table.by_path, [g for _, g in zeros])
-        others: list[Parameter] = []
+        others: list[Parameter] | None = []
         if plan.on_devices:
             if self._devices is None or self._devices.plan is not plan:
                 self._devices = DeviceSteps(plan, self.counts.counters)
-            scale = self.counts.scale_for(step, leaves)
-            exposed = self.core.is_exposed
-            prepared = self._devices.prepare(
-                step, leaves, gradients, self.table.by_path, count=self.core.count, exposed=exposed, scale=scale
+            scale, exposed = self.counts.scale_for(step, leaves), self.core.is_exposed
+            slots, count = self.table.by_path, self.core.count
+            others = self._devices.prepare(
+                step, leaves, gradients, slots, writes, count=count, exposed=exposed, scale=scale
             )
-            if prepared is None:
+            if others is None:
                 return None
-            writes.launches, others = prepared
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
                 step.fill(self.core.count, self.core.micro + 1, 1.0 / self.options.scale, step.loss)
@@ -399,7 +399,7 @@ class Stepper:
             others=others,
         )
         writes.copies += zeros
-        return touched, writes.frozen(), writes.launches
+        return touched, writes
 
     def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...], misfit: Exception) -> bool:
         """Changes a plan that the arrays of a step do not fit; False for arrays that no plan fits."""

@@ -9,8 +9,8 @@ from oxigrad import _core, xp
 from oxigrad._core import StateError
 from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.backends import device_of, is_array, namespace
-from oxigrad.stepping.device.launches import Launches
 from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.observed_scale import ObservedScale
 from oxigrad.stepping.plan.step_program import StepProgram
 
@@ -81,14 +81,14 @@ class StepCounts:
         attributes, values = (vars(scale), scale._after(finite=True)) if scale else ({}, {})
         self._core.observe(attributes, values)
 
-    def is_taken_there(self, step: StepProgram, launches: Launches, before: tuple[int, int]) -> bool:
+    def is_taken_there(self, step: StepProgram, writes: StepWrites, before: tuple[int, int]) -> bool:
         """Whether a step that a guard on a device may have stopped is taken; waits where that must be known now.
 
         ``before`` are the numbers of steps and of accumulated gradients before.
         """
-        for counter in launches.counters:
+        for counter in writes.counters:
             counter.expect()
-        is_known_later = launches.scale is not None or not (step.observes or step.plan.options.accumulate > 1)
+        is_known_later = writes.scale is not None or not (step.observes or step.plan.options.accumulate > 1)
         if is_known_later and not step.raises:
             self.sync(wait=False)
             return True

@@ -111,7 +111,7 @@ class HostPlacement:
     # --- copies -------------------------------------------------------------------------------------------------------
 
     def _down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True, *, zeroes: bool = False) -> Any:
-        """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory; see `wait`.
+        """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory; see `_wait`.
 
         Returns the gradients there; None if the parameters hold them, as they do where ``grads`` is None. With
         ``zeroes``, gradients on devices are copied up with the parameters, and `ArrayMemoryError` is raised for one
