@@ -1,4 +1,4 @@
-"""What a step computes out of place: results of rules called on arrays, and records of rows."""
+"""Results of a step out of place: of rules called on arrays, and records of rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
