@@ -45,7 +45,7 @@ def updates(problem: Problem) -> Ready:
     model, gradients = problem.tensors(problem.length), problem.gradients(problem.length)
     optimizer = ox.optim.AdamW(1e-2, 0.9, 0.999, 1e-8, 1e-2)
     return _posing(
-        problem, lambda: optimizer.update(model, next(gradients)), lambda: optimizer._stepper._plan.parameters
+        problem, lambda: optimizer.update(model, next(gradients)), lambda: optimizer._stepper.plan.parameters
     )
 
 

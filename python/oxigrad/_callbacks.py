@@ -54,8 +54,8 @@ def check_matmul(a: Any, b: Any) -> None:
 
 
 def refuse_deadlock(holder: int) -> None:
-    """See `oxigrad.stepping.deadlock`, which is imported where a thread has waited for an optimizer."""
-    from oxigrad.stepping import deadlock
+    """See `oxigrad.ops.backends.memory.deadlock`, which is imported where a thread has waited for an optimizer."""
+    from oxigrad.ops.backends.memory import deadlock
 
     deadlock.refuse_deadlock(holder)
 

@@ -187,11 +187,11 @@ def twin(opt: Any, compile: Callable[[str], Library] | None, **options: Any) -> 
         return made
 
     stepper = opt._stepper
-    found = Twin(opt, stepper._core, known, compile, **options)
+    found = Twin(opt, stepper.core, known, compile, **options)
     with mock.patch.object(_core, "HostParameter", recorded):
-        stepper._core = stepper.counts._core = stepper._table._core = found
+        stepper.core = stepper.counts._core = stepper.table._core = found
         yield found
-        stepper._core = stepper.counts._core = stepper._table._core = found.core
+        stepper.core = stepper.counts._core = stepper.table._core = found.core
 
 
 def compiled(texts: Sequence[str], *flags: str) -> dict[str, Library]:

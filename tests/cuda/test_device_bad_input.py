@@ -30,11 +30,11 @@ def refused(error: type[Exception], text: str, opt: Any, model: Model, grads: Mo
     """Asserts that a step raises, and changes neither parameters, slots nor counts."""
     before = {name: arrays.host(x) for name, x in model.items()}
     slots = {path: {name: arrays.host(x) for name, x in own.items()} for path, own in opt.slots.items()}
-    step = opt._stepper._core.count
+    step = opt._stepper.core.count
     with pytest.raises(error, match=text):
         opt.update(model, grads)
     assert all(np.array_equal(arrays.host(x), before[name]) for name, x in model.items())
-    assert opt._stepper._core.count == step
+    assert opt._stepper.core.count == step
     assert {path: [*own] for path, own in opt.slots.items()} == {path: [*own] for path, own in slots.items()}
     for path, own in slots.items():
         assert all(np.array_equal(arrays.host(opt.slots[path][name]), x) for name, x in own.items())

@@ -64,7 +64,7 @@ def test_four_libraries_take_one_update(name: str, on_cuda: Callable[[Any], Any]
         assert_same(model, here)
         for path, own in b.slots.items():
             assert_same(dict(a.slots[path]), dict(own))
-    assert {p.text: p.executor.name for p in a._stepper._plan.parameters} == dict(
+    assert {p.text: p.executor.name for p in a._stepper.plan.parameters} == dict(
         zip(NAMES, ("host", "host", "device", "device"), strict=True)
     )
     assert (a.step, len(mock.launches())) == (b.step, 3)  # one for both libraries

@@ -249,7 +249,7 @@ class Run:
     @property
     def executors(self) -> set[str]:
         """Kind of the optimizer."""
-        plan = self.opt._stepper._plan
+        plan = self.opt._stepper.plan
         return {p.executor.name for p in plan.parameters} if plan else set()
 
     @property

@@ -123,14 +123,14 @@ class Watch:
 
     def look(self) -> None:
         run = self.run
-        executors = run.executors | {p.executor.name for p in run.reference._stepper._plan.parameters}
+        executors = run.executors | {p.executor.name for p in run.reference._stepper.plan.parameters}
         if executors <= {"host", "copy"}:
             return
         self.exact = False
         dtypes = {w.dtype for w in run.model.weights}
-        rules = {c.rule().elementwise for c in run.opt._stepper._plan.groups}
+        rules = {c.rule().elementwise for c in run.opt._stepper.plan.groups}
         # The eigenvectors of a matrix of low rank are anyone's choice.
-        degenerate = any("soap" in c.rule().name or "shampoo" in c.rule().name for c in run.opt._stepper._plan.groups)
+        degenerate = any("soap" in c.rule().name or "shampoo" in c.rule().name for c in run.opt._stepper.plan.groups)
         halves = (
             degenerate
             or run.opt.slot_dtype in ("8bit", "4bit", "float16", "bfloat16")
@@ -205,7 +205,7 @@ def take(run: Run, watch: Watch, log: list[str]) -> None:
 
 
 def check_zeroed(run: Run, given: Any) -> None:
-    leaves, frozen = tree.leaves(given), run.opt._stepper._plan.frozen
+    leaves, frozen = tree.leaves(given), run.opt._stepper.plan.frozen
     for weight in run.model.weights:
         for i in weight.leaves if weight.text not in frozen else ():
             if np.any(read(getattr(leaves[i], "array", leaves[i]))):

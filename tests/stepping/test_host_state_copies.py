@@ -19,7 +19,8 @@ from oxigrad import ShapeError, optim
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory import transfers
 from oxigrad.optim import Adam, AdamW
-from oxigrad.stepping.stepper import Stepper
+from oxigrad.stepping.device.step_counts import StepCounts
+from oxigrad.stepping.placement import host_placement
 
 pytestmark = pytest.mark.usefixtures("piece")
 
@@ -119,13 +120,13 @@ class Late(transfers.BlockingTransfers):
 def test_copies_may_end_in_any_order(seed: int, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Adapter, "transfers", lambda self, array: Late(self))
     Late.looks.seed(seed)
-    update = Stepper.take_part
+    update = host_placement.take_part
 
     def logged(*args: Any) -> None:
         Late.log.append("update")
         update(*args)
 
-    monkeypatch.setattr(Stepper, "take_part", logged)
+    monkeypatch.setattr(host_placement, "take_part", logged)
     opt, _, model, _ = follow(lambda **named: AdamW(0.1, **named), problem(), drawn(problem()))
     Late.log.clear()
     opt.update(model, there(drawn(problem())(3)))
@@ -216,7 +217,7 @@ def test_an_interrupt_after_the_update_leaves_a_whole_step(monkeypatch: pytest.M
         model = make(problem())
         opt = Adam(0.1, loss_scale=optim.LossScale(2.0), state_device="host" if make is there else None)
         with monkeypatch.context() as patched:
-            patched.setattr(Stepper, "_settle", stopped)
+            patched.setattr(StepCounts, "settle", stopped)
             with pytest.raises(KeyboardInterrupt):
                 opt.update(model, make(drawn(problem())(0)))
         found.append((here(model), state_of(opt)))
@@ -244,7 +245,7 @@ def test_memory_of_the_host_is_that_of_the_first_step() -> None:
     found = []
     for number in range(3):
         opt.update(on_device, there(drawn(model)(number)))
-        memory = opt._stepper._host
+        memory = opt._stepper.placement
         found.append([id(x) for x in (*memory._parameters.values(), *memory._gradients.values())])
         assert memory.model is None
         assert not memory.arrays

@@ -62,7 +62,7 @@ def test_attributes_of_a_steady_step_are_read_without_a_dict() -> None:
     for number in range(3):
         opt.update(w, gradients(number))
     stepper = opt._stepper
-    (step,) = stepper._resolved.values()
+    (step,) = stepper.resolved.values()
     read: list[Any] = [stepper, step, step.plan, stepper.counts, *step.plan.groups]
     referents = [{id(referent) for referent in gc.get_referents(each)} for each in read]
     assert [type(each).__name__ for each, ids in zip(read, referents, strict=True) if id(vars(each)) in ids] == []
@@ -522,7 +522,11 @@ class Stepping:
             raise ox.StateError("the averages are swapped in")
 
     @property
-    def own_slots(self) -> Mapping[str, Mapping[str, Any]]:
+    def table(self) -> Stepping:
+        return self
+
+    @property
+    def by_path(self) -> Mapping[str, Mapping[str, Any]]:
         return self.slots
 
     def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any, presence: Mapping[str, Any]) -> Stepping:

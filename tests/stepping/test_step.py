@@ -267,6 +267,29 @@ def test_parameters_may_be_replaced_by_the_user() -> None:
     np.testing.assert_array_equal(model["p"], 8.5)
 
 
+class Unreadable:
+    """A leaf whose shape and dtype cannot be read, as of an array whose memory is gone."""
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError("the memory is gone")
+
+    dtype = shape
+
+
+def test_an_unreadable_leaf_is_refused_where_steps_copy_the_parameter() -> None:
+    """Steps look at the executor of a read-only array again, where a new plan is made otherwise."""
+    opt, model = optim.SGD(0.5), {"a": np.ones(2), "b": np.ones(2)}
+    for _ in range(2):
+        model["b"].flags.writeable = False
+        opt.update(model, ones(model))
+    model["b"] = Unreadable()
+    with pytest.raises(ox.ArrayMemoryError, match=r"^b: the parameter is a Unreadable without a shape"):
+        opt.update(model, {"a": np.ones(2), "b": np.ones(2)})
+    assert opt.step == 2
+    assert (model["a"] == 0.0).all()
+
+
 def test_a_cycle_and_a_deep_tree() -> None:
     cycle: dict[str, Any] = {"w": np.zeros(1)}
     cycle["self"] = cycle

@@ -9,6 +9,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import StateError, _core, xp
+from oxigrad.stepping import parts
 from oxigrad.stepping.plan import announcements
 from oxigrad.stepping.plan.announcements import Assignments, OpenStep
 from oxigrad.stepping.stepper import Stepper
@@ -41,24 +42,24 @@ def parts_of_steps(backwards: int, monkeypatch: pytest.MonkeyPatch) -> tuple[lis
     opt, model, sizes = ox.optim.Adam(0.1), {name: np.ones(3) for name in "abc"}, list[int]()
     for _ in range(backwards):
         opt.minimize(lambda m: sum(xp.sum(m[name] ** 2) for name in "abc"), model, in_backward=True)
-        sizes.append(len(opt._stepper._resolved[False].parts))
+        sizes.append(len(opt._stepper.resolved[False].parts))
     return sizes, opt._stepper
 
 
 def test_parts_are_used_again_in_steps_of_the_same_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, stepper = parts_of_steps(3, monkeypatch)
     assert sizes == [3, 3, 3]
-    step = stepper._resolved[False]
+    step = stepper.resolved[False]
     assert step.parts.keys() == {(0,), (1,), (2,)}
 
 
 def test_parts_of_ever_other_parameters_are_few() -> None:
     opt, model = ox.optim.Adam(0.1), {str(number): np.ones(2) for number in range(4)}
     opt.update(model, {name: np.ones(2) for name in model})
-    step, leaves = opt._stepper.resolve_whole(model, None)
+    step, leaves = parts.resolve_whole(opt._stepper, model, None)
     most = 0
     for chosen in itertools.permutations(step.plan.parameters, 3):
-        opt._stepper.take_part(step, chosen, model, leaves, [np.ones(2) for _ in range(4)])
+        parts.take_part(opt._stepper, step, chosen, model, leaves, [np.ones(2) for _ in range(4)])
         most = max(most, len(step.parts))
     assert 1 < most <= 9
 

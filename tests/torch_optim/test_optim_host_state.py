@@ -15,7 +15,7 @@ from late_device import LateDevice  # noqa: E402
 from oxigrad import optim  # noqa: E402
 from oxigrad.ops.backends.memory import torch_transfers  # noqa: E402
 from oxigrad.ops.backends.torch import TorchAdapter  # noqa: E402
-from oxigrad.stepping.placement import host_model  # noqa: E402
+from oxigrad.stepping.placement import host_placement  # noqa: E402
 from torch_problems import equal, layers, values  # noqa: E402
 
 Pose = Callable[[Any], Any]
@@ -25,7 +25,7 @@ Pose = Callable[[Any], Any]
 def pose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pose]:
     """A function that makes a tensor one of a device for steps in host memory."""
     posed: list[Any] = []
-    device, on_host = LateDevice(), host_model.on_host
+    device, on_host = LateDevice(), host_placement.on_host
 
     def posing(tensor: Any) -> Any:
         posed.append(tensor)
@@ -35,7 +35,7 @@ def pose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pose]:
         addresses = {each.data_ptr() for each in posed}
         return isinstance(array, torch.Tensor) and array.data_ptr() in addresses
 
-    monkeypatch.setattr(host_model, "on_host", lambda array: not is_posed(array) and on_host(array))
+    monkeypatch.setattr(host_placement, "on_host", lambda array: not is_posed(array) and on_host(array))
     monkeypatch.setattr(TorchAdapter, "transfers", lambda self, array: device)
     yield posing
     device.join()
@@ -81,7 +81,7 @@ def test_tensors_have_the_bits_of_the_host(dtype: Any, options: dict[str, Any], 
     tensors = {name: torch.randn(shape).to(dtype) for name, shape in shapes.items()}
     tensors["last"] = torch.randn(2, 3, 4, 4).to(dtype).to(memory_format=torch.channels_last)
     opt = follow(lambda **named: optim.AdamW(0.1, **options, **named), tensors, pose)
-    assert opt._stepper._host._parameters["last"].stride() == tensors["last"].stride()
+    assert opt._stepper.placement._parameters["last"].stride() == tensors["last"].stride()
 
 
 def test_modules_that_hold_their_gradients(pose: Pose) -> None:
@@ -146,7 +146,7 @@ def test_the_copies_of_devices_with_streams_are_begun_before_one_is_waited_for(m
     grads = {name: torch.ones(3) for name in "ab"}
     posed = {id(t) for t in (*there.values(), *grads.values())}
     device = Device()
-    monkeypatch.setattr(host_model, "on_host", lambda array: id(array) not in posed)
+    monkeypatch.setattr(host_placement, "on_host", lambda array: id(array) not in posed)
     monkeypatch.setattr(TorchAdapter, "transfers", lambda self, array: device)
     opt = optim.SGD(0.5, state_device="host")
     opt.update(there, grads)

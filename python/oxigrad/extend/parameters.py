@@ -19,6 +19,7 @@ from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.parameter import copying
 from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
+from oxigrad.stepping.plan.gradients import checked_gradients, read_gradients
 from oxigrad.stepping.plan.plan import Plan
 
 _FLOATING = {"bfloat16", "float16", "float32", "float64"}
@@ -81,10 +82,10 @@ class Parameters:
                         f"{p.text}: the gradient is missing: expected one of each parameter on every worker, as after "
                         "loss.backward(); a parameter that is frozen, by its own flag or by groups, needs none"
                     )
-            aligned = plan.checked_gradients(held, called=True, keep_rows=True, optional=optional)
+            aligned = checked_gradients(plan, held, called=True, keep_rows=True, optional=optional)
         else:
             plan, leaves = self._planned(model)
-            aligned = plan.read_gradients(grads, called=True, keep_rows=True, optional=optional)
+            aligned = read_gradients(plan, grads, called=True, keep_rows=True, optional=optional)
         gradients = [(p, aligned[p.index]) for p in plan.parameters]
         return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
 

@@ -1,7 +1,7 @@
 """Steps of slices of parameters, where others step the rest."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from oxigrad.stepping.stepper import Stepper
 
 # The least common multiple of the elements that share a scale, in codes of each kind.
 _BLOCK = 256
-# The methods of a stepper that need the slots of all.
-_OF_WHOLES = "averaged_parameters begin build copied_parameters rebuild resolve_whole swap_in swap_out".split()
 
 
 class SlicedSteps:
@@ -33,13 +31,9 @@ class SlicedSteps:
     def __init__(self, optimizer: Any, refusal: Exception) -> None:
         if not isinstance(optimizer, LocalOptimizer):
             raise TypeError(f"found {optimizer!r}, expected an optimizer that is not a wrapper")
-
-        def refuse(*_: Any, **__: Any) -> NoReturn:
-            raise refusal
-
         self._optimizer = optimizer
-        kind = type("SliceStepper", (Stepper,), dict.fromkeys(_OF_WHOLES, refuse))
-        optimizer._resume(self._stepper.copied(kind=kind))
+        optimizer._resume(self._stepper.copied(self._stepper.options))
+        self._stepper.refusal = refusal
 
     @property
     def _stepper(self) -> Stepper:
@@ -49,7 +43,7 @@ class SlicedSteps:
     @property
     def slots(self) -> Mapping[str, Mapping[str, Any]]:
         """The slots of the slices, by key path and name."""
-        return self._stepper.own_slots
+        return self._stepper.table.by_path
 
     def take(
         self,

@@ -9,11 +9,12 @@ from oxigrad._core import DerivativeError, Variable, Watched
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import is_array
 from oxigrad.optim.losses import dependent
+from oxigrad.stepping import parts
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.plan.step_program import StepProgram
 
 
 def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
@@ -35,7 +36,7 @@ def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
 
 def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
     """The value of a loss before the step, which is taken while its derivatives are replayed."""
-    opt._stepper.check_no_part()
+    opt._stepper.open.check_none()
     lock = LateLock(opt._lock)
     step = BackwardStep(opt, model, lock)
     try:
@@ -78,14 +79,14 @@ class BackwardStep:
     def __init__(self, opt: Any, model: Any, lock: LateLock) -> None:
         self._model, self._lock = model, lock
         self._stepper = opt._stepper
-        self._step: ResolvedStep | None = None
+        self._step: StepProgram | None = None
         self._before: tuple[Any, Any] | None = None
 
     def begin(self, watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
         """Prepares the step, before anything is changed; returns the function that takes a final gradient."""
         self._lock.take()
-        self._before = self._stepper.own_slots, self._stepper.fitting
-        step, leaves = self._stepper.resolve_whole(self._model, value)
+        self._before = self._stepper.table.by_path, self._stepper.fitting
+        step, leaves = parts.resolve_whole(self._stepper, self._model, value)
         plan = step.plan
         if plan.needs_all or plan.on_devices:  # the step follows the backward
             return lambda which, g: False
@@ -94,7 +95,7 @@ class BackwardStep:
         self._step, self._leaves = step, leaves
         self._gradients = gradients = FinalGradients(plan.parameters)
         self._left = {p.text: p for p in plan.parameters}
-        due = self._stepper.due
+        due = self._stepper.open.due
 
         def take(which: int, g: Any) -> bool:
             leaf = chosen[which]
@@ -104,7 +105,7 @@ class BackwardStep:
             if gradients.add(p, leaf, g):
                 arrays = [gradients.held[i] for i in p.indices] if p.tied else [g]
                 if together := due(p.position, p, sum([getattr(each, "nbytes", 0) for each in arrays])):
-                    self._update(together, [None] * len(leaves))
+                    self._update(step, together, [None] * len(leaves))
             return True
 
         return take
@@ -119,15 +120,15 @@ class BackwardStep:
             self._stepper.update(self._model, grads, loss=value, keep_root=True)
             return
         if self._left:
-            self._update([*self._left.values()], align(step.plan.structure, grads).leaves)
-        self._stepper.count_parts()
+            self._update(step, [*self._left.values()], align(step.plan.structure, grads).leaves)
+        self._stepper.count_open()
 
     def abort(self) -> None:
         """Leaves things as they were before the step, where an error has ended it before the first update."""
         if self._before is not None:
-            self._stepper.undo_begun(*self._before)
+            parts.undo_begun(self._stepper, *self._before)
 
-    def _update(self, parameters: Sequence[Parameter], gradients: list[Any]) -> None:
+    def _update(self, step: StepProgram, parameters: Sequence[Parameter], gradients: list[Any]) -> None:
         """Updates some parameters, in one dispatch, with the numbers of the step.
 
         ``gradients`` are those of leaves that were not announced.
@@ -136,7 +137,7 @@ class BackwardStep:
             for i in p.indices:
                 if i in self._gradients.held:
                     gradients[i] = self._gradients.held.pop(i)
-        self._stepper.take_part(self._step, parameters, self._model, self._leaves, gradients)
+        parts.take_part(self._stepper, step, parameters, self._model, self._leaves, gradients)
         for p in parameters:
             del self._left[p.text]
 

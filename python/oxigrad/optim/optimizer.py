@@ -16,8 +16,9 @@ from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.documentation import with_options
 from oxigrad.optim.stateful import StatefulOptimizer
+from oxigrad.stepping import changes
 from oxigrad.stepping.parameters.presence import Changes
-from oxigrad.stepping.placement.host_stepper import HostStepper
+from oxigrad.stepping.placement.host_placement import HostPlacement
 from oxigrad.stepping.pure import functional
 from oxigrad.stepping.pure.pure_step import PureStep
 from oxigrad.stepping.stepper import Stepper
@@ -74,7 +75,12 @@ class Optimizer(StatefulOptimizer):
         """
         if path is None:
             return self._current(name, self.step)
-        return self._stepper.group_of(str(path)).current(name, self.step)
+        plan = self._stepper.plan
+        group = plan and next((plan.groups[p.group] for p in plan.parameters if p.text == str(path)), None)
+        if group is None:
+            paths = ", ".join(self._stepper.table.by_path) or "a built model"
+            raise KeyError(f"{path}: no parameter that is updated: expected one of {paths}")
+        return group.current(name, self.step)
 
     def _current(self, name: str, step: int) -> Any:
         """The value of a hyperparameter at a step, of parameters in no group."""
@@ -110,7 +116,7 @@ class Optimizer(StatefulOptimizer):
         (['body'], ['head'])
         """
         with self._lock:
-            return self._stepper.rebuild(model, remove=remove)
+            return changes.rebuild(self._stepper, model, remove=remove)
 
     def flush(self, model: T) -> T:
         """Takes a step with the mean of the gradients accumulated so far, as at the end of an epoch; returns the model.
@@ -296,7 +302,7 @@ class Optimizer(StatefulOptimizer):
         The others are as before the step, whose gradients are lost. `flush` finishes the step: it counts it, for all
         parameters.
         """
-        return [*self._stepper.ahead]
+        return self._stepper.open.ahead
 
     # --- as a pure function -------------------------------------------------------------------------------------------
 
@@ -410,10 +416,9 @@ class LocalOptimizer(Optimizer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        self._version = Version()
+        vars(self).setdefault("_version", Version())  # an optimizer of a rule has that of its hyperparameters
         self._set_options(options)
-        kind = HostStepper if self.state_device else Stepper
-        self._stepper = kind(self._new_options())
+        self._stepper = Stepper(self._new_options(), HostPlacement() if self.state_device else None)
 
 
 Optimizer.__doc__ = with_options(Optimizer.__doc__, OPTIONS)  # pyright: ignore[reportAttributeAccessIssue]

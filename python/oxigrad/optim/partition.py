@@ -39,7 +39,7 @@ class Partition(LocalOptimizer):
         self._optimizers = dict(optimizers)
         super().__init__(**options)
         self._refuse_options()
-        rules = [optimizer._rule_and_absent() for optimizer in optimizers.values() if optimizer]
+        rules = (optimizer._rule_and_absent() for optimizer in optimizers.values() if optimizer)
         check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, rules)
 
     def _refuse_options(self) -> None:

@@ -56,10 +56,10 @@ class RuleOptimizer(Part, LocalOptimizer):
         keywords = self._filled_in(compat, args, keywords)
         options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
-        LocalOptimizer.__init__(self, **options)
         self.dtype = dtype
         self.groups = groups or {}
-        check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [self._rule_and_absent()])
+        LocalOptimizer.__init__(self, **options)
+        check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, map(RuleOptimizer._rule_and_absent, [self]))
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from oxigrad.optim import summary
 from oxigrad.optim.settings.config import is_importable, restored
 from oxigrad.optim.settings.options import Options
 from oxigrad.rules.core import norms
+from oxigrad.stepping import changes
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import PRESENCE, ParticipationLog
 from oxigrad.stepping.parameters.weak import weakly
@@ -202,11 +203,10 @@ class StatefulOptimizer(Options):
         13.0
         """
         with self._lock.reading():
-            slots = self._stepper.own_slots
             return {
                 kind: {
                     path: float(fetched(by_name[name]))
-                    for path, by_name in slots.items()
+                    for path, by_name in self._stepper.table.by_path.items()
                     if (name := norms.SLOTS[kind]) in by_name
                 }
                 for kind in self.record_norms
@@ -235,7 +235,7 @@ class StatefulOptimizer(Options):
         {'w': array([-0.5])}
         """
         with self._lock.reading() if model is None else self._lock:
-            return self._stepper.averaged_parameters(model)
+            return changes.averaged_parameters(self._stepper, model)
 
     def copied_parameters(self) -> dict[str, Any]:
         """The copies of the parameters in another dtype, by key path, as computed by `Copy`.
@@ -251,7 +251,7 @@ class StatefulOptimizer(Options):
         {'w': array([-1.], dtype=float16)}
         """
         with self._lock.reading():
-            return self._stepper.copied_parameters()
+            return changes.copied_parameters(self._stepper)
 
     def swap_in(self, model: T) -> T:
         """Replaces the parameters by their averages, in place as `update` does; `swap_out` restores the parameters.
@@ -259,7 +259,7 @@ class StatefulOptimizer(Options):
         Returns the model. Steps raise `StateError` until `swap_out`. Raises `StateError` where there are no averages.
         """
         with self._lock:
-            return self._stepper.swap_in(model)
+            return changes.swap_in(self._stepper, model)
 
     def swap_out(self, model: T) -> T:
         """Restores the parameters that `swap_in` replaced, to the bit, and returns the model.
@@ -272,7 +272,7 @@ class StatefulOptimizer(Options):
         ({'w': array([-0.5])}, {'w': array([-1.])})
         """
         with self._lock:
-            return self._stepper.swap_out(model)
+            return changes.swap_out(self._stepper, model)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -368,7 +368,7 @@ class StatefulOptimizer(Options):
         all                                                    96
         """
         with self._lock.reading():
-            rows = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+            rows = [*summary.rows(self._stepper.plan, self._stepper.table.by_path)]
         return summary.table(repr(self), self.step, rows)
 
     def _repr_html_(self) -> str:
@@ -378,7 +378,7 @@ class StatefulOptimizer(Options):
 def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
     """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
     stepper = opt._stepper
-    slots = without_norms(stepper.own_slots if copy or to_file else stepper.slots)
+    slots = without_norms(stepper.table.by_path if copy or to_file else stepper.slots)
     stepper.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}

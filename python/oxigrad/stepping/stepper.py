@@ -1,66 +1,258 @@
-"""Steps of an optimizer, each whole or not at all.
+"""Steps of an optimizer, each whole or not at all, with its slots and counts.
 
 Parameters in host memory are updated in place by the core, all in one dispatch. Host arrays that may not be written are
 copied first and replaced. Where an array lives anywhere else, the rule itself is called on it, and the result replaces
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Mapping
 from typing import Any
 
-from oxigrad import _core, xp
+from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, Misfit, RuleError, StateError
 from oxigrad.ops.backends import REFUSALS
-from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.arrays.alignment import AlignedGradients
+from oxigrad.stepping.arrays.alignment import AlignedGradients, align, check_order
 from oxigrad.stepping.arrays.gradient_check import nonfinite_error
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.device.launches import DeviceSteps, Launches
+from oxigrad.stepping.device.launches import DeviceSteps
+from oxigrad.stepping.device.step_counts import StepCounts
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
+from oxigrad.stepping.parameters.presence import ParticipationLog, accumulated
 from oxigrad.stepping.parameters.rule_executors import first_of_each_rule
 from oxigrad.stepping.plan.announcements import OpenStep
+from oxigrad.stepping.plan.gradients import admit, aligned_gradients, gradient_zeros, step_gradients
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.resolved import ResolvedStep
-from oxigrad.stepping.planner import Planner
-from oxigrad.stepping.slots.averages import averages_of, named, nonempty
+from oxigrad.stepping.plan.slices import Slices
+from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.stepping.slots.table import SlotTable
 from oxigrad.stepping.slots.view import ParameterSlots
-from oxigrad.stepping.writes import StepWrites, Touched, collect
+from oxigrad.stepping.state.state_dict import COUNTS, PendingState, copied_slots
+from oxigrad.stepping.writes import Touched, collect
 
 
-class Stepper(Planner):
-    """The steps of one optimizer, by the plan of the last one where it holds."""
+class Stepper:
+    """The steps of one optimizer, by the plan of the last one where it holds, with its slots and counts.
+
+    ``options`` are those of the optimizer that holds it. A ``placement`` takes the steps where the state is not beside
+    the parameters: see `HostPlacement`.
+    """
+
+    def __init__(self, options: SteppingOptions, placement: Any = None) -> None:
+        #: The options of its steps, which the optimizer replaces when one is set.
+        self.options: SteppingOptions = options
+        self.placement: Any = placement
+        self.core = _core.Stepper(private_slots=True)
+        self.counts: StepCounts = StepCounts(options.loss_scale, self.core)
+        #: The plan of the last step, if it is known.
+        self.plan: Plan | None = None
+        #: The plan resolved for steps that hold gradients back, and for those that do not.
+        self.resolved: dict[bool, StepProgram] = {}
+        #: The step that several dispatches apply.
+        self.open: OpenStep = OpenStep("flush(model), which finishes it, or a state from before")
+        # The layout passed to the core: the program and set of scalars of each group, and the slots that groups lack.
+        self._layout: list[tuple[int, int]] = []
+        self._absent: list[tuple[str, ...]] = []
+        #: The number of forks when the plan was made.
+        self.process: int = _core.forks()
+        self.table: SlotTable = SlotTable(self.core)
+        self.presence: ParticipationLog = ParticipationLog()
+        #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
+        self.fitting: PendingState | None = None
+        self._devices: DeviceSteps | None = None
+        #: The slices that the model of a step has in place of parameters.
+        self.slices: Slices | None = None
+        #: The error of all that needs whole parameters, where the slots are of slices.
+        self.refusal: Exception | None = None
+        #: The parameters that averages replace, by key path, while these are swapped in; otherwise None.
+        self.swapped: dict[str, Any] | None = None
+        # The parameters that had no gradient since the last step, the one under way included.
+        self._without: set[str] = set()
+
+    def set_options(self, options: SteppingOptions) -> None:
+        """Takes steps by other options from now on."""
+        self.options, self.counts.loss_scale = options, options.loss_scale
+
+    @property
+    def slots(self) -> Mapping[str, ParameterSlots]:
+        """The slots of each parameter, by key path and name, for users to read and assign; see `SlotTable`."""
+        self.core.expose()
+        return self.table.by_path
+
+    @property
+    def micro(self) -> int:
+        """The number of gradients accumulated since the last step."""
+        return self.core.micro
+
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        """The numbers of steps, accumulated gradients and skipped steps, as the host knows them."""
+        return self.core.count, self.core.micro, self.counts._skipped
+
+    def resumed(
+        self,
+        counts: Mapping[str, int],
+        slots: Mapping[str, Any],
+        fitting: PendingState | None,
+        presence: Mapping[str, Any],
+        options: SteppingOptions | None = None,
+    ) -> "Stepper":
+        """A stepper of the same optimizer, or of a copy, with other counts and slots, and ``presence``."""
+        stepper = Stepper(options or self.options, self.placement and type(self.placement)())
+        stepper.core.count, stepper.core.micro, stepper.counts.skipped = map(counts.__getitem__, COUNTS)
+        stepper.table.replace(slots)
+        stepper.fitting, stepper.refusal = fitting, self.refusal
+        stepper.presence = ParticipationLog.of(presence)
+        return stepper
+
+    def copied(self, options: SteppingOptions) -> "Stepper":
+        """The stepper of a copy of its optimizer, with its counts and copies of its slots."""
+        counts = {"step": self.counts.taken, "micro": self.core.micro, "skipped": self.counts.skipped}
+        presence = self.presence.state(counts["step"], self.table.by_path)
+        stepper = self.resumed(counts, copied_slots(self.table.by_path), self.fitting, presence, options)
+        stepper.swapped = self.swapped
+        return stepper
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while the averages are in the place of the parameters."""
+        if self.swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
+
+    def refuse_slices(self) -> None:
+        """Raises the ``refusal``, but in a step of slices."""
+        if self.refusal is not None and self.slices is None:
+            raise self.refusal
+
+    # --- plans --------------------------------------------------------------------------------------------------------
+
+    def build(self, model: Any) -> None:
+        """Makes the slots for a new model."""
+        plan, leaves = self.planned(model)
+        if plan is not self.plan:
+            self.enter(StepProgram(plan), leaves)
+
+    def planned(self, model: Any) -> tuple[Plan, list[Any]]:
+        """The plan for a model, and its leaves."""
+        if self.placement is not None and not self.placement.has(model):
+            with self.placement.reading(self, model) as in_memory:
+                return self.planned(in_memory)
+        self.refuse_slices()
+        self._check_plan()
+        if self.plan is not None and (leaves := self.plan.leaves(model)) is not None:
+            return self.plan, self.plan.detach(leaves)
+        leaves, structure = tree.flatten(model)
+        return self.new_plan(leaves, structure, None)
+
+    def _planned_step(self, model: Any, grads: Any) -> tuple[Plan, list[Any], list[Any]]:
+        """The plan for a step of a model, its leaves, and their gradients, which it holds if ``grads`` is None."""
+        self._check_plan()
+        if (
+            self.plan is not None
+            and not (self.plan.idle and self.options.accumulate > 1)
+            and (leaves := self.plan.leaves(model)) is not None
+            and (gradients := step_gradients(self.plan, leaves, grads)) is not None
+        ):
+            return self.plan, self.plan.detach(leaves), gradients
+        leaves, structure = tree.flatten(model)
+        aligned = (
+            align(structure, grads)
+            if grads is not None
+            else AlignedGradients(structure.gradients(leaves) or [], [], False)
+        )
+        check_order(structure, leaves, aligned)
+        if self.options.accumulate > 1:
+            is_last = not self._holds(grads)
+            self._without = accumulated(
+                structure, leaves, aligned.leaves, self.presence.without, first=not self.core.micro, last=is_last
+            )
+        present = None if aligned.is_complete else aligned.present()
+        plan, leaves = self.new_plan(leaves, structure, present, holds_own=grads is None)
+        return plan, leaves, aligned_gradients(plan, aligned)
+
+    def _holds(self, grads: Any) -> bool:
+        """Whether gradients are only accumulated in this step; means that are `AlignedGradients` back are taken."""
+        return self.core.micro + 1 < self.options.accumulate and not isinstance(grads, AlignedGradients)
+
+    def _check_plan(self) -> None:
+        """Drops a plan that other settings, or a fork, have made invalid."""
+        if self.plan is not None and not (self.plan.is_current() and self.process == _core.forks()):
+            self.forget()
+
+    def new_plan(
+        self, leaves: list[Any], structure: _core.Structure, present: bytes | None, *, holds_own: bool = False
+    ) -> tuple[Plan, list[Any]]:
+        """The plan for a new model, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
+        if self.presence.is_counting:
+            self.presence.settle(self.counts.taken)
+        # Known counts wait for no device where every parameter has slots.
+        count = (
+            self.counts.taken
+            if self.table.by_path and self.presence.were_inactive | self.presence.orphans
+            else self.core.count
+        )
+
+        def planned() -> Plan:
+            missed = functools.partial(self.presence.missed_by, with_slots=self.table.by_path, count=count)
+            version = self.table.version
+            options = {"present": present, "holds_own": holds_own, "missed": missed, "slices": self.slices}
+            return Plan(leaves, structure, self.options, version, **options)
+
+        plan = planned()
+        leaves = plan.detach(leaves)
+        if self.fitting:
+            self.table.fit(self.fitting, plan, leaves, self.presence.waiting)
+            lacking, self.fitting = self.fitting.lacking, None
+            if lacking:
+                self.presence.begin_anew(lacking, count)
+                plan = planned()
+        plan.check_known(self.table.by_path, self.presence.were_inactive, self.presence.orphans)
+        return plan, leaves
+
+    def forget(self) -> None:
+        """Drops the plan; the next step makes another."""
+        self.resolved.clear()
+        self._devices = None
+        # In a forked child, the core may have been in the middle of a step of another thread.
+        self.plan, self.process = None, _core.forks()
+
+    def adopt(self, step: StepProgram, leaves: list[Any]) -> None:
+        """Keeps a resolved step for the next ones; makes the slots that it requires."""
+        if step.plan is not self.plan or step.layout != self._layout or step.absent != self._absent:
+            self.enter(step, leaves)
+        self.resolved[step.holds] = step
+
+    def enter(self, step: StepProgram, leaves: list[Any]) -> None:
+        """Makes the slots that a new plan or changed flags require, and prepares the core with their memory."""
+        plan = step.plan
+        self.table.begin(plan, leaves)
+        self.resolved.clear()
+        self.plan = None  # dropped first: after an interrupt the core may not have been prepared for it
+        self.table.prepare(step, leaves)
+        self.plan, self._layout, self._absent = plan, step.layout, step.absent
+        missed = {p.text: p.missed for p in plan.parameters}
+        count = self.counts.taken if len(missed) < len(self.table.by_path) else self.core.count
+        self.presence.enter(missed, plan.inactive, self.table.by_path, count, waiting=plan.waiting)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def __init__(self, options: SteppingOptions) -> None:
-        super().__init__(options)
-        self._parts = OpenStep("flush(model), which finishes it, or a state from before")
-        #: The parameters that are due now that the gradient of one is final: see `OpenStep.due`.
-        self.due: Callable[[int, Parameter, int], list[Parameter]] = self._parts.due
-        # The number of steps once the one in parts is counted.
-        self._counted = 0
-
-    @property
-    def ahead(self) -> list[str]:
-        """The key paths of parameters that are updated in a step which an error has ended."""
-        return self._parts.ahead
-
     def update(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
-        if self._parts.updated:
-            self._parts.check_none()
-        core = self._core
-        step = self._resolved.get(core.micro + 1 < self._accumulate)
+        if self.placement is not None and not self.placement.has(model):
+            return self.placement.update(self, model, grads, loss)
+        if self.open.updated:
+            self.open.check_none()
+        core = self.core
+        step = self.resolved.get(core.micro + 1 < self.options.accumulate)
         if (
             step is None
             or not (step.is_current() or step.refresh())
-            or self._process != _core.forks()
-            or (self._accumulate > 1 and (step.plan.idle or self.presence.without))
+            or self.process != _core.forks()
+            or (self.options.accumulate > 1 and (step.plan.idle or self.presence.without))
             or (leaves := step.plan.leaves(model)) is None
-            or (gradients := step.plan.gradients_of_step(leaves, grads)) is None
+            or (gradients := step_gradients(step.plan, leaves, grads)) is None
         ):
             return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         plan = step.plan
@@ -84,13 +276,13 @@ class Stepper(Planner):
     def _update_anew(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool) -> Any:
         """`update` without a current resolved step; makes one."""
         self.refuse_swapped()
-        before, fitting, counts = self._table.by_path, self.fitting, (self._core.count, self.micro)
+        before, fitting, core = self.table.by_path, self.fitting, self.core
+        counts = core.count, core.micro
         try:
             plan, leaves, gradients = self._planned_step(model, grads)
             if keep_root:
                 plan.check_replaceable(model)
-            self._accumulate = self.options.accumulate
-            step = ResolvedStep(plan, holds=self._holds(grads))
+            step = StepProgram(plan, holds=self._holds(grads))
             if (
                 step.varies_on_host
                 or step.raises
@@ -101,47 +293,45 @@ class Stepper(Planner):
                 self.counts.sync()
             self.counts.raises = step.raises
             scale = 1.0 if isinstance(grads, AlignedGradients) else self._inverse_scale(step)
-            step.fill(self._core.count, self.micro + 1, scale, loss)
-            if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
-                self._enter(step, leaves)
-            self._resolved[step.holds] = step
+            step.fill(self.core.count, self.core.micro + 1, scale, loss)
+            self.adopt(step, leaves)
             without, self._without = self._without, set[str]()
             taken = self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
-            self.presence.without = without if self.micro else set()
+            self.presence.without = without if self.core.micro else set()
             return taken
         except BaseException:
             if (
-                self._table.by_path is not before
+                self.table.by_path is not before
                 and self.fitting is fitting
-                and counts == (self._core.count, self.micro)
+                and counts == (self.core.count, self.core.micro)
             ):
                 # Slots may start as copies of the parameter, whose values may differ in the next step.
-                self._resolved.clear()
-                self._table.by_path, self._plan = before, None
+                self.resolved.clear()
+                self.table.by_path, self.plan = before, None
             raise
 
-    def _inverse_scale(self, step: ResolvedStep) -> float:
+    def _inverse_scale(self, step: StepProgram) -> float:
         """The reciprocal of the loss scale as far as the host fills it in."""
         return 1.0 / self.options.scale if step.observes and not step.scales_there else 1.0
 
     def _take(
-        self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], model: Any, grads: Any, *, keep_root: bool
+        self, step: StepProgram, leaves: list[Any], gradients: list[Any], model: Any, grads: Any, *, keep_root: bool
     ) -> Any:
         """Takes a step that is resolved, and whose numbers are filled in."""
-        plan, touched, writes, launches = step.plan, (), None, None
+        plan, touched, writes = step.plan, (), None
         if not step.is_in_place or plan.takes_rows:
             prepared = self._prepare_writes(step, leaves, gradients, grads)
             if prepared is None:
-                self._forget()
+                self.forget()
                 return self.update(model, grads, loss=step.loss, keep_root=keep_root)
-            touched, writes, launches = prepared
+            touched, writes = prepared
             if touched is None:
                 return self.skip(plan, model, gradients)
         written, read = plan.pick(leaves), plan.pick(gradients)
-        observes = step.observes and not (launches and launches.scale)
-        counts = self._core.count, self._core.micro
+        observes = step.observes and not (writes and writes.scale)
+        counts = self.core.count, self.core.micro
         try:
-            done = self._core.step(
+            done = self.core.step(
                 model,
                 written,
                 read,
@@ -150,7 +340,7 @@ class Stepper(Planner):
                 holds=step.holds,
                 observes=observes,
                 touched=touched,
-                writes=writes,
+                writes=writes and writes.frozen(),
                 gather=plan.gather,
             )
             if type(done) is Misfit and not self._adapt(plan, leaves, read, done.error):
@@ -166,95 +356,70 @@ class Stepper(Planner):
             return again(model, grads, loss=step.loss, keep_root=keep_root)
         if done is None:
             return self.skip(plan, model, gradients)
-        if launches is not None and launches.counters:
-            return self._counted_there(step, launches, model, gradients, counts)
+        if writes is not None and writes.counters:
+            is_taken = self.counts.is_taken_there(step, writes, counts)
+            return model if is_taken else self.skip(plan, model, gradients)
         if observes:
-            self._settle()
+            self.counts.settle()
         return done
 
-    def _counted_there(
-        self, step: ResolvedStep, launches: Launches, model: Any, gradients: list[Any], counts: tuple[int, int]
-    ) -> Any:
-        """The model after a step that a guard on a device may have stopped; waits where that must be known now.
-
-        ``counts`` are the numbers of steps and of accumulated gradients before.
-        """
-        for counter in launches.counters:
-            counter.expect()
-        is_known_later = launches.scale is not None or not (step.observes or self._accumulate > 1)
-        if is_known_later and not step.raises:
-            self.counts.sync(wait=False)
-            return model
-        if not self.counts.any_skipped():
-            self._settle()
-            return model
-        self._core.count, self._core.micro = counts
-        self._core.observe({}, {})  # the step was none
-        return self.skip(step.plan, model, gradients)
-
     def _prepare_writes(
-        self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], grads: Any
-    ) -> tuple[list[Touched] | None, _core.Writes, Launches] | None:
+        self, step: StepProgram, leaves: list[Any], gradients: list[Any], grads: Any
+    ) -> tuple[list[Touched] | None, StepWrites] | None:
         """The rows that a step touches, or None where a guard stops it, and its writes besides the update by the core.
 
         None for parameters on devices whose layout the plan does not fit.
         """
         plan, writes = step.plan, StepWrites()
-        zeros = plan.gradient_zeros(gradients, grads) if step.zeroes else []
+        zeros = gradient_zeros(plan, gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
-            plan.check_memory(leaves, gradients, self._table.by_path, [g for _, g in zeros])
-        others: list[Parameter] = []
+            plan.check_memory(leaves, gradients, self.table.by_path, [g for _, g in zeros])
+        others: list[Parameter] | None = []
         if plan.on_devices:
             if self._devices is None or self._devices.plan is not plan:
                 self._devices = DeviceSteps(plan, self.counts.counters)
-            scale = self.counts.scale_for(step, leaves)
-            exposed = self._core.is_exposed
-            prepared = self._devices.prepare(
-                step, leaves, gradients, self._table.by_path, count=self._core.count, exposed=exposed, scale=scale
+            scale, exposed = self.counts.scale_for(step, leaves), self.core.is_exposed
+            slots, count = self.table.by_path, self.core.count
+            others = self._devices.prepare(
+                step, leaves, gradients, slots, writes, count=count, exposed=exposed, scale=scale
             )
-            if prepared is None:
+            if others is None:
                 return None
-            writes.launches, others = prepared
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
-                step.fill(self._core.count, self._core.micro + 1, 1.0 / self.options.scale, step.loss)
+                step.fill(self.core.count, self.core.micro + 1, 1.0 / self.options.scale, step.loss)
         touched = collect(
             step,
             leaves,
             gradients,
-            self._table.by_path,
+            self.table.by_path,
             writes,
-            count=self._core.count,
+            count=self.core.count,
             touches=plan.takes_rows,
             others=others,
         )
         writes.copies += zeros
-        return touched, writes.frozen(), writes.launches
+        return touched, writes
 
     def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...], misfit: Exception) -> bool:
         """Changes a plan that the arrays of a step do not fit; False for arrays that no plan fits."""
         if not isinstance(misfit, ArrayMemoryError):
             return False
-        if plan.admit(gradients):
+        if admit(plan, gradients):
             return True
         if any(executor_of(array) is not HOST for array in plan.pick(leaves)):
-            self._forget()  # An array has become read-only: it is replaced from now on.
+            self.forget()  # An array has become read-only: it is replaced from now on.
             return True
         return False
 
-    def _settle(self) -> None:
-        """Lets the loss scale observe a counted step that it has not observed yet."""
-        scale = self.options.loss_scale
-        # In one call: a signal handler may run, and save, between any two.
-        attributes, values = (vars(scale), scale._after(finite=True)) if scale else ({}, {})
-        self._core.observe(attributes, values)
-
     def check_whole(self) -> None:
         """Raises `StateError` for slots and counts of no whole number of steps, as a signal handler may see them."""
-        self._core.check_whole()
-        self._parts.check_none()
+        if self.placement is not None:
+            self.placement.complete()
+        self.core.check_whole()
+        self.open.check_none()
         self.counts.sync()
-        self._settle()
+        self.counts.settle()
 
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """Counts a step whose gradients are not finite as skipped and returns the model, or raises `NonFiniteError`."""
@@ -265,158 +430,21 @@ class Stepper(Planner):
 
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
+        if self.placement is not None and not self.placement.has(model):
+            return self.placement.flush(self, model)
         self.refuse_swapped()
-        if self._parts.updated:
-            self.count_parts()
-        if not self.micro:
+        if self.open.updated:
+            self.count_open()
+        if not self.core.micro:
             return model
         plan, leaves = self.planned(model)
         means: list[Any] = [None] * len(leaves)
         for p in plan.parameters:
             if p.text not in self.presence.without:
-                means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
+                means[p.index] = xp.asarray(self.table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, AlignedGradients(means, [], is_complete=False), keep_root=keep_root)
 
-    # --- steps in parts -----------------------------------------------------------------------------------------------
-
-    def resolve_whole(self, model: Any, loss: Any) -> tuple[ResolvedStep, list[Any]]:
-        """The step of all parameters of a model that changes in place, with its numbers, and the leaves."""
-        self.refuse_swapped()
-        self._parts.check_none()
-        self._parts.end()
-        self._counted = self._core.count + 1
-        if self._plan is not None and self._plan.idle:
-            self._forget()
-        plan, leaves = self.planned(model)
-        if plan is self._plan and (plan.copied or self._core.misfit(plan.pick(leaves))):
-            self._forget()  # An array has become read-only: it is replaced from now on.
-            plan, leaves = self.planned(model)
-        if plan.replaced:
-            plan.check_replaceable(model)
-        self._accumulate = self.options.accumulate
-        step = self._resolved.get(False)
-        if step is None or step.plan is not plan or not (step.is_current() or step.refresh()):
-            step = ResolvedStep(plan, holds=False)
-            if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
-                self._enter(step, leaves)
-            self._resolved[False] = step
-        step.fill(self._core.count, 1, 1.0, loss)
-        return step, leaves
-
-    def take_part(
-        self, step: ResolvedStep, parameters: Sequence[Parameter], model: Any, leaves: list[Any], gradients: list[Any]
-    ) -> None:
-        """Updates some of the parameters of a step, with ``gradients`` at the positions of leaves; counts nothing."""
-        names, slots = {p.position: p.text for p in parameters}, self._table.by_path
-        part = step.part(tuple(names), parameters)
-        plan = part.plan
-        while True:
-            writes, read = StepWrites(), plan.checked_gradients([*gradients], optional=True)
-            if part.core is None:
-                core = _core.Stepper()
-                core.prepare(part.host_parameters(leaves, slots))
-                part.core = core
-            count = part.core.count = self._core.count
-            if plan.ruled or plan.copied:
-                plan.check_memory(leaves, read, slots, [])
-            has_rows = plan.takes_rows and any(isinstance(read[p.index], SparseRows) for p in plan.host)
-            touches = has_rows or part.catches_up
-            touched = collect(part, leaves, read, slots, writes, count=count, touches=touches)
-            writes.assignments += self._parts.marks(names)
-            done = part.core.step(
-                model,
-                plan.pick(leaves),
-                plan.pick(read),
-                programs=part.programs,
-                seed=part.seed,
-                touched=touched or (),
-                writes=writes.frozen(),
-            )
-            if not isinstance(done, Misfit):
-                return
-            if not plan.admit(gradients):
-                raise done.error
-
-    def count_parts(self) -> None:
-        """Counts a step that was taken in parts. To be called again after an interrupt."""
-        self._core.count = self._counted
-        self._parts.end()
-
-    def undo_begun(self, slots: Mapping[str, ParameterSlots], fitting: Any) -> None:
-        """Drops the slots of a step that an error ended before its first update: they may copy parameters."""
-        is_begun = bool(self._parts.updated) or self._core.count == self._counted
-        if self.fitting is fitting and self._table.by_path is not slots and not is_begun:
-            self._forget()
-            self._table.by_path = slots
-
-    def check_no_part(self) -> None:
-        """Raises `StateError` while parameters are ahead of the others, after an error in the backward."""
-        self._parts.check_none()
-
-    # --- steps that are computed elsewhere ----------------------------------------------------------------------------
-
-    def begin(self, model: Any) -> tuple[Plan, list[Any]]:
-        """The plan for a model that is to be changed in place, and its leaves; makes the slots."""
-        self.build(model)
-        plan, leaves = self.planned(model)
-        plan.check_replaceable(model)
-        # Raises what `finish` would raise after the computation.
-        plan.written_with(leaves, {p.text: leaves[p.index] for p in plan.parameters})
-        return plan, leaves
-
-    def finish(self, plan: Plan, leaves: list[Any], model: Any, values: list[Any], slots: list[dict[str, Any]]) -> None:
-        """Takes a step that was computed elsewhere: new values and slots of each parameter, in the plan's order."""
-        by_path = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
-        replacements, copies = plan.written_with(leaves, by_path)
-        of_leaves = [self._table.by_path[p.text] for p in plan.parameters]
-        assigned = [(old, *item) for old, new in zip(of_leaves, slots, strict=True) for item in new.items()]
-        changed = [(old, name, array) for old, name, array in assigned if array is not old[name]]
-        separate = apart([array for *_, array in changed], [*leaves, *values])
-        assignments = [(old, name, array) for (old, name, _), array in zip(changed, separate, strict=True)]
-        writes = _core.Writes(replacements=replacements, assignments=assignments, copies=copies)
-        observes = self.options.loss_scale is not None
-        self._core.step(model, (), (), programs=[], seed=self.options.seed, observes=observes, writes=writes)
-        self._settle()
-
-    # --- other values of parameters -----------------------------------------------------------------------------------
-
-    def write_parameters(
-        self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: dict[str, Any] | None
-    ) -> Any:
-        """The model with other values for its parameters, in place if they can be written; notes ``swapped``."""
-        replacements, copies = plan.written_with(leaves, values)
-        self._resolved.clear()  # so that the next step checks for swapped averages
-        # As a part of the write, so that no interrupt comes between.
-        noted = [(vars(self), "swapped", swapped)]
-        return self._core.write(model, _core.Writes(replacements=replacements, assignments=noted, copies=copies))
-
-    def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
-        """See `Optimizer.averaged_parameters`."""
-        self.check_whole()
-        if model is not None and self.slots:
-            averages = averages_of(*self.planned(model), self.slots, self.counts.taken, self.swapped)
-        elif self.plan and any(group.rule().average for group in self.plan.groups):
-            raise StateError("the averages are computed from the parameters: expected a model")
-        else:
-            averages = named(self.slots, "average")
-        return nonempty(averages, "averages")
-
-    def copied_parameters(self) -> dict[str, Any]:
-        """See `Optimizer.copied_parameters`."""
-        self.check_whole()
-        return nonempty(named(self.slots, gradient_transforms.NAMES["copy"]), "copies")
-
-    def swap_in(self, model: Any) -> Any:
-        """See `Optimizer.swap_in`."""
-        if self.swapped is not None:
-            raise StateError("the averages are swapped in already")
-        averages = self.averaged_parameters(model)
-        plan, leaves = self.planned(model)
-        before = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        return self.write_parameters(plan, leaves, model, averages, before)
-
-    def swap_out(self, model: Any) -> Any:
-        """See `Optimizer.swap_out`."""
-        if self.swapped is None:
-            raise StateError("the averages are not swapped in")
-        return self.write_parameters(*self.planned(model), model, self.swapped, None)
+    def count_open(self) -> None:
+        """Counts the open step, whose parameters are updated. To be called again after an interrupt."""
+        self.core.count = self.open.number
+        self.open.end()

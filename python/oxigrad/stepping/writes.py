@@ -1,56 +1,27 @@
-"""The writes of a step besides the update by the core: results of rules called on arrays, and records of rows."""
+"""Results of a step out of place: of rules called on arrays, and records of rows."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
 from oxigrad._core import ShapeError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
-from oxigrad.stepping.device.launches import Launches
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.executor import DEVICE, RULE_ASSIGNED, RULE_INTO
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf, call_rules
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.view import ParameterSlots
 
 # A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
 Touched = tuple[int, Any, list[Any]]
-
-
-@dataclasses.dataclass
-class StepWrites:
-    """The writes of a step, collected: see `_core.Writes`."""
-
-    replacements: list[tuple[_core.KeyPath, Any]] = dataclasses.field(default_factory=list)
-    assignments: list[tuple[Any, Any, Any]] = dataclasses.field(default_factory=list)
-    copies: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
-    launches: Launches = dataclasses.field(default_factory=Launches)
-
-    def copy_into(self, array: Any, value: Any) -> None:
-        """Adds a copy of ``value`` into an array: by the core in host memory, elsewhere by the array's library."""
-        if _core.is_writable(array):
-            self.copies.append(copying(value, array))
-        else:
-            self.launches.assign(array, value)
-
-    def frozen(self) -> _core.Writes:
-        """The writes as the core takes them."""
-        return _core.Writes(
-            replacements=self.replacements,
-            assignments=self.assignments,
-            copies=self.copies,
-            **self.launches.of_core(),
-        )
 
 
 def called_leaves(
@@ -111,7 +82,7 @@ def call_step(
         if new is leaf.p:
             pass
         elif p.executor in (DEVICE, RULE_ASSIGNED):
-            writes.launches.assign(leaf.p, new)
+            writes.assign(leaf.p, new)
         elif p.executor is RULE_INTO:
             writes.copies.append(copying(new, leaf.p))
         else:
@@ -126,7 +97,7 @@ def call_step(
 
 
 def touch(
-    resolved: ResolvedStep, gradients: list[Any], slots: Mapping[str, ParameterSlots], count: int
+    resolved: StepProgram, gradients: list[Any], slots: Mapping[str, ParameterSlots], count: int
 ) -> tuple[list[Touched], list[tuple[Any, Any, Any]]]:
     """The rows that are touched, and the items of slots to assign, after ``count`` steps.
 
@@ -158,7 +129,7 @@ def touch(
 
 
 def collect(
-    step: ResolvedStep,
+    step: StepProgram,
     leaves: list[Any],
     gradients: list[Any],
     slots: Mapping[str, ParameterSlots],

@@ -18,6 +18,8 @@ from oxigrad.optim.losses import dependent, minimized_with_aux
 from oxigrad.optim.rule_optimizer import RuleOptimizer, register
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.ranges import Count, NonNegative
+from oxigrad.stepping import changes
+from oxigrad.stepping.plan.gradients import read_gradients
 from oxigrad.stepping.plan.plan import Plan
 
 # Pairs of a step and a change of the gradient with a product up to this bound are discarded: their curvature is noise.
@@ -150,7 +152,7 @@ class _Problem:
         filled = self.filled(parameters)
         self.evaluations += 1
         value, grads = self._compute(tree.unflatten(self._plan.structure, filled))
-        gradients = self._plan.read_gradients(grads)
+        gradients = read_gradients(self._plan, grads)
         return value, [gradients[p.index] for p in self._plan.parameters]
 
 
@@ -295,7 +297,7 @@ class ClosureOptimizer(RuleOptimizer):
         if in_backward:
             self._refuse_in_backward(record=record)
         with self._lock.stepping():
-            plan, leaves = self._stepper.begin(model)
+            plan, leaves = changes.begin(self._stepper, model)
             if len(set(plan.groups)) > 1:
                 raise ValueError(
                     f"{self.name}: found groups with hyperparameters: expected None, which freezes, for every group"
@@ -310,7 +312,7 @@ class ClosureOptimizer(RuleOptimizer):
             if self.nonfinite == "propagate" or descent.is_finite:
                 descent.run()
             if self.nonfinite == "propagate" or descent.is_finite:
-                self._stepper.finish(plan, leaves, model, descent.parameters, descent.slots())
+                changes.finish(self._stepper, plan, leaves, model, descent.parameters, descent.slots())
             else:
                 self._stepper.skip(plan, model, problem.filled(descent.suspects))
             return first

@@ -15,6 +15,7 @@ from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.arrays.precision import check_slot_dtype
+from oxigrad.stepping.plan.gradients import read_gradients
 from oxigrad.stepping.plan.plan import Plan
 
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
@@ -97,7 +98,7 @@ class SAM(LocalOptimizer):
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self._step_options)
         leaves = plan.detach(leaves)
-        gradients = plan.read_gradients(grads, called=True)
+        gradients = read_gradients(plan, grads, called=True)
         pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]
         sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
         scaled = [size * g for size, (_, g) in zip(sizes, pairs, strict=True)]

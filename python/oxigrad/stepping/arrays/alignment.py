@@ -13,15 +13,8 @@ from oxigrad._core import KeyPath, KeyPathError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array
 
-
-class _Missing:
-    """Class of `MISSING`, which stands in the place of a gradient that a tree lacks."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-MISSING: Final = _Missing()
+#: In the place of a gradient that a tree lacks.
+MISSING: Final = object()
 
 
 @dataclasses.dataclass

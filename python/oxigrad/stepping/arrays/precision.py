@@ -1,7 +1,7 @@
 """Precision: dtypes of slots; master weights, compensation and stochastic rounding for half precision."""
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -71,16 +71,17 @@ class Precision:
 
         It is the name of a codec for codes, where what updates the parameter reads them (``coded``).
         """
-        name = slot.dtype or ("float32" if half(p) and not self.keeps_halves else None)
+        storage = half(p)
+        name = slot.dtype or ("float32" if storage and not self.keeps_halves else None)
         if self.slot_dtype and slot.is_moment:
             name = self.slot_dtype
             if name in CODECS and (not coded or (size_of(p.shape) if whole is None else whole) < SMALLEST_CODED):
                 name = "float32"
-        return name if name in CODECS else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
+        return name if name in CODECS else p.dtype if name in (None, storage) else _named(namespace(p), name)
 
 
 def check_slot_dtype(
-    name: str, option: str, slot_dtype: str | None, rules: Sequence[tuple[Rule, Collection[str]]]
+    name: str, option: str, slot_dtype: str | None, rules: Iterable[tuple[Rule, Collection[str]]]
 ) -> None:
     """Raises `ValueError` for an ``option`` without effect on the optimizer ``name``.
 
@@ -88,6 +89,7 @@ def check_slot_dtype(
     """
     if slot_dtype is None:
         return
+    rules = [*rules]
     present = [(rule, slot) for rule, absent in rules for slot in rule.slots if slot.name not in absent]
     moments = [rule for rule, slot in present if slot.is_moment]
     if any(rule.elementwise or slot_dtype not in CODECS for rule in moments):

@@ -5,8 +5,7 @@ of the step (see `oxigrad.stepping.writes`). A leaf whose gradient no kernel tak
 called on arrays.
 """
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from oxigrad._core import ArrayMemoryError
 from oxigrad._names import path_name
 from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.device import device_record
-from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
+from oxigrad.cuda.driver import CaptureError, Driver, driver
 from oxigrad.cuda.launch import DeviceLeaf, DeviceStep
 from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, laid_out_like, memory_of, row_major
 from oxigrad.ops.backends import resolved as unlazy
@@ -25,6 +24,7 @@ from oxigrad.stepping.arrays.places import check_device
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.address_cache import AddressCache
 from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.device.step_writes import StepWrites, naming
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.assignment import Assignment
@@ -37,48 +37,6 @@ NO_MOVES = np.empty((0, 3), np.uint64)
 
 # Copies of parameters, and of gradients, that kernels read and write instead, by the parameter's position.
 Copies: TypeAlias = tuple[dict[int, Any], dict[int, Any]]
-
-
-class Launches:
-    """The launches of one step, which `writes` makes: calls of the driver, and the arrays whose memory they write."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, tuple[Any, ...], bool]] = []
-        self.launched: list[Any] = []
-        # Copies that kernels read in place of gradients, whose memory is theirs until the calls were made.
-        self.copies: list[Any] = []
-        self.counters: list[Counter] = []
-        #: The loss scale that kernels read and update, if they do.
-        self.scale: DeviceScale | None = None
-        # The end of the calls for each device, and a leaf there.
-        self._devices: list[tuple[int, int, Driver, DeviceLeaf]] = []
-
-    def add(self, used: Driver, device: int, leaf: DeviceLeaf, calls: Iterable[tuple[Call, bool]]) -> None:
-        """Adds calls on a device, with its context current; ``leaf`` is named in errors."""
-        enter, leave = used.entered(device)
-        for (function, arguments), writes in ((enter, False), *calls, (leave, False)):
-            self.calls.append((function, arguments, writes))
-        self._devices.append((len(self.calls), device, used, leaf))
-
-    def assign(self, array: Any, value: Any) -> None:
-        """Adds a copy of the result of a rule into the memory of a parameter, by its library."""
-        self.calls.append((_assigned, (array, value), True))
-
-    def fail(self, number: int, status: Any) -> None:
-        """Raises the error of the call with this number."""
-        for end, device, used, leaf in self._devices:
-            if number < end:
-                with naming([leaf]):
-                    used.fail(device, status)
-
-    def of_core(self) -> dict[str, Any]:
-        """The launches as arguments of `_core.Writes`."""
-        return {"launches": (self.calls, self.fail), "launched": self.launched} if self.calls else {}
-
-
-def _assigned(array: Any, value: Any) -> tuple[int]:
-    adapter_of(array).assign(array, value)
-    return (0,)
 
 
 def _slot_arrays(parameters: Iterable[Parameter], slots: Mapping[str, Slots]) -> list[Any]:
@@ -106,12 +64,15 @@ class DeviceSteps:
         leaves: Sequence[Any],
         gradients: Sequence[Any],
         slots: Mapping[str, Slots],
+        writes: StepWrites,
         *,
         count: int,
         exposed: bool,
         scale: DeviceScale | None = None,
-    ) -> tuple[Launches, list[Parameter]] | None:
-        """The launches of a step after ``count`` ones, and the parameters whose rules are called on arrays.
+    ) -> list[Parameter] | None:
+        """Adds the launches of a step after ``count`` ones to its ``writes``.
+
+        Returns the parameters whose rules are called on arrays.
 
         None for parameters that are not as the plan has them: see `Assignment.is_of`.
 
@@ -131,7 +92,7 @@ class DeviceSteps:
                 return None
             device_leaves, others = self._device_leaves(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not device_leaves):
-                return Launches(), [*there]
+                return [*there]
             cache = AddressCache(
                 [p.position for p in there],
                 device_leaves,
@@ -139,8 +100,7 @@ class DeviceSteps:
                 _slot_arrays(there, slots) if exposed else [],
                 exposed=exposed,
             )
-        launches, used = Launches(), driver()
-        launches.scale = scale
+        used, writes.scale = driver(), scale
         for device, of_device in cache.leaves.items():
             read = grads
             if of_gradients or len(of_device) < len(grads):
@@ -148,22 +108,22 @@ class DeviceSteps:
             with naming(of_device):
                 stream = self._stream(device, [(params[at], there[at]) for at in cache.first[device]])
                 own_moves = None if moves is None else moves.get(device, NO_MOVES)
-                self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
+                self._prepare(used, device, of_device, resolved, read, count, writes, stream, own_moves)
         if not (others or any(copies)):
             self._caches[holds] = cache
-        launches.copies = [*of_parameters.values(), *of_gradients.values()]
+        writes.read = [*of_parameters.values(), *of_gradients.values()]
         for p in there if any(copies) else ():
             if p.position in of_parameters:
-                launches.assign(detached(leaves[p.index]), of_parameters[p.position])
+                writes.assign(detached(leaves[p.index]), of_parameters[p.position])
             if p.position in of_gradients and resolved.zeroes:
-                launches.assign(gradients[p.index], of_gradients[p.position])
+                writes.assign(gradients[p.index], of_gradients[p.position])
         slot_arrays = cache.slots
         if others:
             numbers = sorted({at for positions in cache.positions.values() for at in positions})
             there, params, grads = ([each[at] for at in numbers] for each in (there, params, grads))
             slot_arrays = _slot_arrays(there, slots) if exposed else []
-        launches.launched = [*params, *(grads if resolved.zeroes else ()), *slot_arrays]
-        return launches, others
+        writes.launched = [*params, *(grads if resolved.zeroes else ()), *slot_arrays]
+        return others
 
     def _counts(self, resolved: StepProgram) -> bool:
         """Whether the device counts the steps, which are those of parameters that missed none."""
@@ -198,7 +158,7 @@ class DeviceSteps:
         resolved: StepProgram,
         read: Sequence[Any],
         count: int,
-        launches: Launches,
+        writes: StepWrites,
         stream: int,
         moves: np.ndarray | None,
     ) -> None:
@@ -244,7 +204,7 @@ class DeviceSteps:
                 seed=resolved.seed,
                 step=count + 1,
                 control=counter.address if counts else 0,
-                scale=launches.scale.of_kernel if launches.scale else None,
+                scale=writes.scale.of_kernel if writes.scale else None,
                 stream=stream,
                 capturing=capturing,
             )
@@ -253,12 +213,12 @@ class DeviceSteps:
                 counter.keep(step)
             elif counts and not counter.is_ahead:
                 calls = [*calls, *((call, False) for call in counter.calls(stream))]
-                launches.counters.append(counter)
+                writes.counters.append(counter)
             kinds = {*map(type, read)}
             for kind in kinds:
                 of_kind = read if len(kinds) == 1 else [g for g in read if type(g) is kind]
                 adapter_of(of_kind[0]).keep_until(of_kind, device, stream)
-        launches.add(used, device, device_leaves[0], calls)
+        writes.launch(used, device, device_leaves[0], calls)
 
     @staticmethod
     def _check_capture(device_leaves: Sequence[DeviceLeaf], resolved: StepProgram, step: DeviceStep) -> None:
@@ -355,14 +315,3 @@ def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
             f"{path_name(p.text)}: the gradient is on cuda:{memory.device}, the parameter on "
             f"cuda:{parameter_memory.device}"
         )
-
-
-@contextlib.contextmanager
-def naming(leaves: Sequence[DeviceLeaf]) -> Iterator[None]:
-    """Puts the first leaf's key path before a `DeviceError` whose message begins with no leaf's."""
-    try:
-        yield
-    except DeviceError as error:
-        if any(str(error).startswith(f"{path_name(leaf.path)}: ") for leaf in leaves):
-            raise
-        raise type(error)(f"{leaves[0].path}: {error}") from error

@@ -10,8 +10,9 @@ from oxigrad._core import StateError
 from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.backends import device_of, is_array, namespace
 from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.observed_scale import ObservedScale
-from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.plan.step_program import StepProgram
 
 
 class StepCounts:
@@ -73,14 +74,35 @@ class StepCounts:
         if self.loss_scale is not None:
             self.loss_scale.observe(finite=False)
 
-    def any_skipped(self) -> bool:
-        """Whether a device has skipped a step since its count was read. Waits for it."""
+    def settle(self) -> None:
+        """Lets the loss scale observe a counted step that it has not observed yet."""
+        scale = self.loss_scale
+        # In one call: a signal handler may run, and save, between any two.
+        attributes, values = (vars(scale), scale._after(finite=True)) if scale else ({}, {})
+        self._core.observe(attributes, values)
+
+    def is_taken_there(self, step: StepProgram, writes: StepWrites, before: tuple[int, int]) -> bool:
+        """Whether a step that a guard on a device may have stopped is taken; waits where that must be known now.
+
+        ``before`` are the numbers of steps and of accumulated gradients before.
+        """
+        for counter in writes.counters:
+            counter.expect()
+        is_known_later = writes.scale is not None or not (step.observes or step.plan.options.accumulate > 1)
+        if is_known_later and not step.raises:
+            self.sync(wait=False)
+            return True
         changes = [change for device, c in self.counters.items() for change in c.learn(device, wait=True)]
-        return any(change.skipped for change in changes)
+        if not any(change.skipped for change in changes):
+            self.settle()
+            return True
+        self._core.count, self._core.micro = before
+        self._core.observe({}, {})  # the step was none
+        return False
 
     # --- the loss scale on a device -----------------------------------------------------------------------------------
 
-    def scale_for(self, step: ResolvedStep, leaves: list[Any]) -> DeviceScale | None:
+    def scale_for(self, step: StepProgram, leaves: list[Any]) -> DeviceScale | None:
         """The loss scale on the device for a step that reads it there, as the user may have set it."""
         scale = self.loss_scale if step.scales_there else None
         on_device = self.scale if self.scale is not None and self.scale.scale is scale else None

@@ -39,13 +39,13 @@ class Parameter:
     is_permuted: bool = False
     #: Whether kernels update a row-major copy of it.
     is_copied: bool = False
+    #: The indices of all of its leaves.
+    indices: tuple[int, ...] = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.indices = (self.index, *self.tied)
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether another worker calls its rule, and has its slots."""
         return bool(self.whole) and 0 in self.shape and self.executor.calls_rule
-
-    @property
-    def indices(self) -> tuple[int, ...]:
-        """The indices of all of its leaves."""
-        return (self.index, *self.tied)

@@ -217,7 +217,7 @@ class ParameterGroup(RuleGroup):
 
     def program(self, rule: Rule) -> "_core.Program | None":
         """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
-        return self.traced(rule, zero_gradients=self._options.zero_gradients, catches_up=self.catches_up)
+        return kernel_of(rule, self.flags, zero_gradients=self._options.zero_gradients, catches_up=self.catches_up)
 
     def traced(self, rule: Rule, **options: Any) -> "_core.Program | None":
         """As `program`, with the ``options`` of `trace`."""

@@ -170,15 +170,16 @@ def call_rules(
     guards: list[tuple[str, Any]] = []
     if not leaves and gather is None:
         return [], True
-    check_totals((leaf.path, leaf.rule) for leaf in leaves)
+    named = [(leaf.path, leaf.rule) for leaf in leaves]
+    check_totals(named)
     operands = (x for leaf in leaves for x in leaf.operands())
     with rule_context([leaf.p for leaf in leaves], operands) as context:
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
         while True:
             totals = [each.resume() for each in evaluations]
-            check_totals(((leaf.path, leaf.rule) for leaf in leaves), [total is not None for total in totals])
+            check_totals(named, [total is not None for total in totals])
             pending = [total for total in totals if total is not None]
-            paths, terms = [leaf.path for leaf in leaves], [total.term for total in pending]
+            paths, terms = [path for path, _ in named], [total.term for total in pending]
             if gather is not None:
                 terms = _terms_of_all(terms, gather)
                 paths = [""] * len(terms)
@@ -219,9 +220,9 @@ def check_totals(named: Iterable[tuple[str, Rule]], is_pending: Sequence[bool] |
     ``is_pending`` tells of rules that have been called whether each goes on to a further total; before that, their
     functions tell.
     """
-    pairs = [*named]
-    keys = [rule.totals for _, rule in pairs] if is_pending is None else is_pending
-    first = {key: (path, rule.name) for (path, rule), key in reversed([*zip(pairs, keys, strict=True)])}
+    first: dict[Any, tuple[str, str]] = {}
+    for number, (path, rule) in enumerate(named):
+        first.setdefault(rule.totals if is_pending is None else is_pending[number], (path, rule.name))
     if len(first) > 1:
         raise RuleError(
             f"{', '.join(f'{path} ({name})' for path, name in sorted(first.values()))}: found rules with different "

@@ -40,7 +40,7 @@ class Slots:
         raise NotImplementedError
 
     def write(self, name: str, value: Any, writes: Any) -> None:
-        """Adds the new value of a slot to the ``writes`` of a step, an `oxigrad.stepping.writes.StepWrites`."""
+        """Adds the new value of a slot to the ``writes`` of a step: see `oxigrad.stepping.device.step_writes`."""
         raise NotImplementedError
 
 

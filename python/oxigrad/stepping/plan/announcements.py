@@ -42,6 +42,8 @@ class OpenStep:
         self._remedy = remedy
         self.updated: dict[int, str] = {}
         self.waiting: dict[int, Any] = {}
+        #: The number of steps once this one is counted.
+        self.number = 0
         self._bytes = 0
 
     @property

@@ -1,18 +1,23 @@
 """The groups of hyperparameters and the executors of the parameters of a step."""
 
+import copy
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from oxigrad.ops.backends import is_one_device
 from oxigrad.ops.core.aliasing import Named, refuse_overlapping
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import is_permuted
-from oxigrad.stepping.parameters.executor import DEVICE, Executor, executor_of
+from oxigrad.stepping.parameters.executor import COPY, DEVICE, RULE_INTO, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.slices import Gather
+from oxigrad.stepping.version import Version
 
 
 class Assignment:
@@ -24,13 +29,20 @@ class Assignment:
 
     #: The reason why a graph cannot capture the step; empty where it can.
     uncaptured = ""
+    #: The options of the steps, as they were when it was made.
+    options: SteppingOptions = SteppingOptions(Precision())
 
     def __init__(self) -> None:
         self.parameters: list[Any] = []
         self.groups: list[Any] = []
+        #: The rules of the groups, as they were when it was made.
+        self.rules: list[Rule] = []
         self.missed: list[int] = []
         #: For slices of parameters, the function that gathers bytes of all workers.
         self.gather: Gather | None = None
+        #: The versions of the settings that it was made from.
+        self.versions: list[Version] = []
+        self._structures: list[int] = []
 
     def group_number(self, group: RuleGroup, missed: int) -> int:
         """The number of a group whose parameters ``missed`` steps; adds it where it is new."""
@@ -38,6 +50,7 @@ class Assignment:
         if (group, missed) not in pairs:
             pairs.append((group, missed))
             self.groups.append(group)
+            self.rules.append(group.rule())
             self.missed.append(missed)
         return pairs.index((group, missed))
 
@@ -46,8 +59,7 @@ class Assignment:
 
         Sorts the parameters by executor.
         """
-        rules = [group.rule() for group in self.groups]
-        supplied = {name for rule in rules for name in rule.supplied}
+        supplied = {name for rule in self.rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all: bool = bool(supplied & {"total", "guard"})
         executors = {p.executor for p in self.parameters}
@@ -57,10 +69,48 @@ class Assignment:
         if (any(e.calls_rule for e in executors) and "total" in supplied) or (is_mixed and self.needs_all):
             for p in self.parameters:
                 p.executor = self.on_arrays(arrays[p.index])
-        self.host: list[Any] = [p for p in self.parameters if p.executor.is_core]
-        self.on_devices: list[Any] = [p for p in self.parameters if p.executor is DEVICE]
-        self.ruled: list[Any] = [p for p in self.parameters if p.executor.calls_rule and not p.is_elsewhere]
-        self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], len(arrays))
+        self._count = len(arrays)
+        self._sort()
+
+    def _sort(self) -> None:
+        """Sorts the parameters by their executors, and by what these do."""
+        self.host: list[Any] = []
+        self.on_devices: list[Any] = []
+        self.ruled: list[Any] = []
+        self.replaced: list[Any] = []
+        self.copied: list[Any] = []
+        self.into: list[Any] = []
+        #: The parameters that are at several key paths.
+        self.tied: list[Any] = []
+        for p in self.parameters:
+            executor = p.executor
+            for parameters, has_it in (
+                (self.host, executor.is_core),
+                (self.on_devices, executor is DEVICE),
+                (self.ruled, executor.calls_rule and not p.is_elsewhere),
+                (self.replaced, executor.replaces),
+                (self.copied, executor is COPY),
+                (self.into, executor is RULE_INTO),
+                (self.tied, p.tied),
+            ):
+                if has_it:
+                    parameters.append(p)
+        self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], self._count)
+
+    def part(self, parameters: Sequence[Parameter]) -> Self:
+        """The same plan for some of its parameters, with the positions that they have in the whole."""
+        part, chosen = copy.copy(self), {p.position for p in parameters}
+        part.parameters = [p for p in self.parameters if p.position in chosen]
+        part._sort()
+        return part
+
+    def is_current(self) -> bool:
+        """Whether options and groups of hyperparameters are unchanged since it was made."""
+        return self._structures == [version.structure for version in self.versions]
+
+    def numbers(self) -> list[tuple[Version, int]]:
+        """The versions of all settings that a resolved step depends on, each with its present number."""
+        return [(version, version.number) for version in self.versions]
 
     def gather_terms(self) -> Gather | None:
         """The function that gathers the terms of values over all parameters whose rules workers call."""

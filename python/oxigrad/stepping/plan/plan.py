@@ -1,6 +1,5 @@
 """The plan of a step for a model: the group of hyperparameters and the executor of each parameter."""
 
-import copy
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
@@ -25,18 +24,17 @@ from oxigrad.ops.core.aliasing import refuse_shared, refuse_unwritable
 from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless, refuse_traced
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
-from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
+from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
-from oxigrad.stepping.plan.assignment import picker
-from oxigrad.stepping.plan.gradients import GradientPlan
-from oxigrad.stepping.plan.slices import Gather, Slices
+from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.plan.slices import Slices
 from oxigrad.stepping.version import Version
 
 
-class Plan(GradientPlan):
+class Plan(Assignment):
     """The plan of steps for a model, valid for one structure of the model, and for the options and groups.
 
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are
@@ -67,15 +65,15 @@ class Plan(GradientPlan):
         slices: Slices | None = None,
     ) -> None:
         super().__init__()
-        self.versions: list[Version] = [*versions, *options.versions]
+        self.versions = [*versions, *options.versions]
         self._structures = [version.structure for version in self.versions]  # before the settings are read
-        self.structure = structure
-        self.present = present
+        self.structure: _core.Structure = structure
+        self.present: bytes | None = present
         self.options = options
         self.frozen: set[str] = set()
         self.idle: bool = False
-        self.gather: Gather | None = slices.gather if slices else None
-        self._holds_gradients = structure.holds_gradients()
+        self.gather = slices.gather if slices else None
+        holds_gradients = structure.holds_gradients()
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
         self.inactive: set[str] = set(untrained)
         seen: list[tuple[str, Any]] = []
@@ -89,7 +87,7 @@ class Plan(GradientPlan):
                 self.inactive.add(str(paths[0]))
                 continue
             if present is not None and not any(present[i] for i in (index, *tied)):
-                if holds_own and not self._holds_gradients[index]:
+                if holds_own and not holds_gradients[index]:
                     raise StructureError(
                         f"{path_name(paths[0])}: the gradient is missing: the model does not hold it, expected grads"
                     )
@@ -114,8 +112,11 @@ class Plan(GradientPlan):
             )
         if slices is None:  # else the plan of the whole model does it, which has the frozen ones
             options.check_patterns(seen)
-        self._choose_executors(leaves)
+        self._choose_executors(leaves, holds_gradients)
+        #: Whether gradients may be `SparseRows`, or lazy views: see `oxigrad.ops.backends.resolved`. Both are set once
+        #: such a gradient is seen.
         self.takes_rows: bool = self.options.sparse != "dense"
+        self.takes_lazy = False
 
     def _add(
         self,
@@ -137,8 +138,8 @@ class Plan(GradientPlan):
             Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number, position, missed)
         )
 
-    def _choose_executors(self, leaves: list[Any]) -> None:
-        rules = [group.rule() for group in self.groups]
+    def _choose_executors(self, leaves: list[Any], holds_gradients: Sequence[Any]) -> None:
+        rules = self.rules
         for p in self.parameters:
             p.executor = executor_of(leaves[p.index], rules[p.group].elementwise)
             if p.executor is DEVICE:
@@ -148,22 +149,17 @@ class Plan(GradientPlan):
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
-        check_totals((p.text, rules[p.group]) for p in self.parameters)
+        check_totals([(p.text, rules[p.group]) for p in self.parameters])
         self.unite(leaves)
         for p in self.parameters:
-            if p.executor.replaces and any(self._holds_gradients[i] for i in p.indices):
+            if p.executor.replaces and any(holds_gradients[i] for i in p.indices):
                 why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
                 raise ArrayMemoryError(
                     f"{path_name(p.text)}: the parameter is {why}: its container cannot be given another array"
                 )
             if p.executor is RULE and (why := obstacle(leaves[p.index])):
                 raise ArrayMemoryError(f"{path_name(p.text)}: the parameter is {why}")
-        self.replaced: list[Any] = [p for p in self.parameters if p.executor.replaces]
-        self.copied: list[Any] = [p for p in self.parameters if p.executor is COPY]
-        self.into: list[Any] = [p for p in self.parameters if p.executor is RULE_INTO]
-        self._looked_at = [*self.copied, *self.into]
-        self.tied: list[Any] = [p for p in self.parameters if p.tied]
-        self._may_change = bool(self.tied or self._looked_at)
+        self._may_change = bool(self.tied or self.copied or self.into)
         # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
         recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
         self.recorded: list[Any] = [p for p in recorded if p.executor is not DEVICE]
@@ -174,22 +170,6 @@ class Plan(GradientPlan):
         """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
         by_kernel = p.executor is DEVICE and not p.is_permuted and self.options.sparse == "dense"
         return by_kernel or p.executor.is_core
-
-    def part(self, parameters: Sequence[Parameter]) -> "Plan":
-        """The same plan for some of its parameters, with the positions that they have in the whole."""
-        part, chosen = copy.copy(self), {p.position for p in parameters}
-        for name in ("parameters", "host", "on_devices", "ruled", "replaced", "copied", "into", "tied", "recorded"):
-            setattr(part, name, [p for p in getattr(self, name) if p.position in chosen])
-        part.pick = picker([p.index for p in part.host], len(self.structure))
-        return part
-
-    def is_current(self) -> bool:
-        """Whether options and groups of hyperparameters are unchanged since the plan was made."""
-        return self._structures == [version.structure for version in self.versions]
-
-    def numbers(self) -> list[tuple[Version, int]]:
-        """The versions of all settings that a resolved step depends on, each with its present number."""
-        return [(version, version.number) for version in self.versions]
 
     def leaves(self, model: Any) -> list[Any] | None:
         """The leaves of a model for which the plan holds; None for any other.
@@ -203,10 +183,12 @@ class Plan(GradientPlan):
         """Whether tied parameters and executors are those of the plan."""
         if not all(leaves[i] is leaves[p.index] for p in self.tied for i in p.tied):
             return False
+        changing = (*self.copied, *self.into)
         try:
-            return all(executor_of(leaves[p.index], p.executor is COPY) is p.executor for p in self._looked_at)
-        except REFUSALS:  # a new plan says which leaf it is
-            return False
+            return all(executor_of(leaves[p.index], p.executor is COPY) is p.executor for p in changing)
+        except REFUSALS:
+            self.refuse_shapeless((), leaves)
+            raise
 
     def detach(self, leaves: list[Any], *, for_core: bool = False) -> list[Any]:
         """The leaves, with parameters detached from their library's own autodiff, which must not record steps.
@@ -286,6 +268,39 @@ class Plan(GradientPlan):
     def check_gradients_on_devices(self, gradients: Sequence[Any]) -> None:
         """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
         self.check_numbers(gradients, self.on_devices)
+
+    def refuse_shapeless(self, gradients: Sequence[Any], leaves: Sequence[Any] = ()) -> None:
+        """Raises `ArrayMemoryError` for a gradient, or one of ``leaves``, without a readable shape or dtype."""
+        indices = [i for parameter in self.parameters for i in parameter.indices]
+        for what, arrays in (("parameter", leaves), ("gradient", gradients)):
+            refuse_shapeless((f"{path_name(self.structure.path(i))}: the {what}", arrays[i]) for i in indices if arrays)
+
+    def check_numbers(self, gradients: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
+        """Raises for missing gradients of these parameters, and for arrays that are more than numbers.
+
+        These are masked arrays and arrays with units.
+        """
+        try:
+            for parameter in parameters:
+                for i in parameter.indices:
+                    is_needed = not optional and (self.present is None or bool(self.present[i]))
+                    if is_needed or gradients[i] is not None:
+                        self._check_one(i, gradients[i])
+        except REFUSALS:
+            self.refuse_shapeless(gradients)
+            raise
+
+    def _check_one(self, i: int, g: Any) -> None:
+        if not is_array(g):
+            raise StructureError(
+                f"{path_name(self.structure.path(i))}: the gradient is missing: found {type(g).__name__}"
+            )
+        if type(g) is np.ndarray:
+            return
+        if isinstance(g, SparseRows):  # which checked its values
+            self.takes_rows = True
+        else:
+            refuse_masked_or_units(g, f"{path_name(self.structure.path(i))}: the gradient")
 
     def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
         """The gradients, detached for the ``ruled`` parameters: slots would keep their graphs alive."""

@@ -4,9 +4,11 @@ A constant hyperparameter is read once. A step fills in what differs from step t
 values of schedules, the number of accumulated gradients, the loss scale and the loss.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from oxigrad import _core
 from oxigrad._core import ShapeError
 from oxigrad.rules.core.rule import Rule
 from oxigrad.rules.core.slots import Slot
@@ -15,9 +17,6 @@ from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.programs import Programs, host_parameter, lay_out
-
-if TYPE_CHECKING:
-    from oxigrad import _core
 
 
 class ResolvedGroup:
@@ -87,37 +86,40 @@ class ResolvedGroup:
 
 
 class StepProgram:
-    """The groups of an assignment of parameters with their kernels and scalars.
+    """The groups of an assignment of parameters with their kernels and scalars, valid until a version changes.
 
-    ``holds`` and ``scales_there`` are those of `ResolvedGroup`.
+    ``holds`` tells whether a step only accumulates gradients. ``seed`` is that of random numbers, by default that of
+    the options.
     """
 
-    seed: int
-    holds: bool
-    scales_there: bool
-    layout: list[tuple[int, int]]
-    programs_of_all: Programs
-
-    #: Whether a step leaves zeros in the gradients.
-    zeroes = False
-    #: Whether gradients with infinities or NaN raise an error.
-    raises = False
-
-    def __init__(self, plan: Assignment, *, seed: int, holds: bool = False, scales_there: bool = False) -> None:
-        self.plan: Assignment = plan
-        self.seed, self.holds, self.scales_there = seed, holds, scales_there
+    def __init__(self, plan: Assignment, *, seed: int | None = None, holds: bool = False) -> None:
+        self._versions = plan.numbers()  # before the settings are read
+        options, scale = plan.options, plan.options.loss_scale
+        self.plan: Any = plan
+        self.seed: int = options.seed if seed is None else seed
+        self.holds: bool = holds
+        #: Whether the loss scale is kept on the device of all parameters, whose kernels check the gradients.
+        self.scales_there: bool = (
+            scale is not None
+            and scale._of_kernel() is not None
+            and options.nonfinite == "skip"
+            and options.accumulate == 1
+            and len(plan.on_devices) == len(plan.parameters)
+        )
         self.groups: list[ResolvedGroup] = [
-            ResolvedGroup(group, holds=holds, scales_there=scales_there, missed=missed)
+            ResolvedGroup(group, holds=holds, scales_there=self.scales_there, missed=missed)
             for group, missed in zip(plan.groups, plan.missed, strict=True)
         ]
         self.absent: list[tuple[str, ...]] = [group.absent for group in self.groups]
-        #: All programs, and for each group the index of its program and of its set of scalars.
-        self.programs_of_all, self.layout = lay_out(
+        programs, layout = lay_out(
             (group.program, number, lambda group=group: group.scalars) for number, group in enumerate(self.groups)
         )
+        #: All programs, and for each group the index of its program and of its set of scalars.
+        self.programs_of_all: Programs = programs
+        self.layout: list[tuple[int, int]] = layout
         #: The programs of the parameters that the core updates.
         self.programs: Programs = self.programs_of_all if plan.host else []
-        scaled = zip(self.groups, self.layout, strict=True) if scales_there else ()
+        scaled = zip(self.groups, self.layout, strict=True) if self.scales_there else ()
         #: The positions of the reciprocal of the loss scale among the scalars of programs that read it on the device.
         self.scales_at: dict[int, int] = {
             program: group.scale_at for group, (program, _) in scaled if group.scale_at is not None
@@ -125,9 +127,44 @@ class StepProgram:
         #: The name of a rule that reads the loss, if there is one, and the loss of the step that was filled in.
         self.reads_loss: str | None = next((group.rule.name for group in self.groups if group.reads_loss), None)
         self.loss: float | None = None
+        if self.reads_loss is not None and options.accumulate > 1:
+            raise refused_accumulation(self.reads_loss, options.accumulate)
+        #: The steps of some of its parameters alone, by their positions.
+        self.parts: dict[tuple[int, ...], StepProgram] = {}
+        #: The stepper of a part, once it is prepared: it counts nothing; and whether slots of its rows catch up.
+        self.core: _core.Stepper | None = None
+        self.catches_up: bool = False
+        self.observes: bool = scale is not None
+        #: Whether a step leaves zeros in the gradients, and whether gradients with infinities or NaN raise an error.
+        self.zeroes: bool = options.zero_gradients
+        self.raises: bool = options.nonfinite == "raise"
+        #: Whether the core does the whole step in place, for gradients without sparse rows.
+        self.is_in_place: bool = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.tied))
         self._note_constant()
 
-    def host_parameters(self, leaves: Sequence[Any], slots: Mapping[str, Slots]) -> "list[_core.HostParameter]":
+    def part(self, key: tuple[int, ...], parameters: Sequence[Parameter]) -> "StepProgram":
+        """The step of some of its ``parameters``, with its kernels, numbers and noise; none of them is on a device.
+
+        ``key`` are their positions.
+        """
+        if (part := self.parts.get(key)) is None:
+            if len(self.parts) > 2 * len(self.plan.parameters):
+                self.parts.clear()
+            part = copy.copy(self)
+            part.plan, part.parts = self.plan.part(parameters), {}
+            part.programs = part.programs_of_all if part.plan.host else []
+            part.catches_up = any(part.plan.groups[p.group].catches_up for p in part.plan.host)
+            self.parts[key] = part
+        return part
+
+    def is_current(self) -> bool:
+        """Whether all settings that this was resolved from are unchanged."""
+        for version, number in self._versions:  # noqa: SIM110 - each step comes here, and a generator takes longer
+            if version.number != number:
+                return False
+        return True
+
+    def host_parameters(self, leaves: Sequence[Any], slots: Mapping[str, Slots]) -> list[_core.HostParameter]:
         """The parameters that the core updates in place, with the memory of their slots."""
         prepared = []
         for p in self.plan.host:
@@ -138,7 +175,7 @@ class StepProgram:
 
     def host_parameter(
         self, p: Parameter, array: Any, values: Sequence[tuple[Slot, Any]], *, first: int
-    ) -> "_core.HostParameter":
+    ) -> _core.HostParameter:
         """A parameter's elements from ``first`` on in an array, with the values of its slots, as the core needs."""
         group = self.plan.groups[p.group]
         return host_parameter(
@@ -162,11 +199,14 @@ class StepProgram:
         ]
         #: Whether the host computes numbers that differ from step to step, besides that of the step.
         self.varies_on_host: bool = len(self.constant) < len(self.groups)
+        self.varies: bool = self.varies_on_host or not self.is_in_place
 
     def refresh(self) -> bool:
-        """Reads hyperparameters that were set; False if they require another kernel or other slots."""
-        if not all(group.refresh() for group in self.groups):
+        """Reads hyperparameters that were set; False if other settings have changed, or another kernel is required."""
+        versions = self.plan.numbers()
+        if not (self.plan.is_current() and all(group.refresh() for group in self.groups)):
             return False
+        self._versions = versions
         self._note_constant()
         return True
 

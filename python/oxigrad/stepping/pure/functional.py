@@ -18,6 +18,7 @@ from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.parameters.presence import accumulated
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf
+from oxigrad.stepping.plan.gradients import aligned_gradients
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import checked_loss, refused_accumulation
 from oxigrad.stepping.pure.fused import run_rules, select
@@ -135,7 +136,7 @@ def _planned(
         accumulated(structure, leaves, aligned.leaves, set(), first=False, last=False)
     present = None if aligned.is_complete else aligned.present()
     plan = Plan(leaves, structure, options, present=present, adapt=adapt)
-    leaves, gradients = plan.detach(leaves), plan.gradients_of_leaves(aligned, called=True)
+    leaves, gradients = plan.detach(leaves), aligned_gradients(plan, aligned, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
     if missing := [p.text for p in plan.parameters if p.text not in state["slots"]]:

@@ -17,7 +17,7 @@ from oxigrad.stepping.parameters.device_kernels import FLOATING
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.programs import answer, host_parameter
-from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.plan.step_program import StepProgram
 
 _ARRAYS = {np.ndarray}
 _NUMBERS = (int, float, np.generic, np.ndarray)
@@ -32,7 +32,7 @@ class PureStep:
     """
 
     def __init__(self, plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
-        self._plan, self._resolved = plan, ResolvedStep(plan, holds=False)
+        self._plan, self._resolved = plan, StepProgram(plan)
         self._paths = [p.text for p in plan.parameters]
         self._dtypes = [p.dtype for p in plan.parameters]
         self._slots = [self._resolved.groups[p.group].rule.slots for p in plan.parameters]

@@ -71,11 +71,6 @@ def new_slots(
     return slots_by_name | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
 
 
-def slot_names(group: RuleGroup) -> list[str]:
-    """The names of the slots that a parameter of the group may have."""
-    return [*(slot.name for slot in group.rule().slots), *([LAST_STEP] if group.catches_up else [])]
-
-
 def _number(value: float, p: Any, *, on_host: bool) -> Any:
     """A number as an array without axes of the parameter's library; of NumPy for a parameter in host memory."""
     if on_host:

@@ -9,12 +9,13 @@ from oxigrad import _core
 from oxigrad.ops.backends import copied_like
 from oxigrad.rules.core.slots import Formula
 from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.resolved import ResolvedStep
-from oxigrad.stepping.slots.initial import new_slots, slot_names
+from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.stepping.slots.initial import new_slots
 from oxigrad.stepping.slots.memory import as_placed
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import PendingState
@@ -22,7 +23,10 @@ from oxigrad.stepping.version import Version
 
 
 class SlotTable:
-    """The slots of parameters, ``by_path`` and name. Its ``version`` is raised where a slot is assigned."""
+    """The slots of parameters, ``by_path`` and name, for readers that give no array to the user.
+
+    Its ``version`` is raised where a slot is assigned.
+    """
 
     def __init__(self, core: "_core.Stepper") -> None:
         self._core = core
@@ -46,13 +50,14 @@ class SlotTable:
         if path in self.by_path:
             self.by_path[path].check()
         existing = dict(self.by_path.get(path, {}))
+        rule_slots = group.rule().slots
         on_host, coded = parameter.executor.is_core, plan.reads_codes(parameter)
         for name, slot in existing.items():
             if isinstance(slot, Quantized) and not coded:
                 existing[name] = slot.decoded(array)
-        if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
+        if any(isinstance(slot.begin, Formula) for slot in rule_slots):
             self._core.expose()  # a function may keep what it returns
-        numbers = {slot.name for slot in group.rule().slots if slot.is_number} if on_host else set[str]()
+        numbers = {slot.name for slot in rule_slots if slot.is_number} if on_host else set[str]()
         if not isinstance(array, np.ndarray) and any(
             isinstance(slot, np.ndarray) and name not in numbers for name, slot in existing.items()
         ):  # as a file has them, loaded before the library of the parameter was known
@@ -66,7 +71,7 @@ class SlotTable:
         slots = {**existing, **new}
         if parameter.executor is DEVICE:
             slots = {name: as_placed(slot, array) for name, slot in slots.items()}
-        return {name: slots[name] for name in slot_names(group) if name in slots}
+        return {name: slots[name] for name in (*(slot.name for slot in rule_slots), LAST_STEP) if name in slots}
 
     def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any], waiting: Container[str]) -> None:
         """Matches slots that were loaded in advance to the first model's parameters; ``waiting`` ones may have none."""
@@ -90,7 +95,7 @@ class SlotTable:
         if fitting.report:
             self._core.micro = 0  # The mean of the gradients so far may not have matched.
 
-    def prepare(self, step: ResolvedStep, leaves: list[Any]) -> None:
+    def prepare(self, step: StepProgram, leaves: list[Any]) -> None:
         """Gives the core the memory of the parameters that it updates, and of their slots."""
         self._core.prepare(step.host_parameters(leaves, self.by_path))
 

@@ -14,9 +14,10 @@ from oxigrad import _core
 from oxigrad._core import StructureError
 from oxigrad.ops.backends import resolved
 from oxigrad.stepping.device.launches import DeviceSteps
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.plan.announcements import Assignments
 from oxigrad.stepping.plan.step_program import StepProgram
-from oxigrad.stepping.writes import StepWrites, call_step
+from oxigrad.stepping.writes import call_step
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace, TensorPlan, noise_step
@@ -204,18 +205,17 @@ class TensorStep:
                 plan.refuse_shared(leaves, gradients, plan.slots)
         if self._devices is not None:
             with conversion.checking_overlap(tensors):
-                prepared = self._devices.prepare(
-                    program, leaves, gradients, plan.slots, count=self.core.count, exposed=True
+                others = self._devices.prepare(
+                    program, leaves, gradients, plan.slots, writes, count=self.core.count, exposed=True
                 )
-            if prepared is None or prepared[1]:
-                path = plan.on_devices[0].text if prepared is None else prepared[1][0].text
+            if others is None or others:
+                path = (others or plan.on_devices)[0].text
                 return StructureError(f"{path}: the memory of the parameter or of its state has changed")
-            writes.launches = prepared[0]
         call_step(program, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)
         writes.assignments += marks
         if self._elsewhere:
             counts = [p.state["step"] for p in self._elsewhere]
             for held, count in zip(counts, torch._foreach_add(counts, 1.0), strict=True):
-                writes.launches.assign(held, count)
+                writes.assign(held, count)
         return writes.frozen()

@@ -95,6 +95,6 @@ class TensorSlots(Slots):
         """Adds a copy of a new value into the memory of a slot to the writes of a step."""
         held = self._read(self._state[self._slots[name][1]])
         if self._recorded:
-            writes.launches.assign(held, value.to(held.dtype))
+            writes.assign(held, value.to(held.dtype))
         else:
             writes.copy_into(held, value.to(held.dtype))

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.stepping.plan.programs import step_once
 from oxigrad.stepping.plan.step_program import StepProgram
-from oxigrad.stepping.writes import StepWrites, call_step
+from oxigrad.stepping.writes import call_step
 from oxigrad.torch.step.plan import TensorParameter, TensorPlace, TensorPlan
 from oxigrad.torch.step.slots import TensorSlots
 

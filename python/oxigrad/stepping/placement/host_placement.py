@@ -1,0 +1,305 @@
+"""Steps in host memory for parameters on devices, ``state_device="host"``."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from oxigrad import _core, tree
+from oxigrad._core import ArrayMemoryError
+from oxigrad._names import path_name
+from oxigrad.ops.backends import adapter_of, detached, dtype_name, is_array, is_immutable, on_host
+from oxigrad.ops.backends.memory.transfers import Copies, Event
+from oxigrad.ops.core.aliasing import refuse_shared
+from oxigrad.stepping.arrays.precision import MASTER, half
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.executor import executor_of
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parts import resolve_whole, take_part
+from oxigrad.stepping.placement.ring import HostArray, Piece, Ring, packed, piece_size
+from oxigrad.stepping.plan.gradients import step_gradients
+from oxigrad.stepping.stepper import Stepper
+
+
+class HostPlacement:
+    """A model in host memory, which the steps of a `Stepper` update in place of one on devices.
+
+    Gradients are copied there, and parameters back. All of the optimizer's state is in host memory. So a step is that
+    of a model in host memory, with its bits, for every rule and option. After an error of a copy to a device, the next
+    use of the optimizer completes the step. The memory is that of the steps before, by key path.
+    """
+
+    def __init__(self) -> None:
+        #: The model, while a step is under way; None before and after.
+        self.model: Any = None
+        #: The parameters on devices, by key path.
+        self.arrays: dict[str, HostArray] = {}
+        # Host memory of the last step: of parameters and of gradients, by key path.
+        self._parameters: dict[str, Any] = {}
+        self._gradients: dict[str, Any] = {}
+        # The gradients on devices that the step leaves zeros in.
+        self._zeroed: list[HostArray] = []
+        self._transfers: dict[tuple[type, str | None], Copies] = {}
+        self._events: list[Event] = []
+        #: Whether gradients lie in the memory of those of the step before, with their shapes and dtypes.
+        self.is_steady: bool = False
+        # What a step that an error has ended still has to copy to devices.
+        self._behind: list[HostArray] = []
+
+    def has(self, model: Any) -> bool:
+        """Whether a model is that of the step under way, in host memory."""
+        return model is self.model and model is not None
+
+    def _enter(self, model: Any, is_updated: Callable[[str, Any], bool]) -> Any:
+        """The model with arrays in host memory in place of parameters on devices, whose values are not copied yet.
+
+        Those at a path that ``is_updated`` is false for, with their arrays, remain where they are. Raises
+        `ArrayMemoryError` for a parameter that cannot be written, and `AliasError` for those that share memory on a
+        device.
+        """
+        leaves, structure = tree.flatten(model)
+        self.arrays, before, self._parameters = {}, self._parameters, {}
+        by_identity: dict[int, Any] = {}
+        holds_gradients = structure.holds_gradients()
+        for i, leaf in enumerate(leaves):
+            if not (structure.is_trainable(i) and is_array(leaf) and _core.is_inexact(leaf)):
+                continue
+            path = str(structure.path(i))
+            if on_host(leaf):
+                if executor_of(leaf).replaces:
+                    raise ArrayMemoryError(
+                        f"{path_name(path)}: the parameter cannot be written: state_device='host' updates in place"
+                    )
+            elif id(leaf) in by_identity:
+                leaves[i] = by_identity[id(leaf)]
+            elif is_updated(path, leaf):
+                pair = self._pair(path, leaf, before.get(path))
+                leaves[i] = by_identity[id(leaf)] = pair.here
+                self.arrays[path] = pair
+                if holds_gradients[i]:
+                    pair.here.requires_grad_(leaf.requires_grad)
+        # Updates of parameters that share memory on a device would overwrite one another.
+        refuse_shared([(path, pair.there, True) for path, pair in self.arrays.items()])
+        self.model = tree.unflatten(structure, leaves) if self.arrays else model
+        return self.model
+
+    def _pair(self, path: str, there: Any, here: Any) -> HostArray:
+        """A parameter on a device with an array in host memory: ``here``, if it has the same shape and dtype."""
+        if is_immutable(there):
+            raise ArrayMemoryError(
+                f"{path_name(path)}: the parameter cannot be written: state_device='host' updates in place"
+            )
+        if why := adapter_of(there).unreadable(there):
+            raise ArrayMemoryError(f"{path_name(path)}: the parameter is {why}")
+        self._parameters[path] = here = self._memory(there, here)
+        return HostArray(there, here, self._transfers_of(there))
+
+    def _memory(self, there: Any, here: Any) -> Any:
+        """An array in host memory like one on a device: ``here``, if it has the same shape and dtype."""
+        is_alike = here is not None and (tuple(here.shape), dtype_name(here.dtype)) == (
+            tuple(there.shape),
+            dtype_name(there.dtype),
+        )
+        return here if is_alike else self._transfers_of(there).like(detached(there))
+
+    def _transfers_of(self, array: Any) -> Copies:
+        key = type(adapter_of(array)), adapter_of(array).place(array)
+        if key not in self._transfers:
+            self._transfers[key] = adapter_of(array).transfers(array)
+        return self._transfers[key]
+
+    # --- copies -------------------------------------------------------------------------------------------------------
+
+    def _down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True, *, zeroes: bool = False) -> Any:
+        """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory; see `_wait`.
+
+        Returns the gradients there; None if the parameters hold them, as they do where ``grads`` is None. With
+        ``zeroes``, gradients on devices are copied up with the parameters, and `ArrayMemoryError` is raised for one
+        that cannot be written.
+        """
+        for transfers in self._transfers.values():
+            transfers.mark()
+        events: list[Event] = []
+        by_identity: dict[int, Any] = {}
+        gradients: dict[str, Any] = {}
+
+        def copied(path: str, g: Any) -> Any:
+            if isinstance(g, SparseRows):
+                return g.map(lambda array: array if on_host(array) else adapter_of(array).to_host(array))
+            if not is_array(g) or on_host(g) or adapter_of(g).unreadable(g):
+                return g
+            if id(g) not in by_identity:
+                by_identity[id(g)] = here = gradients[path] = self._memory(g, self._gradients.get(path))
+                events.append(self._transfers_of(g).copy_down(detached(g), here))
+                if zeroes:
+                    _check_writable_gradient(path, g)
+                    self._zeroed.append(HostArray(g, here, self._transfers_of(g)))
+            return by_identity[id(g)]
+
+        if grads is None:
+            for path, pair in self.arrays.items():
+                g = getattr(pair.there, "grad", None)
+                pair.here.grad = None if g is None else copied(path, g)
+        else:
+            leaves, structure = tree.flatten(grads)
+            grads = tree.unflatten(structure, [copied(str(structure.path(i)), g) for i, g in enumerate(leaves)])
+        events += [pair.down() for path, pair in self.arrays.items() if reads(path)]
+        before, self._gradients, self._events = self._gradients, gradients, events
+        self.is_steady = gradients.keys() == before.keys() and all(before[path] is g for path, g in gradients.items())
+        return grads
+
+    def _wait(self) -> None:
+        """Waits for the copies down."""
+        for event in self._events:
+            event.wait()
+
+    def _up(self, arrays: Sequence[HostArray]) -> None:
+        """Copies arrays to their devices, and waits: the next step writes the memory that the copies read."""
+        for event in [array.up() for array in arrays]:
+            event.wait()
+        self._join()
+
+    def _join(self) -> None:
+        """Lets work that devices are given from now on begin after the copies up."""
+        for transfers in self._transfers.values():
+            transfers.join()
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _entered(self, stepper: Stepper, model: Any) -> Iterator[Any]:
+        """A block with the model in host memory. The values of its parameters are not copied yet."""
+        self.complete()
+        try:
+            yield self._enter(model, lambda path, array: stepper.options.group_of(path, array) is not None)
+        finally:
+            # The memory, without the arrays of the user's, serves the next step.
+            self.model, self.arrays, self._zeroed = None, {}, []
+
+    @contextlib.contextmanager
+    def reading(self, stepper: Stepper, model: Any) -> Iterator[Any]:
+        """A block with the model in host memory, with the values of its parameters."""
+        with self._entered(stepper, model) as in_memory:
+            self._down({})
+            self._wait()
+            yield in_memory
+
+    def complete(self) -> None:
+        """Completes the copies of a step that an error has ended."""
+        if self._behind:
+            self._up(self._behind)
+            self._behind = []
+
+    @contextlib.contextmanager
+    def _finishing(self, stepper: Stepper) -> Iterator[None]:
+        """A block with a step. Once it is counted, its parameters are copied to their devices, even on interrupts."""
+        count, micro = stepper.core.count, stepper.core.micro
+        try:
+            yield
+        finally:
+            if stepper.core.count != count and stepper.plan is not None:
+                self.finish(stepper.plan.parameters)
+            elif stepper.core.micro != micro:
+                self.finish([])
+
+    def finish(self, parameters: Sequence[Parameter]) -> None:
+        """Copies parameters, and gradients that are zeros now, to their devices."""
+        self._behind = [*(self.arrays[p.text] for p in parameters if p.text in self.arrays), *self._zeroed]
+        self.complete()
+
+    def update(self, stepper: Stepper, model: Any, grads: Any, loss: Any) -> Any:
+        """See `Stepper.update`. The model is the same object."""
+
+        def reads(path: str) -> bool:
+            """Whether a step reads a parameter, rather than its master weights alone."""
+            slots = stepper.table.by_path.get(path)
+            return slots is None or MASTER not in slots or not half(self.arrays[path].here)
+
+        with self._entered(stepper, model) as in_memory:
+            grads = self._down(grads, reads, zeroes=stepper.options.zero_gradients)
+            if (gradients := self._gradients_of_pieces(stepper, in_memory, grads)) is not None:
+                self._take_pieces(stepper, in_memory, gradients, loss)
+                return model
+            self._wait()
+            with self._finishing(stepper):
+                stepper.update(in_memory, grads, loss=loss, keep_root=True)
+        return model
+
+    def flush(self, stepper: Stepper, model: Any) -> Any:
+        """See `Optimizer.flush`."""
+        with self.reading(stepper, model) as in_memory, self._finishing(stepper):
+            stepper.flush(in_memory, keep_root=True)
+        return model
+
+    # --- pieces -------------------------------------------------------------------------------------------------------
+
+    def _gradients_of_pieces(self, stepper: Stepper, model: Any, grads: Any) -> list[Any] | None:
+        """The gradients of a step that can be taken by pieces, as the checked one before; else None.
+
+        Rules that sum over all parameters, and guards, need them all at once.
+        """
+        step = stepper.resolved.get(False)
+        if step is None or not self.is_steady or stepper.options.accumulate > 1 or stepper.process != _core.forks():
+            return None
+        plan = step.plan
+        is_whole = plan.needs_all or plan.on_devices or plan.tied or plan.idle or plan.takes_rows
+        if (
+            is_whole
+            or not step.is_in_place
+            or step.observes
+            or step.raises
+            or step.zeroes
+            or stepper.open.updated
+            or stepper.presence.without
+        ):
+            return None
+        if not (step.is_current() or step.refresh()) or (leaves := plan.leaves(model)) is None:
+            return None
+        nbytes = sum(int(leaves[p.index].nbytes) for p in plan.parameters)
+        is_small = nbytes <= piece_size(nbytes)
+        return None if is_small else step_gradients(plan, leaves, grads)
+
+    def _take_pieces(self, stepper: Stepper, model: Any, gradients: list[Any], loss: Any) -> None:
+        """Takes a step by pieces: parameters that are updated go up to their devices while others are updated.
+
+        No update begins before all copies down are done: an error of one changes nothing. No key stops the step: an
+        interrupt comes before it, or is raised when it has ended.
+        """
+        step, leaves = resolve_whole(stepper, model, loss)
+        plan = step.plan
+        if plan.recorded:
+            plan.detach(leaves, for_core=True)
+        plan.check_parameters(leaves)
+        sized = [(p, int(leaves[p.index].nbytes)) for p in plan.parameters]
+        ring, arrays = Ring(lambda _: Copies()), self.arrays
+        for parameters in packed(sized, piece_size(sum(size for _, size in sized)), lambda _: None):
+            update = functools.partial(take_part, stepper, step, parameters, model, leaves, gradients)
+            paths = [p.text for p in parameters]
+            ring.add([Piece(paths, update, [arrays[path] for path in paths if path in arrays])])
+
+        def take() -> None:
+            self._wait()
+            try:
+                ring.advance()
+            finally:
+                if ring.is_used:
+                    stepper.count_open()
+                    self._join()
+
+        try:
+            ring.worker.run(take)
+        finally:
+            behind = {*stepper.open.ahead, *(path for piece in ring.failed for path in piece.paths)}
+            self._behind = [array for path, array in arrays.items() if path in behind]
+
+
+def _check_writable_gradient(path: str, g: Any) -> None:
+    """Raises `ArrayMemoryError` for a gradient on a device that zeros cannot be copied into."""
+    is_broadcast = any(
+        extent > 1 and stride == 0 for extent, stride in zip(g.shape, adapter_of(g).strides(g), strict=True)
+    )
+    if is_immutable(g) or is_broadcast:
+        raise ArrayMemoryError(
+            f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, cannot be written: expected a "
+            "mutable array"
+        )
