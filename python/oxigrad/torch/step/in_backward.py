@@ -238,7 +238,7 @@ class InBackward:
         for place in places:
             place.tensor.grad = None
         if is_streamed:
-            untraced(opt._pieces.advance, opt)
+            untraced(opt._pieces.advance)
 
     def _is_measured(self, path: str, p: Any) -> bool:
         """Whether the gradient is to be measured, rather than used with the norm that was measured.
@@ -363,7 +363,7 @@ def _accumulate(opt: Any, places: Sequence[TensorPlace]) -> None:
     opt._host.accumulate(opt, places)
     for place in places:
         place.tensor.grad = None
-    opt._host.advance(opt)
+    opt._host.advance()
 
 
 def _check(opt: Any) -> None:
