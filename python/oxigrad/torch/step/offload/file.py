@@ -20,8 +20,8 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.step.offload.pieces import FilePiece, cut
 from oxigrad.torch.step.offload.plan import HostBatch
-from oxigrad.torch.step.offload.steps import PieceSteps, needs_all
-from oxigrad.torch.step.plan import TensorParameter, TensorPlace, clips, places_of
+from oxigrad.torch.step.offload.steps import PieceSteps
+from oxigrad.torch.step.plan import TensorParameter, TensorPlace, clips, needs_all, places_of
 from oxigrad.torch.step.resolved import is_recorded
 
 # The bytes of a piece, and the number of pieces that are read, updated or written at the same time.

@@ -16,8 +16,8 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.step.offload import pieces
 from oxigrad.torch.step.offload.pieces import TensorPiece
 from oxigrad.torch.step.offload.plan import HostBatch
-from oxigrad.torch.step.offload.steps import PieceSteps, needs_all
-from oxigrad.torch.step.plan import TensorPlace, clips
+from oxigrad.torch.step.offload.steps import PieceSteps
+from oxigrad.torch.step.plan import TensorPlace, clips, needs_all
 from oxigrad.torch.step.resolved import all_parameters, is_recorded, lists_of
 
 
@@ -139,7 +139,7 @@ class HostSteps(PieceSteps):
 
     # --- micro-batches ------------------------------------------------------------------------------------------------
 
-    def accumulate(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+    def accumulate(self, places: Sequence[TensorPlace]) -> None:
         """Adds gradients of a micro-batch to their sums in host memory. `advance` begins the copies.
 
         Raises `RuntimeError` in the middle of a step, and for a gradient of another dtype than its parameter;

@@ -12,7 +12,7 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.pieces import TensorPiece
 from oxigrad.torch.step.offload.plan import HostBatch
-from oxigrad.torch.step.plan import TensorPlace, clips, places_of, refuse_shared_memory
+from oxigrad.torch.step.plan import TensorPlace, clips, needs_all, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters
 
 
@@ -215,14 +215,3 @@ class PieceSteps:
             if self._is_begun and self._taken is not None:
                 self._ring.join()
                 self._ring.worker.run(lambda: self._finish(opt, None))
-
-
-def reads_all(opt: Any) -> bool:
-    """Whether the rule reads totals over parameters, or the loss, so that none is updated in the backward."""
-    return bool(opt.entry.rule.supplied & {"total", "guard", "loss"})
-
-
-def needs_all(opt: Any) -> bool:
-    """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
-    is_scaled = getattr(opt, "grad_scale", None) is not None
-    return reads_all(opt) or (clips(opt) and (is_scaled or not opt.entry.rule.elementwise))
