@@ -144,10 +144,13 @@ class InBackward:
             self._flush(opt, self._step.drain())
 
     def _flush(self, opt: Any, items: Iterable[tuple[TensorPlace, Any]]) -> None:
-        places = [place for place, g in items if place.tensor.grad is g]
-        for streams in (False, True):
-            if together := [place for place in places if self._streams(opt, place) is streams]:
-                self._take(opt, together, streams=streams)
+        ways: dict[bool, list[TensorPlace]] = {False: [], True: []}
+        for place, g in items:
+            if place.tensor.grad is g:
+                ways[self._streams(opt, place)].append(place)
+        for streams, places in ways.items():
+            if places:
+                self._take(opt, places, streams=streams)
 
     def _streams(self, opt: Any, place: TensorPlace) -> bool:
         return opt._pieces is not None and opt._pieces.streams(opt, place.tensor)
