@@ -52,7 +52,7 @@ class Hooks:
     def check_final(self, path: str, p: Any) -> None:
         """Raises `RuntimeError` for a gradient that others take, or that other workers have parts of."""
         hooks = [hook for hook in p._post_accumulate_grad_hooks.values() if getattr(hook, "func", None) is _run]
-        if p.grad is None or any(hook is not self._run and hook.args[0]() is not None for hook in hooks):
+        if p.grad is None or [hook for hook in hooks if hook is not self._run and hook.args[0]() is not None]:
             raise RuntimeError(f"{path}: another hook, or another optimizer with in_backward=True, takes the gradient")
         if not is_distributed(p) and (workers := _count_workers()) > 1:
             raise RuntimeError(

@@ -36,7 +36,7 @@ class InBackward:
         self._signature = _core.Signature([], {})
         # The values of the groups that were checked.
         self._values: _core.Signature | None = None
-        self._has_begun = self._has_drawn = self._clips = False
+        self._has_begun = self._has_drawn = self._clips = self._reads_all = False
         # The blocks in which gradients are accumulated.
         self._pauses = set[object]()
         #: The norm of the gradients that were measured.
@@ -129,7 +129,7 @@ class InBackward:
                 )
         else:
             is_norm = self.norm.is_measuring or bool(self.norm)
-            if reads_all(opt) or (self._clips and not (is_norm or self._streams(opt, place))):
+            if self._reads_all or (self._clips and not (is_norm or self._streams(opt, place))):
                 return False  # step() clips by the norm of all: to measure each here, in the cache, takes longer.
         self._check_gradient(path, p)
         if is_norm and self.norm.measures(path, p, is_taken=is_taken):
@@ -171,9 +171,10 @@ class InBackward:
 
     def _begin(self, opt: Any) -> None:
         """Begins a step: checks what concerns more than one parameter."""
-        _check(opt)
         if not holds(self._values, opt.param_groups):
+            _check(opt)
             opt.check_groups()  # of all, before the first parameter is updated
+            self._clips, self._reads_all = clips(opt), reads_all(opt)
             self._values = values_of(opt.param_groups)
         lists = lists_of(opt)
         if not self._signature.holds(lists, {}):
@@ -182,7 +183,7 @@ class InBackward:
             self._places = {id(place.tensor): place for place in places}
             opt._resolved.clear()
             self._signature = _core.Signature(lists, {}, all_parameters(opt), conversion.described)
-        self._clips, self._has_begun = clips(opt), True
+        self._has_begun = True
 
     def _check_gradient(self, path: str, p: Any) -> None:
         """Raises `RuntimeError` for a gradient that is not the step's, or not final, but for sums of them."""
@@ -219,7 +220,8 @@ class InBackward:
             # The gradient of micro-batches alone: -0, to which the sum adds without a change of bits, as of its own -0.
             p.grad = torch.zeros_like(p.detach()).neg_()
             self._take(opt, [self._places[id(p)]], streams=True, sums=True)
-        self.norm.check_used(self._places.values(), self._step)
+        if self.norm:
+            self.norm.check_used(self._places.values(), self._step)
         if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
             untraced(opt._take, None, loss)
             for p in params:
@@ -227,7 +229,7 @@ class InBackward:
         if self._has_drawn:
             opt.param_groups[0]["noise_step"] = count + 1
         self._end()
-        self.attach(opt, params)
+        self._hooks.attach(params)
 
     def _end(self) -> None:
         self._step.end()

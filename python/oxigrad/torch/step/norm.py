@@ -154,7 +154,7 @@ class NormPass(MeasuredNorm):
             for place in places
             if (place.tensor in self) is not (id(place.tensor) in step.updated) or place.tensor.grad is not None
         ]
-        if self and odd:
+        if odd:
             self.clear()
             raise RuntimeError(
                 f"{named(odd)}: the gradient was measured in norm_pass() and not used, or was not measured; "

@@ -90,7 +90,7 @@ class FileSteps(PieceSteps):
         # Slots of a parameter that cannot be cut stay mapped where they take more.
         self._largest = max(int(_SHARE * self._file.memory_limit), mmap.PAGESIZE)
         self._ring.begin(_PLACES, size=min(_PIECE, self._largest))
-        self._is_begun = True
+        super()._begin(opt)
 
     def _cut(self, batch: HostBatch, *, is_whole: bool) -> list[FilePiece]:
         """The parameters of a batch in pieces, in the order of the file."""

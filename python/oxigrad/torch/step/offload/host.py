@@ -17,7 +17,7 @@ from oxigrad.torch.step.offload import pieces
 from oxigrad.torch.step.offload.pieces import TensorPiece
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.steps import PieceSteps
-from oxigrad.torch.step.plan import TensorPlace, clips, needs_all
+from oxigrad.torch.step.plan import TensorPlace, needs_all
 from oxigrad.torch.step.resolved import all_parameters, is_recorded, lists_of
 
 
@@ -109,8 +109,8 @@ class HostSteps(PieceSteps):
 
     def _begin(self, opt: Any) -> None:
         self.finish_sums()
-        self._begin_ring(is_bounded=not (needs_all(opt) or clips(opt)), collects=self._norm(opt) is not None)
-        self._is_begun = True
+        super()._begin(opt)
+        self._begin_ring(is_bounded=self._norm is None and not needs_all(opt), collects=self._norm is not None)
 
     def _begin_ring(self, *, is_bounded: bool = True, collects: bool = False) -> None:
         self._ring.begin(self.memory.places if is_bounded else None, size=self.memory.piece or 0, collects=collects)
@@ -129,7 +129,7 @@ class HostSteps(PieceSteps):
             )
 
     def _cut(self, batch: HostBatch, *, is_whole: bool) -> list[TensorPiece]:
-        norm, parameters = self._norm(batch.opt), batch.plan.parameters
+        norm, parameters = self._norm, batch.plan.parameters
         totals = {id(p.tensor): (self._memory[p.tensor], True) for p in parameters if p.tensor in self.sums}
         if is_whole:
             return [TensorPiece(batch, [Slice(p.text, p, 0, p.tensor.numel()) for p in parameters], totals)]

@@ -25,14 +25,15 @@ class PieceSteps:
 
     def __init__(self, ring: Ring[Any], *, collects: bool) -> None:
         self._lock, self._ring, self._collects = _core.Lock(), ring, collects
-        #: The norm of all gradients, in a step that scales them by it.
         self._measured = MeasuredNorm()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._ring.begin(None)
-        self._measured.clear()
         self._is_begun = False
+        self._measured.clear()
+        #: The norm of all gradients, in a step that scales them by it once it is measured.
+        self._norm: MeasuredNorm | None = None
         #: The gradients that a step has begun with, where all were added; None before.
         self._taken: dict[int, Any] | None = None
         #: The step of the parameters that are not updated piece by piece, and the scale of the loss.
@@ -43,7 +44,9 @@ class PieceSteps:
 
     def _begin(self, opt: Any) -> None:
         """Begins a step."""
-        raise NotImplementedError
+        self._is_begun = True
+        is_clipped = clips(opt) and not needs_all(opt)
+        self._norm = ((opt._backward and opt._backward.measured_norm) or self._measured) if is_clipped else None
 
     def _accepts(self, opt: Any) -> bool:
         """Whether a step with gradients none of which has been used is to be taken by pieces."""
@@ -144,13 +147,13 @@ class PieceSteps:
         here, others = list[TensorPlace](), list[TensorPlace]()
         for place in places:
             (here if self._is_here(opt, place.tensor) else others).append(place)
-        if (norm := self._norm(opt)) is not None:
+        if (norm := self._norm) is not None:
             for place in others if self._collects else here:
-                norm.add(opt, place, *(conversion.local(t.detach()).cpu() for t in (place.tensor.grad, place.tensor)))
+                norm.add(opt, place, *(conversion.local(t).cpu() for t in (place.tensor.grad, place.tensor)))
         with conversion.kept_on_error(opt.state):
             resident = None
             if others:
-                resident = TensorStep(opt, scaled=scale is not None, places=others, square=self._square(opt))
+                resident = TensorStep(opt, scaled=scale is not None, places=others, square=self._square)
             pieces = self._pieces(opt, here, scale, loss)
 
         def add() -> None:
@@ -161,15 +164,10 @@ class PieceSteps:
 
         return add
 
-    def _norm(self, opt: Any) -> MeasuredNorm | None:
-        """The norm by which gradients are scaled, if it is measured before the update."""
-        if not clips(opt) or needs_all(opt):
-            return None
-        return (opt._backward and opt._backward.measured_norm) or self._measured
-
-    def _square(self, opt: Any) -> Callable[[Any], float] | None:
-        norm = self._norm(opt)
-        return None if norm is None else norm.square
+    @property
+    def _square(self) -> Callable[[Any], float] | None:
+        """The square of the norm that clips gradients, if it is measured before the update."""
+        return None if self._norm is None else self._norm.square
 
     def _pieces(
         self, opt: Any, places: Sequence[TensorPlace], scale: float | None = None, loss: Any = None
@@ -178,7 +176,7 @@ class PieceSteps:
 
         The versions of the parameters are raised: a backward does not read what the update will have changed.
         """
-        batch = HostBatch(opt, places, scale=scale, loss=loss, square=self._square(opt))
+        batch = HostBatch(opt, places, scale=scale, loss=loss, square=self._square)
         pieces = self._cut(batch, is_whole=needs_all(opt))
         for p in batch.plan.parameters:
             torch.autograd.graph.increment_version(p.tensor)
