@@ -117,25 +117,24 @@ class InBackward:
 
         Other gradients are left to ``step()``.
         """
-        path, p, is_norm = place.path, place.tensor, False
-        is_taken = p.grad is not None and p.grad.layout is torch.strided and self._hooks.is_last(p)
+        p, is_norm = place.tensor, self.norm.is_measuring or bool(self.norm)
         if self._pauses:
-            if not self._streams(opt, place) or conversion.is_distributed(p):
-                return False
-            if not is_taken and p in opt._host.sums:
-                raise RuntimeError(
-                    f"{path}: micro-batches before have a sum in host memory, and this gradient is sparse, or another "
-                    "hook was registered since: expected step() or zero_grad() before"
-                )
-        else:
-            is_norm = self.norm.is_measuring or bool(self.norm)
-            if self._reads_all or (self._clips and not (is_norm or self._streams(opt, place))):
-                return False  # step() clips by the norm of all: to measure each here, in the cache, takes longer.
-        self._check_gradient(path, p)
-        if is_norm and self.norm.measures(path, p, is_taken=is_taken):
+            is_left = conversion.is_distributed(p) or not self._streams(opt, place)
+        else:  # step() measures the norm of all: to measure each gradient here, while it is in the cache, takes longer.
+            is_left = self._reads_all or (self._clips and not (is_norm or self._streams(opt, place)))
+        if is_left:
+            return False
+        self._check_gradient(place.path, p)
+        is_taken = p.grad.layout is torch.strided and self._hooks.is_last(p)
+        if is_norm and self.norm.measures(place.path, p, is_taken=is_taken):
             self.norm.add(opt, place)
             p.grad = None
             return False
+        if self._pauses and not is_taken and p in opt._host.sums:
+            raise RuntimeError(
+                f"{place.path}: micro-batches before have a sum in host memory, and this gradient is sparse, or "
+                "another hook was registered since: expected step() or zero_grad() before"
+            )
         return is_taken
 
     def flush(self, opt: Any) -> None:
@@ -150,15 +149,15 @@ class InBackward:
                 ways[self._streams(opt, place)].append(place)
         for streams, places in ways.items():
             if places:
-                self._take(opt, places, streams=streams)
+                self._take(opt, places, streams=streams, accumulates=bool(self._pauses))
 
     def _streams(self, opt: Any, place: TensorPlace) -> bool:
         return opt._pieces is not None and opt._pieces.streams(opt, place.tensor)
 
-    def _take(self, opt: Any, places: Sequence[TensorPlace], *, streams: bool, sums: bool = False) -> None:
+    def _take(self, opt: Any, places: Sequence[TensorPlace], *, streams: bool, accumulates: bool = False) -> None:
         """Uses gradients, by pieces or for an update in one dispatch, and drops them."""
         marks = self._step.marks({id(place.tensor): place.path for place in places})
-        if self._pauses and not sums:
+        if accumulates:
             untraced(without_grad, opt._host.accumulate, places)
         elif streams:
             untraced(without_grad, opt._pieces.stream, opt, places, marks)
@@ -219,7 +218,7 @@ class InBackward:
         for p in [p for p in (opt._host.sums if opt._host else ()) if p.grad is None]:
             # The gradient of micro-batches alone: -0, to which the sum adds without a change of bits, as of its own -0.
             p.grad = torch.zeros_like(p.detach()).neg_()
-            self._take(opt, [self._places[id(p)]], streams=True, sums=True)
+            self._take(opt, [self._places[id(p)]], streams=True)
         if self.norm:
             self.norm.check_used(self._places.values(), self._step)
         if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):

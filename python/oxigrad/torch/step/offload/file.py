@@ -81,7 +81,12 @@ class FileSteps(PieceSteps):
 
     def _is_here(self, opt: Any, p: Any) -> bool:
         """Whether a parameter in host memory and its gradient can be updated where they are."""
-        if conversion.is_distributed(p) or p.device.type != "cpu" or p.grad.layout is not torch.strided:
+        if (
+            conversion.is_distributed(p)
+            or p.device.type != "cpu"
+            or p.grad is None
+            or p.grad.layout is not torch.strided
+        ):
             return False
         tensor, gradient = conversion.local(p.data), p.grad
         return executor_of(tensor) is HOST and gradient.dtype == p.dtype and resolved(gradient) is gradient
@@ -95,7 +100,7 @@ class FileSteps(PieceSteps):
     def _cut(self, batch: HostBatch, *, is_whole: bool) -> list[FilePiece]:
         """The parameters of a batch in pieces, in the order of the file."""
         plan = batch.plan
-        _core.Stepper().prepare(batch.program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
+        _core.Stepper().prepare(batch.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
 
         def start(p: TensorParameter) -> int:
             """The first byte in the file of the slots of a parameter."""

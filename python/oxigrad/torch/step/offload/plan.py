@@ -14,11 +14,14 @@ from oxigrad.torch.step.plan import TensorParameter, TensorPlace, TensorPlan
 from oxigrad.torch.step.slots import TensorSlots
 
 
-class HostBatch:
+class HostBatch(StepProgram):
     """The parameters at ``places`` that have gradients, for one step in host memory: their plan, kernels and numbers.
 
     ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`.
     """
+
+    # The base class reads it, and never assigns another.
+    plan: TensorPlan  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(
         self,
@@ -30,10 +33,8 @@ class HostBatch:
         square: Callable[[Any], float] | None = None,
     ) -> None:
         self.opt = opt
-        self.plan: TensorPlan = TensorPlan(
-            opt, scaled=scale is not None, recorded=False, places=places, square=square, on_host=True
-        )
-        self.program: StepProgram = StepProgram(self.plan, seed=int(opt.param_groups[0].get("seed") or 0))
+        plan = TensorPlan(opt, scaled=scale is not None, recorded=False, places=places, square=square, on_host=True)
+        super().__init__(plan, seed=int(opt.param_groups[0].get("seed") or 0))
         self._inverse_scale, self._loss, self._is_filled = 1.0 if scale is None else 1.0 / scale, loss, False
         self.places: dict[int, TensorPlace] = {id(place.tensor): place for place in places}
         # The slots of one number, by parameter and key, each with its value after the update.
@@ -46,9 +47,9 @@ class HostBatch:
 
         A slot of one number is read by all slices as it was before the step, and written by `count`.
         """
-        program, plan, writes = self.program, copy.copy(self.plan), StepWrites()
+        plan, writes = self.plan, StepWrites()
         if not self._is_filled:  # with the norm of all gradients, which is measured by now
-            program.fill(plan.count, 1, self._inverse_scale, self._loss)
+            self.fill(plan.count, 1, self._inverse_scale, self._loss)
             self._is_filled = True
         all_gradients, leaves = [*plan.parameters], [*plan.parameters]
         written, read, parameters = [], [], []
@@ -57,23 +58,23 @@ class HostBatch:
             p = each.leaf
             all_gradients[p.index], leaves[p.index] = g, w
             if p.executor is HOST:
-                values = [(slot, self._slot(p, of, slot, numbers)) for slot in program.groups[p.group].rule.slots]
-                parameters.append(program.host_parameter(p, w, values, first=each.first))
+                values = [(slot, self._slot(p, of, slot, numbers)) for slot in self.groups[p.group].rule.slots]
+                parameters.append(self.host_parameter(p, w, values, first=each.first))
                 written.append(w)
                 read.append(g)
         if plan.ruled:
-            plan.ruled = [each.leaf for each in slices if each.leaf.executor is not HOST]
-            called = copy.copy(program)
-            called.plan = plan
+            called = copy.copy(self)
+            called.plan = copy.copy(plan)
+            called.plan.ruled = [each.leaf for each in slices if each.leaf.executor is not HOST]
             slots_by_path = {each.path: of for each, of in zip(slices, slots, strict=True)}
             call_step(called, leaves, all_gradients, slots_by_path, writes)
         step_once(
             parameters,
             tuple(written),
             tuple(read),
-            programs=program.programs,
+            programs=self.programs,
             count=plan.count,
-            seed=program.seed,
+            seed=self.seed,
             writes=writes.frozen(),
         )
         self._numbers |= numbers
