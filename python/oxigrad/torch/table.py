@@ -144,8 +144,8 @@ class Entry(Keys):
         if (interior := self._interiors.get(hyperparameter)) is not None:
             key, item, low, high = interior
             value = group.get(key)
-            if item is not None and type(value) is tuple and len(value) == self._counts[key]:
-                value = value[item]
+            if item is not None:
+                value = value[item] if type(value) is tuple and len(value) == self._counts[key] else None
             if type(value) is float and low < value < high:
                 return value
         key, item = self.places.get(hyperparameter, (hyperparameter, None))

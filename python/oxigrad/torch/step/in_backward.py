@@ -30,8 +30,8 @@ class InBackward:
     def __init__(self, opt: Any) -> None:
         self._hooks = Hooks(opt, _announce)
         self._places: dict[int, TensorPlace] = {}
-        # The key of a parameter is its identity. Gradients wait with their places.
-        self._step = OpenStep("step() before the state is read")
+        #: The parameters that are ahead, by identity; gradients wait with their places.
+        self.step: OpenStep = OpenStep("step() before the state is read")
         # The groups, and the parameters with their memory, that the places are of.
         self._signature = _core.Signature([], {})
         # The values of the groups that were checked.
@@ -43,20 +43,6 @@ class InBackward:
         self.norm: NormPass = NormPass()
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
-
-    @property
-    def ahead(self) -> list[str]:
-        """The names of the parameters that were updated since the last step."""
-        return self._step.ahead
-
-    @property
-    def measured_norm(self) -> NormPass | None:
-        """The norm of all gradients, after the block `measuring`, until the step ends; None otherwise."""
-        return self.norm if self.norm and not self.norm.is_measuring else None
-
-    def check_whole(self) -> None:
-        """Raises `StateError` while parameters are ahead."""
-        self._step.check_none()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -73,14 +59,14 @@ class InBackward:
     def measuring(self, opt: Any) -> Iterator[None]:
         """A block with a backward that measures gradients, and drops them."""
         try:
-            with self.norm.block(opt, self._step):
+            with self.norm.block(opt, self.step):
                 yield
         finally:
             self._let_change()
 
     def _let_change(self) -> None:
         """Lets options change before the next backward, unless a step is under way."""
-        self._has_begun &= bool(self._pauses or self.norm.is_measuring or self.norm or self._step.updated)
+        self._has_begun &= bool(self._pauses or self.norm.is_measuring or self.norm or self.step.updated)
 
     def attach(self, opt: Any, params: Iterable[Any]) -> None:
         """Puts hooks on parameters. Raises `ValueError` for an optimizer whose steps are recorded."""
@@ -89,7 +75,6 @@ class InBackward:
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._places, self._signature = {}, _core.Signature([], {})
         self._end()
         self.attach(opt, all_parameters(opt))
 
@@ -107,7 +92,7 @@ class InBackward:
                 return
             if conversion.is_distributed(p):
                 self._take(opt, [place], streams=self._streams(opt, place))
-            elif due := self._step.due(id(p), (place, p.grad), p.grad.nbytes):
+            elif due := self.step.due(id(p), (place, p.grad), p.grad.nbytes):
                 self._flush(opt, due)
             else:  # until others join it, or the backward ends
                 self._hooks.call_at_end()
@@ -140,7 +125,7 @@ class InBackward:
     def flush(self, opt: Any) -> None:
         """Uses the small gradients that have waited for others, at the end of a backward."""
         with self._lock:
-            self._flush(opt, self._step.drain())
+            self._flush(opt, self.step.drain())
 
     def _flush(self, opt: Any, items: Iterable[tuple[TensorPlace, Any]]) -> None:
         ways: dict[bool, list[TensorPlace]] = {False: [], True: []}
@@ -156,7 +141,7 @@ class InBackward:
 
     def _take(self, opt: Any, places: Sequence[TensorPlace], *, streams: bool, accumulates: bool = False) -> None:
         """Uses gradients, by pieces or for an update in one dispatch, and drops them."""
-        marks = self._step.marks({id(place.tensor): place.path for place in places})
+        marks = self.step.marks({id(place.tensor): place.path for place in places})
         if accumulates:
             untraced(without_grad, opt._host.accumulate, places)
         elif streams:
@@ -186,12 +171,12 @@ class InBackward:
 
     def _check_gradient(self, path: str, p: Any) -> None:
         """Raises `RuntimeError` for a gradient that is not the step's, or not final, but for sums of them."""
-        waiting = None if self._pauses else self._step.waiting.get(id(p))
-        if id(p) in self._step.updated or (waiting is not None and waiting[1] is p.grad):
+        waiting = None if self._pauses else self.step.waiting.get(id(p))
+        if id(p) in self.step.updated or (waiting is not None and waiting[1] is p.grad):
             raise RuntimeError(
-                f"{path}: a second gradient before step(), and {named(self.ahead) or 'no parameter'} {UNFINISHED}: "
-                "expected step() after each backward, and `with opt.no_step():` around backwards of micro-batches but "
-                "the last; with use_reentrant=True, parameters of a checkpoint may be used once"
+                f"{path}: a second gradient before step(), and {named(self.step.ahead) or 'no parameter'} "
+                f"{UNFINISHED}: expected step() after each backward, and `with opt.no_step():` around backwards of "
+                "micro-batches but the last; with use_reentrant=True, parameters of a checkpoint may be used once"
             )
         self._hooks.check_final(path, p)
 
@@ -205,10 +190,10 @@ class InBackward:
         if getattr(opt, "grad_scale", None) is not None:
             raise RuntimeError(
                 "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss "
-                f"were used in the backward: {named(self.ahead) or 'no parameter'} was updated; expected bfloat16, or "
-                "in_backward=False"
+                f"were used in the backward: {named(self.step.ahead) or 'no parameter'} was updated; expected "
+                "bfloat16, or in_backward=False"
             )
-        again = [path for key, path in self._step.updated.items() if self._places[key].tensor.grad is not None]
+        again = [path for key, path in self.step.updated.items() if self._places[key].tensor.grad is not None]
         if again:
             raise RuntimeError(
                 f"{named(again)} {UNFINISHED}, and has a gradient again, as DistributedDataParallel leaves one: "
@@ -220,7 +205,7 @@ class InBackward:
             p.grad = torch.zeros_like(p.detach()).neg_()
             self._take(opt, [self._places[id(p)]], streams=True)
         if self.norm:
-            self.norm.check_used(self._places.values(), self._step)
+            self.norm.check_used(self._places.values(), self.step)
         if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
             untraced(opt._take, None, loss)
             for p in params:
@@ -231,7 +216,7 @@ class InBackward:
         self._hooks.attach(params)
 
     def _end(self) -> None:
-        self._step.end()
+        self.step.end()
         self.norm.clear()
         self._has_begun = self._has_drawn = False
 

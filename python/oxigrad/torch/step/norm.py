@@ -95,6 +95,11 @@ class NormPass(MeasuredNorm):
         """Whether a block is entered, whose gradients are measured."""
         return bool(self._blocks)
 
+    @property
+    def whole(self) -> MeasuredNorm | None:
+        """The norm of all gradients, after the block until the step ends; None otherwise."""
+        return self if self and not self._blocks else None
+
     @contextlib.contextmanager
     def block(self, opt: Any, step: OpenStep) -> Iterator[None]:
         """A block that begins a step, in which gradients are measured. An error or an interrupt in it drops the norm.

@@ -50,7 +50,7 @@ class FileSteps(PieceSteps):
 
     def streams(self, opt: Any, p: Any) -> bool:
         """Whether a parameter is updated by pieces once its gradient is final: its slots lie in a large file."""
-        is_clipped_later = clips(opt) and opt._backward.measured_norm is None
+        is_clipped_later = clips(opt) and opt._backward.norm.whole is None
         if is_clipped_later or needs_all(opt) or not opt.state.get(p) or not self._is_here(opt, p):
             return False
         return self._is_begun or self._file.is_beyond_memory

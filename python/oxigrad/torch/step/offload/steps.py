@@ -46,7 +46,7 @@ class PieceSteps:
         """Begins a step."""
         self._is_begun = True
         is_clipped = clips(opt) and not needs_all(opt)
-        self._norm = ((opt._backward and opt._backward.measured_norm) or self._measured) if is_clipped else None
+        self._norm = ((opt._backward and opt._backward.norm.whole) or self._measured) if is_clipped else None
 
     def _accepts(self, opt: Any) -> bool:
         """Whether a step with gradients none of which has been used is to be taken by pieces."""
