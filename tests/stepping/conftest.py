@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doors import DOORS, OPTIMIZERS, Door, Values, drawn
-from oxigrad.stepping.placement import slices
+from oxigrad.stepping.placement import ring
 
 
 @pytest.fixture(params=DOORS)
@@ -27,5 +27,5 @@ def door(request: pytest.FixtureRequest) -> Callable[..., Door]:
 def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The bytes of a piece of the state in host memory: of all parameters, or of few numbers."""
     for limit in ("SMALLEST", "LARGEST"):
-        monkeypatch.setattr(slices, limit, request.param)
+        monkeypatch.setattr(ring, limit, request.param)
     return request.param

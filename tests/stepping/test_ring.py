@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oxigrad.ops.backends.memory.transfers import Event
-from oxigrad.stepping.placement.ring import Piece, Ring
-from oxigrad.stepping.placement.slices import packed, piece_size
+from oxigrad.stepping.placement.ring import Piece, Ring, packed, piece_size
 
 FAILURES = ("memory", "down", "down ends", "land", "use", "up", "up ends")
 

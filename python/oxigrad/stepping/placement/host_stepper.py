@@ -12,8 +12,7 @@ from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.placement.host_model import HostModel
-from oxigrad.stepping.placement.ring import HostArray, Piece, Ring
-from oxigrad.stepping.placement.slices import packed, piece_size
+from oxigrad.stepping.placement.ring import HostArray, Piece, Ring, packed, piece_size
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.stepper import Stepper
 

@@ -5,7 +5,7 @@ others are copied. Pieces pass these stages in their order.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,6 +14,33 @@ from oxigrad.ops.backends import detached
 from oxigrad.ops.backends.memory.transfers import Copies, Event
 from oxigrad.ops.backends.memory.worker import Future, Worker
 from oxigrad.stepping.plan.announcements import Assignments, named
+
+Item = TypeVar("Item")
+#: The least and the largest number of bytes of a piece by default.
+SMALLEST, LARGEST = 1 << 25, 1 << 27
+
+
+def piece_size(nbytes: int) -> int:
+    """The bytes of a piece: a sixteenth of ``nbytes``, so that pieces overlap, but not too few.
+
+    >>> piece_size(1 << 20), piece_size(1 << 30), piece_size(1 << 40)
+    (33554432, 67108864, 134217728)
+    """
+    return min(max(nbytes // 16, SMALLEST), LARGEST)
+
+
+def packed(items: Iterable[tuple[Item, int]], size: int, device: Callable[[Item], Any]) -> Iterator[list[Item]]:
+    """Items with their bytes in lists of at most ``size`` bytes and one ``device``, in order; larger ones alone."""
+    together: list[Item] = []
+    filled = 0
+    for item, count in items:
+        if together and (filled + count > size or device(together[0]) != device(item)):
+            yield together
+            together, filled = [], 0
+        together.append(item)
+        filled += count
+    if together:
+        yield together
 
 
 class HostArray(NamedTuple):

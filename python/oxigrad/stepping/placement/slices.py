@@ -1,13 +1,10 @@
-"""Slices of parameters, packed into pieces of a step, and the layout of a piece in a place of host memory."""
+"""Slices of parameters, and the layout of a piece of them in a place of host memory."""
 
 import itertools
 import mmap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-Item = TypeVar("Item")
-#: The least and the largest number of bytes of a piece by default.
-SMALLEST, LARGEST = 1 << 25, 1 << 27
 # The units of slices: blocks of codes, which have a scale, have so many elements, or half as many; and pages of a file.
 _BLOCK, _PAGE = 256, mmap.PAGESIZE
 # Tensors in a place begin at multiples of so many bytes.
@@ -43,29 +40,6 @@ def sliced(
     step = max(most // unit, 1) * unit
     slices = [Slice(path, leaf, first, min(step, elements - first)) for first in range(0, elements, step)]
     return [(each, size_of(each)) for each in slices]
-
-
-def piece_size(nbytes: int) -> int:
-    """The bytes of a piece: a sixteenth of ``nbytes``, so that pieces overlap, but not too few.
-
-    >>> piece_size(1 << 20), piece_size(1 << 30), piece_size(1 << 40)
-    (33554432, 67108864, 134217728)
-    """
-    return min(max(nbytes // 16, SMALLEST), LARGEST)
-
-
-def packed(items: Iterable[tuple[Item, int]], size: int, device: Callable[[Item], Any]) -> Iterator[list[Item]]:
-    """Items with their bytes in lists of at most ``size`` bytes and one ``device``, in order; larger ones alone."""
-    together: list[Item] = []
-    filled = 0
-    for item, count in items:
-        if together and (filled + count > size or device(together[0]) != device(item)):
-            yield together
-            together, filled = [], 0
-        together.append(item)
-        filled += count
-    if together:
-        yield together
 
 
 # --- layouts in a place -----------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import Any
 from oxigrad import _core
 from oxigrad._core import StateError
 from oxigrad.ops.backends.memory.torch_transfers import device_of
-from oxigrad.stepping.placement.ring import Ring
-from oxigrad.stepping.placement.slices import SMALLEST, Slice, aligned, packed, piece_size, sliced
+from oxigrad.stepping.placement.ring import SMALLEST, Ring, packed, piece_size
+from oxigrad.stepping.placement.slices import Slice, aligned, sliced
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion

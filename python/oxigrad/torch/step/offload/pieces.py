@@ -9,8 +9,8 @@ from oxigrad.ops.backends import adapter_of
 from oxigrad.ops.backends.memory.transfers import Event
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST
-from oxigrad.stepping.placement.ring import Piece
-from oxigrad.stepping.placement.slices import Slice, laid_out, laid_out_as_in_file, packed, sliced
+from oxigrad.stepping.placement.ring import Piece, packed
+from oxigrad.stepping.placement.slices import Slice, laid_out, laid_out_as_in_file, sliced
 from oxigrad.torch.state import conversion
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.step.norm import MeasuredNorm
