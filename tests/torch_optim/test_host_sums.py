@@ -18,7 +18,7 @@ from late_device import LateDevice  # noqa: E402
 
 from oxigrad import StateError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
-from oxigrad.torch.step import in_backward  # noqa: E402
+from oxigrad.torch.step import hooks  # noqa: E402
 from torch_problems import (  # noqa: E402
     OURS,
     AliveGradients,
@@ -173,9 +173,9 @@ def test_gradients_of_the_device_are_given_back_in_each_micro_batch(monkeypatch:
 def test_small_gradients_wait_for_others() -> None:
     params = parameters([(5,)] * 40)
     opt = ours.AdamW(params, in_backward=True, state_device="host")
-    calls, accumulate_batch = [], in_backward._accumulate
+    calls, accumulate = [], opt._host.accumulate
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(in_backward, "_accumulate", lambda o, ps: (calls.append(len(ps)), accumulate_batch(o, ps)))
+        patched.setattr(opt._host, "accumulate", lambda places: (calls.append(len(places)), accumulate(places)))
         with opt.no_step():
             backward(params, 0)
     assert calls == [40]
@@ -210,8 +210,8 @@ def recorded_sums(steps: Any) -> set[str]:
     names: set[str] = set()
     accumulate = steps.accumulate
 
-    def recorded(opt: Any, places: Any) -> None:
-        accumulate(opt, places)
+    def recorded(places: Any) -> None:
+        accumulate(places)
         names.update(place.path for place in places)
 
     steps.accumulate = recorded
@@ -300,7 +300,7 @@ def test_scaled_losses_are_refused_and_unchanged() -> None:
 
 def test_workers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """In `no_sync` the gradients of DistributedDataParallel are those of one worker, which nobody would reduce."""
-    monkeypatch.setattr(in_backward, "_count_workers", lambda: 2)
+    monkeypatch.setattr(hooks, "_count_workers", lambda: 2)
     params = parameters()
     opt = ours.AdamW(params, in_backward=True, state_device="host")
     with pytest.raises(RuntimeError, match="one of 2 workers"), opt.no_step():

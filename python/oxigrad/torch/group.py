@@ -51,6 +51,8 @@ class TensorGroup(RuleGroup):
         """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""
         entry, values = self.entry, self._values
         read = self._read = entry.values(values, named(self._number), self._storage)
+        if self._square is not None:
+            read["square"] = self._square
         is_default = values.get("decoupled_weight_decay", True)
         rule = entry.rule if is_default or entry.coupled is None else entry.coupled
         decays = "weight_decay" not in rule.defaults and bool(read.get("weight_decay"))
@@ -63,10 +65,10 @@ class TensorGroup(RuleGroup):
             rule,
             *((formulas.DECAY,) if decoupled else ()),
         )
-        absent = tuple([slot for slot, asks in rule.optional if not self.value(asks)])
+        absent = tuple([slot for slot, asks in rule.optional if not read[asks]])
         # PyTorch has arguments for the flags of the rule alone.
         flags = {
-            name: self.value(name) if part is rule else default
+            name: read[name] if part is rule else default
             for part in parts
             for name, default in part.defaults.items()
             if is_flag(default)
@@ -94,7 +96,7 @@ class TensorGroup(RuleGroup):
     @property
     def numeric(self) -> dict[str, Any]:
         """The numeric hyperparameters of the rule, as they are now."""
-        return {name: self.value(name) for name in self._names}
+        return {name: self._read[name] for name in self._names}
 
     def rule(self, holds: bool = False) -> Rule:
         """The composed rule."""
@@ -113,7 +115,7 @@ class TensorGroup(RuleGroup):
 
     def value(self, name: str) -> Any:
         """The value of a hyperparameter; for the square of the norm, a function that is called in each step."""
-        return self._square if name == "square" and self._square else self._read[name]
+        return self._read[name]
 
 
 def _built(

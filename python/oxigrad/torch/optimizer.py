@@ -281,7 +281,7 @@ class TensorOptimizer(KeepingDtypes):
         After an error in a backward it tells which ones are a step ahead of the others. ``step()`` completes the step.
         """
         if self._backward is not None:
-            return self._backward.ahead
+            return self._backward.step.ahead
         return [] if self._pieces is None else self._pieces.ahead
 
     def synchronize(self) -> None:
@@ -300,7 +300,7 @@ class TensorOptimizer(KeepingDtypes):
         if self.state_file is not None:
             self.state_file.check_process()
         if self._backward is not None:
-            self._backward.check_whole()
+            self._backward.step.check_none()
         if self._pieces is not None and self._backward is None:
             if ahead := self._pieces.ahead:
                 raise StateError(

@@ -78,6 +78,19 @@ class Entry(Keys):
         options = {name: domain for name, domain in _OPTIONS.items() if name not in self.ignored}
         return options | {name: self.rule.domains.get(name) for name in self.places}
 
+    @functools.cached_property
+    def _interiors(self) -> Mapping[str, tuple[str, int | None, float, float]]:
+        """The key and item of each hyperparameter that is a real number, and the ends of its range.
+
+        A float between the ends needs no further check.
+        """
+        domains = [(name, domain.interval) for name, domain in self._domains.items() if domain and not domain.is_whole]
+        return {
+            name: (*self.places.get(name, (name, None)), interval.low, interval.high)
+            for name, interval in domains
+            if interval is not None
+        }
+
     def check(self, group: Mapping[str, Any], named: Callable[[str], str], *, ranges: bool = True) -> None:
         """Raises `TypeError` for a value of a group that is of another type than the rule takes.
 
@@ -128,6 +141,13 @@ class Entry(Keys):
         stops: bool = False,
     ) -> Any:
         """A value as the rule takes it; None is not replaced. With ``stops``, zero is in every range."""
+        if (interior := self._interiors.get(hyperparameter)) is not None:
+            key, item, low, high = interior
+            value = group.get(key)
+            if item is not None:
+                value = value[item] if type(value) is tuple and len(value) == self._counts[key] else None
+            if type(value) is float and low < value < high:
+                return value
         key, item = self.places.get(hyperparameter, (hyperparameter, None))
         default, domain = self.rule.defaults.get(hyperparameter), self._domains.get(hyperparameter)
         value, name = group.get(key, default), key

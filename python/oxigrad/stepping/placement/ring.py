@@ -113,6 +113,10 @@ class Ring(Generic[AnyPiece]):
         self.worker: Worker = Worker()
         self.begin(None)
 
+    def release(self) -> None:
+        """Gives the memory of the places back, of which later steps make their own."""
+        self._memory.clear()
+
     def begin(self, places: int | None, *, size: int = 0, collects: bool = False) -> None:
         """Begins a step without pieces.
 

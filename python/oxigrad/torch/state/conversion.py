@@ -28,7 +28,8 @@ def is_distributed(tensor: Any) -> bool:
 
 def local(tensor: Any) -> Any:
     """The real tensor in this process of the same memory, detached."""
-    return real(tensor.detach())
+    part = tensor.detach()
+    return part if type(part) is torch.Tensor and not part.is_complex() else real(part)
 
 
 def real(tensor: Any) -> Any:

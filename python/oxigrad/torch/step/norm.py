@@ -1,5 +1,7 @@
 """The norm of all gradients, measured one gradient at a time, with the bits of a step that has all of them."""
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,11 +10,13 @@ from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.stepping.plan.announcements import OpenStep, named
 from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.torch import formulas
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.plan import TensorPlace
+from oxigrad.torch.step.plan import TensorPlace, reads_all
+from oxigrad.torch.step.resolved import all_parameters
 
 
 class MeasuredNorm:
@@ -76,6 +80,91 @@ class MeasuredNorm:
                 total += each
             self._square = total
         return self._square
+
+
+class NormPass(MeasuredNorm):
+    """The norm of the gradients of a backward that drops each of them, for a second backward that uses them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The blocks that are entered.
+        self._blocks = set[object]()
+
+    @property
+    def is_measuring(self) -> bool:
+        """Whether a block is entered, whose gradients are measured."""
+        return bool(self._blocks)
+
+    @property
+    def whole(self) -> MeasuredNorm | None:
+        """The norm of all gradients, after the block until the step ends; None otherwise."""
+        return self if self and not self._blocks else None
+
+    @contextlib.contextmanager
+    def block(self, opt: Any, step: OpenStep) -> Iterator[None]:
+        """A block that begins a step, in which gradients are measured. An error or an interrupt in it drops the norm.
+
+        Raises `ValueError` for an optimizer without ``max_norm``, or one that needs other gradients than one at a time;
+        and `RuntimeError` in the middle of a step.
+        """
+        name = type(opt).__name__
+        if any(group.get("max_norm") is None for group in opt.param_groups):
+            raise ValueError(f"{name}: norm_pass() is for max_norm, which is None")
+        if reads_all(opt):
+            raise ValueError(
+                f"{name}: norm_pass() is for rules that need one gradient at a time, and this one sums over all "
+                "parameters"
+            )
+        if opt._host is not None:
+            raise ValueError(
+                f"{name}: norm_pass() excludes state_device='host', which clips exactly without it: gradients wait in "
+                "host memory"
+            )
+        if step.updated or self or any(p.grad is not None for p in all_parameters(opt)):
+            raise RuntimeError(
+                "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected "
+                "step(), and the gradient of the whole batch in one backward"
+            )
+        block = object()
+        try:
+            self._blocks.add(block)
+            yield
+        except BaseException:
+            self.clear()
+            raise
+        finally:
+            self._blocks.discard(block)
+
+    def measures(self, path: str, p: Any, *, is_taken: bool) -> bool:
+        """Whether a gradient is to be measured, rather than used with the norm that was measured.
+
+        Raises `RuntimeError` for neither, and for a gradient that a hook cannot take.
+        """
+        if not is_taken:
+            raise RuntimeError(
+                f"{path}: norm_pass() is not supported for sparse gradients, nor where another hook was registered "
+                "after the last step()"
+            )
+        if self.is_measuring is (p in self):
+            which = "a second gradient in" if self._blocks else "a gradient that is not measured in"
+            raise RuntimeError(
+                f"{path}: {which} norm_pass(): expected the same backward once in norm_pass(), and once after it"
+            )
+        return self.is_measuring
+
+    def check_used(self, places: Iterable[TensorPlace], step: OpenStep) -> None:
+        """Raises `RuntimeError` where the gradients that were measured are not those that the step has used."""
+        odd = [
+            place.path
+            for place in places
+            if (place.tensor in self) is not (id(place.tensor) in step.updated) or place.tensor.grad is not None
+        ]
+        if odd:
+            self.clear()
+            raise RuntimeError(
+                f"{named(odd)}: the gradient was measured in norm_pass() and not used, or was not measured; "
+                f"{named(step.ahead) or 'no parameter'} was updated"
+            )
 
 
 def _square_of(path: str, gradient: Any, tensor: Any) -> float:

@@ -216,6 +216,17 @@ def clips(opt: Any) -> bool:
     return any(group.get("max_norm") is not None for group in opt.param_groups)
 
 
+def reads_all(opt: Any) -> bool:
+    """Whether the rule reads totals over parameters, or the loss, so that none is updated in the backward."""
+    return bool(opt.entry.rule.supplied & {"total", "guard", "loss"})
+
+
+def needs_all(opt: Any) -> bool:
+    """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
+    is_scaled = getattr(opt, "grad_scale", None) is not None
+    return reads_all(opt) or (clips(opt) and (is_scaled or not opt.entry.rule.elementwise))
+
+
 def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:
     """Raises `ValueError` if only some groups have a ``max_norm``: the norm is of all gradients."""
     without = [group.get("max_norm") is None for group in groups]

@@ -45,9 +45,12 @@ def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _is_constant(group: Mapping[str, Any]) -> bool:
-    values = [value for key, value in group.items() if key not in ("params", "param_names")]
-    parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
-    return all(part is None or isinstance(part, (int, float, str)) for part in parts)
+    """Whether a group has numbers and texts alone, and tuples of them."""
+    for key, value in group.items():
+        for part in () if key in ("params", "param_names") else value if isinstance(value, tuple) else (value,):
+            if not (part is None or isinstance(part, (int, float, str))):
+                return False
+    return True
 
 
 def values_of(groups: list[dict[str, Any]]) -> "_core.Signature | None":

@@ -1,23 +1,23 @@
 """Parameters on a device with their state in host memory, ``state_device="host"``: the choice, and their steps."""
 
 import dataclasses
-import weakref
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import StateError
 from oxigrad.ops.backends.memory.torch_transfers import device_of
 from oxigrad.stepping.placement.ring import SMALLEST, Ring, packed, piece_size
+from oxigrad.stepping.placement.slices import Slice, aligned, sliced
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload import pieces
-from oxigrad.torch.step.offload.pieces import Slice, TensorPiece, Totals
+from oxigrad.torch.step.offload.pieces import TensorPiece
 from oxigrad.torch.step.offload.plan import HostBatch
-from oxigrad.torch.step.offload.steps import PieceSteps, needs_all
-from oxigrad.torch.step.plan import TensorPlace, clips
+from oxigrad.torch.step.offload.steps import PieceSteps
+from oxigrad.torch.step.plan import TensorPlace, needs_all
 from oxigrad.torch.step.resolved import all_parameters, is_recorded, lists_of
 
 
@@ -82,11 +82,12 @@ class HostSteps(PieceSteps):
         # The groups and their parameters that some were chosen of.
         self._groups = _core.Signature([], {})
         self._chosen: set[int] = set()
-        # The memory of sums, which later steps use too, with the parameter, by its identity.
-        self._memory: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        # The memory of sums, which later steps use too, by the parameter.
+        self._memory: Any = torch.utils.weak.WeakTensorKeyDictionary()
         #: The parameters that have a sum, with their names.
         self.sums: dict[Any, str] = {}
-        super().__init__(Ring(lambda device: device_of(device), threads=memory.threads, within=torch.no_grad))
+        ring: Ring[Any] = Ring(lambda device: device_of(device), threads=memory.threads, within=torch.no_grad)
+        super().__init__(ring, collects=True)
 
     def holds(self, opt: Any, p: Any) -> bool:
         """Whether the state of a parameter is in host memory."""
@@ -106,48 +107,39 @@ class HostSteps(PieceSteps):
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def _accepts(self, opt: Any) -> bool:
-        return True
-
     def _begin(self, opt: Any) -> None:
         self.finish_sums()
-        self._measured.clear()
-        is_bounded = not (needs_all(opt) or clips(opt))
-        self._begin_ring(self.memory.places if is_bounded else None, collects=self._norm(opt) is not None)
-        self._is_begun = True
+        super()._begin(opt)
+        self._begin_ring(is_bounded=self._norm is None and not needs_all(opt), collects=self._norm is not None)
 
-    def _begin_ring(self, places: int | None, *, collects: bool = False) -> None:
-        self._ring.begin(places, size=self.memory.piece or 0, collects=collects)
-
-    def _norm(self, opt: Any) -> MeasuredNorm | None:
-        return self._measured if clips(opt) and not needs_all(opt) else None
+    def _begin_ring(self, *, is_bounded: bool = True, collects: bool = False) -> None:
+        self._ring.begin(self.memory.places if is_bounded else None, size=self.memory.piece or 0, collects=collects)
 
     def _check(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+        name = type(opt).__name__
         if is_recorded(opt.param_groups):
-            raise ValueError(
-                f"{type(opt).__name__}: state_device='host' excludes differentiable=True and capturable=True"
-            )
+            raise ValueError(f"{name}: state_device='host' excludes differentiable=True and capturable=True")
         for place in places:
             if conversion.is_distributed(place.tensor):
                 raise RuntimeError(f"{place.path}: state_device='host' is not supported for a DTensor")
         super()._check(opt, places)
-
-    def _measure(self, opt: Any, here: Sequence[TensorPlace], others: Sequence[TensorPlace]) -> None:
-        if others and needs_all(opt):
+        if needs_all(opt) and not all(self.holds(opt, place.tensor) for place in places):
             raise ValueError(
-                f"{type(opt).__name__}: fraction is {self.memory.fraction}: expected 1 for rules that need all "
-                "gradients at once"
+                f"{name}: fraction is {self.memory.fraction}: expected 1 for rules that need all gradients at once"
             )
-        if (norm := self._norm(opt)) is not None:
-            for place in others:
-                norm.add(opt, place, *(conversion.local(t.detach()).cpu() for t in (place.tensor.grad, place.tensor)))
 
-    def _cut(self, batch: HostBatch, totals: Totals, *, is_called: bool) -> list[TensorPiece]:
-        return pieces.cut(batch, self._piece, totals, self._norm(batch.opt), is_called=is_called)
+    def _cut(self, batch: HostBatch, *, is_whole: bool) -> list[TensorPiece]:
+        norm, parameters = self._norm, batch.plan.parameters
+        totals = {id(p.tensor): (self._memory[p.tensor], True) for p in parameters if p.tensor in self.sums}
+        if is_whole:
+            return [TensorPiece(batch, [Slice(p.text, p, 0, p.tensor.numel()) for p in parameters], totals)]
+        size_of: Callable[[Slice], int] = lambda each: 2 * aligned(each.length * each.leaf.dtype.itemsize)  # noqa: E731
+        slices = pieces.cut(batch, parameters, size_of, self._piece, is_whole=norm is not None)
+        return [TensorPiece(batch, each, totals, norm) for each in slices]
 
     # --- micro-batches ------------------------------------------------------------------------------------------------
 
-    def accumulate(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+    def accumulate(self, places: Sequence[TensorPlace]) -> None:
         """Adds gradients of a micro-batch to their sums in host memory. `advance` begins the copies.
 
         Raises `RuntimeError` in the middle of a step, and for a gradient of another dtype than its parameter;
@@ -158,48 +150,37 @@ class HostSteps(PieceSteps):
                 f"{places[0].path}: a gradient of a micro-batch, and {named(self.ahead) or 'no parameter'} was updated "
                 "in a step that is not finished: expected step()"
             )
-        for place in places:
-            pieces.check_dtype(place.path, place.tensor.grad, place.tensor)
         totals = {id(place.tensor): (self._sum(place), place.tensor in self.sums) for place in places}
         if self._ring.is_finished:
             self._ring.join()
-            self._begin_ring(self.memory.places)
-        sized = [each for place in places for each in self._divided(place, totals[id(place.tensor)][0])]
+            self._begin_ring()
+        sized = [each for place in places for each in self._sliced(place, totals[id(place.tensor)][0])]
         added = [TensorPiece(None, each, totals) for each in packed(sized, self._piece, pieces.device_of)]
         self._ring.prepare(added)
         self._ring.add(added)
-        for place in places:
-            self.sums[place.tensor] = place.path
+        self.sums |= {place.tensor: place.path for place in places}
 
     def _sum(self, place: TensorPlace) -> Any:
         """The memory of the sum of a parameter's gradients, which is not page-locked; a new one has no values."""
         p = place.tensor
-        held = self._memory.get(id(p))
-        total = held[1] if held is not None and held[0]() is p else None
+        total = self._memory.get(p)
         if total is None or total.shape != p.shape or total.dtype != p.dtype:
-            self._memory = {key: memory for key, memory in self._memory.items() if memory[0]() is not None}
             try:
                 total = torch.empty_like(p.data, device="cpu")
             except RuntimeError as error:
                 raise MemoryError(
                     f"{place.path}: no host memory of {p.nbytes:,} bytes for the sum of gradients: {error}"
                 ) from error
-            self._memory[id(p)] = weakref.ref(p), total
+            self._memory[p] = total
             self.sums.pop(p, None)
         return total
 
-    def _divided(self, place: TensorPlace, total: Any) -> list[tuple[Slice, int]]:
-        """A gradient in slices of at most the bytes of a piece, with their bytes; whole where its order is another."""
+    def _sliced(self, place: TensorPlace, total: Any) -> list[tuple[Slice, int]]:
+        """A gradient in slices with their bytes."""
         g = conversion.local(place.tensor.grad)
         is_cut = g.is_contiguous() and conversion.local(total).is_contiguous()
-        count, size = g.numel(), g.element_size()
-        slices = pieces.sliced(place.path, place, count, self._piece // size if is_cut else count)
-        return [(each, pieces.aligned(each.length * size)) for each in slices]
-
-    def _totals(self, places: Sequence[TensorPlace]) -> Totals:
-        return {
-            id(place.tensor): (self._memory[id(place.tensor)][1], True) for place in places if place.tensor in self.sums
-        }
+        size_of: Callable[[Slice], int] = lambda each: aligned(each.length * g.element_size())  # noqa: E731
+        return sliced(place.path, place, g.numel(), size_of, self._piece, is_cut=is_cut)
 
     def _added(self, places: Sequence[TensorPlace]) -> None:
         for place in places:
@@ -210,13 +191,13 @@ class HostSteps(PieceSteps):
         if not self._is_begun and self._ring.pieces:
             self._ring.join()
             self._ring.worker.run(self._ring.advance)
-            self._begin_ring(self.memory.places)
+            self._begin_ring()
 
     def drop_sums(self) -> None:
         """Begins all sums anew."""
         if not self._is_begun:
             self._ring.abandon()
-            self._begin_ring(self.memory.places)
+            self._begin_ring()
         self.sums.clear()
 
     def check_no_sums(self) -> None:
@@ -230,10 +211,6 @@ class HostSteps(PieceSteps):
 
 def _chosen(params: Sequence[Any], fraction: float) -> set[int]:
     """The identities of the largest parameters that have a fraction of all bytes."""
-    wanted, chosen, total = fraction * sum(p.nbytes for p in params), set(), 0
-    for p in sorted(params, key=lambda p: -p.nbytes):
-        if total >= wanted and fraction < 1:
-            break
-        chosen.add(id(p))
-        total += p.nbytes
-    return chosen
+    params = sorted(params, key=lambda p: -p.nbytes)
+    *before, total = itertools.accumulate((p.nbytes for p in params), initial=0)
+    return {id(p) for p, size in zip(params, before, strict=True) if fraction == 1 or size < fraction * total}

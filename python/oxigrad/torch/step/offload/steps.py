@@ -10,27 +10,30 @@ from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
-from oxigrad.torch.step.offload.pieces import TensorPiece, Totals
+from oxigrad.torch.step.offload.pieces import TensorPiece
 from oxigrad.torch.step.offload.plan import HostBatch
-from oxigrad.torch.step.plan import TensorPlace, clips, places_of, refuse_shared_memory
+from oxigrad.torch.step.plan import TensorPlace, clips, needs_all, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters
 
 
 class PieceSteps:
     """The steps of an optimizer whose parameters are updated piece by piece, by a ``ring``.
 
-    A subclass tells which parameters, and cuts them.
+    A subclass tells which parameters, and cuts them. With ``collects``, pieces measure the norm that clips gradients:
+    none of them is used before all have landed.
     """
 
-    def __init__(self, ring: Ring[Any]) -> None:
-        self._lock, self._ring = _core.Lock(), ring
-        #: The norm of all gradients, in a step that scales them by it.
+    def __init__(self, ring: Ring[Any], *, collects: bool) -> None:
+        self._lock, self._ring, self._collects = _core.Lock(), ring, collects
         self._measured = MeasuredNorm()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._ring.begin(None)
         self._is_begun = False
+        self._measured.clear()
+        #: The norm of all gradients, in a step that scales them by it once it is measured.
+        self._norm: MeasuredNorm | None = None
         #: The gradients that a step has begun with, where all were added; None before.
         self._taken: dict[int, Any] | None = None
         #: The step of the parameters that are not updated piece by piece, and the scale of the loss.
@@ -41,11 +44,13 @@ class PieceSteps:
 
     def _begin(self, opt: Any) -> None:
         """Begins a step."""
-        raise NotImplementedError
+        self._is_begun = True
+        is_clipped = clips(opt) and not needs_all(opt)
+        self._norm = ((opt._backward and opt._backward.norm.whole) or self._measured) if is_clipped else None
 
     def _accepts(self, opt: Any) -> bool:
         """Whether a step with gradients none of which has been used is to be taken by pieces."""
-        raise NotImplementedError
+        return True
 
     def _is_here(self, opt: Any, p: Any) -> bool:
         """Whether a parameter is updated by pieces."""
@@ -61,20 +66,8 @@ class PieceSteps:
             opt.check_gradient(place.path, place.tensor)
         refuse_shared_memory(places, gradients=True)
 
-    def _measure(self, opt: Any, here: Sequence[TensorPlace], others: Sequence[TensorPlace]) -> None:
-        """Measures the gradients that are not measured by pieces."""
-        raise NotImplementedError
-
-    def _norm(self, opt: Any) -> MeasuredNorm | None:
-        """The norm by which gradients are scaled, if they are."""
-        raise NotImplementedError
-
-    def _totals(self, places: Sequence[TensorPlace]) -> Totals:
-        """The sums of gradients of micro-batches before."""
-        return {}
-
-    def _cut(self, batch: HostBatch, totals: Totals, *, is_called: bool) -> list[Any]:
-        """The parameters of a batch in pieces. With ``is_called``, rules are called on them."""
+    def _cut(self, batch: HostBatch, *, is_whole: bool) -> list[Any]:
+        """The parameters of a batch in pieces; all of them in one where their step needs all at once."""
         raise NotImplementedError
 
     def _added(self, places: Sequence[TensorPlace]) -> None:
@@ -106,12 +99,11 @@ class PieceSteps:
         if not self.is_under_way:
             self._begin(opt)
         with conversion.kept_on_error(opt.state, [place.tensor for place in places]):
-            pieces = self._pieces(opt, places, None, None)
-            self._prepare(pieces)
+            pieces = self._pieces(opt, places)
             _core.Stepper().write(None, _core.Writes(assignments=[*self._ring.additions(pieces), *marks]))
         self._added(places)
 
-    def advance(self, opt: Any) -> None:
+    def advance(self) -> None:
         """Lets copies and updates go on beside the backward."""
         if self._ring.pieces:
             self._ring.advance_beside()
@@ -155,13 +147,14 @@ class PieceSteps:
         here, others = list[TensorPlace](), list[TensorPlace]()
         for place in places:
             (here if self._is_here(opt, place.tensor) else others).append(place)
-        self._measure(opt, here, others)
-        norm = self._norm(opt)
-        square = None if norm is None else norm.square
+        if (norm := self._norm) is not None:
+            for place in others if self._collects else here:
+                norm.add(opt, place, *(conversion.local(t).cpu() for t in (place.tensor.grad, place.tensor)))
         with conversion.kept_on_error(opt.state):
-            resident = TensorStep(opt, scaled=scale is not None, places=others, square=square) if others else None
+            resident = None
+            if others:
+                resident = TensorStep(opt, scaled=scale is not None, places=others, square=self._square)
             pieces = self._pieces(opt, here, scale, loss)
-        self._prepare(pieces)
 
         def add() -> None:
             self._ring.add(pieces)
@@ -171,25 +164,24 @@ class PieceSteps:
 
         return add
 
-    def _pieces(self, opt: Any, places: Sequence[TensorPlace], scale: float | None, loss: Any) -> list[TensorPiece]:
-        """The pieces of parameters."""
-        norm, totals = self._norm(opt), self._totals(places)
-        square = None if norm is None else norm.square
-        is_together, is_elementwise = needs_all(opt), opt.entry.rule.elementwise
-        parts = [places] if is_together or is_elementwise else [[place] for place in places]
-        batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square) for part in parts]
-        is_called = is_together or not is_elementwise
-        return [piece for batch in batches for piece in self._cut(batch, totals, is_called=is_called)]
+    @property
+    def _square(self) -> Callable[[Any], float] | None:
+        """The square of the norm that clips gradients, if it is measured before the update."""
+        return None if self._norm is None else self._norm.square
 
-    def _prepare(self, pieces: Sequence[TensorPiece]) -> None:
-        """Lets the copies of pieces begin after the work that their devices were given so far.
+    def _pieces(
+        self, opt: Any, places: Sequence[TensorPlace], scale: float | None = None, loss: Any = None
+    ) -> list[TensorPiece]:
+        """The pieces of parameters, whose copies begin after the work that their devices were given so far.
 
-        The versions of their parameters are raised: a backward does not read what the update will have changed.
+        The versions of the parameters are raised: a backward does not read what the update will have changed.
         """
-        tensors = {id(each.leaf): each.leaf.tensor for piece in pieces for each in piece.slices}
-        for p in tensors.values():
-            torch.autograd.graph.increment_version(p)
+        batch = HostBatch(opt, places, scale=scale, loss=loss, square=self._square)
+        pieces = self._cut(batch, is_whole=needs_all(opt))
+        for p in batch.plan.parameters:
+            torch.autograd.graph.increment_version(p.tensor)
         self._ring.prepare(pieces)
+        return pieces
 
     def _finish(self, opt: Any, loss: Any) -> None:
         """Finishes the step that is under way, in the thread of the worker."""
@@ -221,14 +213,3 @@ class PieceSteps:
             if self._is_begun and self._taken is not None:
                 self._ring.join()
                 self._ring.worker.run(lambda: self._finish(opt, None))
-
-
-def reads_all(opt: Any) -> bool:
-    """Whether the rule reads totals over parameters, or the loss, so that none is updated in the backward."""
-    return bool(opt.entry.rule.supplied & {"total", "guard", "loss"})
-
-
-def needs_all(opt: Any) -> bool:
-    """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
-    is_scaled = getattr(opt, "grad_scale", None) is not None
-    return reads_all(opt) or (clips(opt) and (is_scaled or not opt.entry.rule.elementwise))
