@@ -85,8 +85,13 @@ class Parameters:
         else:
             plan, leaves = self._planned(model)
             aligned = plan.read_gradients(grads, called=True, keep_rows=True, optional=optional)
-        gradients = [(p, aligned[p.index]) for p in plan.parameters]
-        return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
+        return {
+            p.text: g
+            if type(g) is np.ndarray and g.dtype is p.dtype and g.shape == p.shape
+            else _checked(p, g, on_host=on_host)
+            for p in plan.parameters
+            if (g := aligned[p.index]) is not None
+        }
 
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
@@ -193,7 +198,7 @@ class Parameters:
                 continue
             array, value = leaves[p.index], values[p.text]
             is_simple = p.executor.writes_host and _core.is_writable(array) and _core.exports_memory(array)
-            if is_simple and dtype_name(value.dtype) == dtype_name(array.dtype):
+            if is_simple and (value.dtype is array.dtype or dtype_name(value.dtype) == dtype_name(array.dtype)):
                 _core.copy(value, array)
             else:
                 rest[p.text] = value if isinstance(array, (np.ndarray, np.generic)) else copied_like(value, array)

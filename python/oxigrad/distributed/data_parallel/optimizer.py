@@ -342,26 +342,29 @@ class DataParallel(LocalSums):
             )
         if self._done >= 0:  # else the start does it
             self._divide(model)
-        self._specs = self._parameters.specs(model)
+        source: FinalGradients | None = self._replayed if self._replayed.is_open else None
         if grads is None:
             self._attach(model)
-        self._source = self._replayed if self._replayed.is_open else None
-        if grads is None and self._hooks.are_attached:
-            self._source = self._hooks
-        if self._source is self._hooks:
+            if self._hooks.are_attached:
+                source = self._hooks
+        if source is self._hooks:
             self._hooks.drop_released()
-        elif self._source is self._replayed:
+        elif source is self._replayed:
             grads = self._replayed.put_back(grads)
-        if (grads is not None and self._source is None) or self._pending + 1 < self.local_batches:
+        if (grads is not None and source is None) or self._pending + 1 < self.local_batches:
             self._drop()
-        return self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
+        gradients = self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
+        self._source, self._specs = source, self._parameters.last_specs()
+        return gradients
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """See `LocalSums._accumulated`."""
-        rest = {path: total for path, total in self._sums.items() if path not in gradients}
-        if self._group is not None:
-            return {**rest, **self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)}
-        return {**rest, **super()._accumulated(gradients)}
+        if self._group is None:
+            sums = super()._accumulated(gradients)
+        else:
+            sums = self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)
+        rest = [path for path in self._sums if path not in sums] if self._sums else ()
+        return {**{path: self._sums[path] for path in rest}, **sums} if rest else sums
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
         """See `LocalSums._means`."""
@@ -375,7 +378,8 @@ class DataParallel(LocalSums):
         began = self._overlaps or self._rides  # then these sums may be under way already
         if began:
             self._sum(self._in_order(self._order), contributed, flags)
-        carried = self._buckets.flags if began and self._rides and self._buckets else self._told(flags)
+        buckets = self._buckets if began and self._rides else None
+        carried = self._told(flags) if buckets is None else buckets.flags
         dense, sparse, gradients = kinds_of(carried, self._specs)
         if not began:
             is_agreed = self._overlaps or self._rides
@@ -383,7 +387,7 @@ class DataParallel(LocalSums):
         if not gradients:
             self._end()
             return None
-        views = self._buckets.mean(gradients, self.communicator.rank) if self._buckets else {}
+        views = {} if self._buckets is None else self._buckets.mean(gradients, self.communicator.rank)
         # With the state in shards, this worker may have no part of a parameter.
         means: dict[str, Any] = {path: views.get(path) for path in dense}
         for path in sparse:
@@ -401,13 +405,10 @@ class DataParallel(LocalSums):
         if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
             self._drop()
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
-        if self._rides and self._buckets.begun < len(self._buckets):
-            self._buckets.flags[:] = flags
         source = self._source if self._overlaps else None
         self._is_blocked = source is not None and self._buckets.is_blocked(source.has_all)
-        ordered = {path: sums[path] for path in order if path in sums}
-        arrays = {path: as_array(g) for path, g in ordered.items()}
-        self._buckets.finish(arrays, self.communicator, self._seconds)
+        arrays = {path: g if type(g := sums[path]) is np.ndarray else as_array(g) for path in order if path in sums}
+        self._buckets.finish(arrays, self.communicator, self._seconds, flags)
 
     def _in_order(self, first: Sequence[str]) -> list[str]:
         """The key paths of all parameters, those of ``first`` first."""
