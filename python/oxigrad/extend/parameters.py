@@ -84,14 +84,11 @@ class Parameters:
             aligned = plan.checked_gradients(held, called=True, keep_rows=True, optional=optional)
         else:
             plan, leaves = self._planned(model)
+            if (plain := _plain(plan, grads)) is not None:
+                return plain
             aligned = plan.read_gradients(grads, called=True, keep_rows=True, optional=optional)
-        return {
-            p.text: g
-            if type(g) is np.ndarray and g.dtype is p.dtype and g.shape == p.shape
-            else _checked(p, g, on_host=on_host)
-            for p in plan.parameters
-            if (g := aligned[p.index]) is not None
-        }
+        gradients = [(p, aligned[p.index]) for p in plan.parameters]
+        return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
 
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
@@ -305,6 +302,20 @@ def host_gradient(gradient: Any) -> np.ndarray:
 
 def _host(array: Any) -> np.ndarray:
     return np.asarray(to_host(array))
+
+
+def _plain(plan: Plan, grads: Tree) -> dict[str, Any] | None:
+    """The gradients, where all are NumPy arrays of the parameters' shapes and dtypes at their places: nothing to do."""
+    leaves = None if plan.tied else _core.tree_leaves_like(grads, plan.structure)
+    if leaves is None:
+        return None
+    gradients: dict[str, Any] = {}
+    for p in plan.parameters:
+        g = leaves[p.index]
+        if type(g) is not np.ndarray or g.dtype is not p.dtype or g.shape != p.shape:
+            return None
+        gradients[p.text] = g
+    return gradients
 
 
 def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:

@@ -95,7 +95,7 @@ class Bucket:
         for part, views in zip(self._parts, self._views, strict=True):
             for piece, view in zip(part, views, strict=True):
                 gradient = gradients.get(piece.path)
-                view[...] = 0 if gradient is None else piece.of(gradient)
+                view[...] = 0 if gradient is None else gradient if piece.is_whole else piece.of(gradient)
 
     def begin(self, communicator: Communicator, seconds: float) -> Running:
         """As `exchange`, in a thread."""
@@ -244,7 +244,10 @@ class Buckets:
 
         See `Bucket.mean`.
         """
-        return {path: view for bucket in self._buckets for path, view in bucket.mean(count, rank).items()}
+        means: dict[str, Any] = {}
+        for bucket in self._buckets:
+            means |= bucket.mean(count, rank)
+        return means
 
     def drop(self) -> None:
         """Waits for the exchanges that have begun, and forgets their results and errors."""

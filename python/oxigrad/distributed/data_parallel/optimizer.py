@@ -153,8 +153,10 @@ class DataParallel(LocalSums):
 
     def _end(self) -> None:
         """Ends a step: no gradient is final."""
-        self._hooks.end()
-        self._replayed.end()
+        for gradients in (self._hooks, self._replayed):
+            if gradients.has_begun:
+                gradients.end()
+        self._replayed.is_broken = False
 
     # --- with the state in shards -------------------------------------------------------------------------------------
 
@@ -333,16 +335,18 @@ class DataParallel(LocalSums):
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """See `LocalSums._read`. The gradients that are not None."""
-        self._replayed.check_whole()
-        if (changed := self._hooks.changed()) is not None and self._buckets is not None and self._buckets.begun:
+        if self._replayed.is_broken:
+            self._replayed.check_whole()
+        changed = self._hooks.changed() if self._hooks.has_begun else None
+        if changed is not None and self._buckets is not None and self._buckets.begun:
             self._drop()
             raise RuntimeError(
                 f"{changed}: the gradient was changed after the backward, and is under way to the other workers: "
                 "expected a transform in a chain, as ClipByGlobalNorm, or overlap=False"
             )
-        if self._done >= 0:  # else the start does it
+        if self._shards is not None and self._done >= 0:  # else the start does it
             self._divide(model)
-        source: FinalGradients | None = self._replayed if self._replayed.is_open else None
+        source: FinalGradients | None = self._replayed if self._replayed.has_begun else None
         if grads is None:
             self._attach(model)
             if self._hooks.are_attached:
@@ -354,7 +358,7 @@ class DataParallel(LocalSums):
         if (grads is not None and source is None) or self._pending + 1 < self.local_batches:
             self._drop()
         gradients = self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
-        self._source, self._specs = source, self._parameters.last_specs()
+        vars(self).update(_source=source, _specs=self._parameters.last_specs())
         return gradients
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
@@ -368,8 +372,8 @@ class DataParallel(LocalSums):
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
         """See `LocalSums._means`."""
-        if self._group is None:  # after the loss of a worker, sums of this step may be on a device
-            sums = on_host(sums)
+        if self._group is None and {*map(type, sums.values())} - {np.ndarray}:
+            sums = on_host(sums)  # after the loss of a worker, they may be on a device
         if self.communicator.size == 1:
             return {path: divided(total, count) for path, total in sums.items()} if count else None
         contributed = sums if count else {}
@@ -406,13 +410,13 @@ class DataParallel(LocalSums):
             self._drop()
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
         source = self._source if self._overlaps else None
-        self._is_blocked = source is not None and self._buckets.is_blocked(source.has_all)
+        vars(self)["_is_blocked"] = source is not None and self._buckets.is_blocked(source.has_all)
         arrays = {path: g if type(g := sums[path]) is np.ndarray else as_array(g) for path in order if path in sums}
         self._buckets.finish(arrays, self.communicator, self._seconds, flags)
 
     def _in_order(self, first: Sequence[str]) -> list[str]:
         """The key paths of all parameters, those of ``first`` first."""
-        return [*dict.fromkeys([*[path for path in first if path in self._specs], *self._specs])]
+        return [*dict.fromkeys([*filter(self._specs.__contains__, first), *self._specs])]
 
     def _told(self, flags: np.ndarray) -> np.ndarray:
         """The sums of the flags of all workers, by a message of their own.
