@@ -299,7 +299,8 @@ class Coordinated(Wrapper):
         if (connection := self._connection) is None:
             raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
         connection.number += 1
-        self._offer_settings()
+        if self._server is not None:
+            self._offer_settings()
         connection.request(PUSH, self._local_step, connection.codec.encode(gradients))
         self._answered()
         self._model = model = self._parameters.write(model, replica.parameters())
