@@ -29,9 +29,14 @@ class WorkerParameters(Parameters):
 
     def specs(self, model: Tree) -> Mapping[str, GradientSpec]:
         """Shape and dtype of the gradient of each parameter, by key path."""
-        plan, leaves = self._planned(model)
+        self._planned(model)
+        return self.last_specs()
+
+    def last_specs(self) -> Mapping[str, GradientSpec]:
+        """As `specs`, of the model that was read last."""
+        plan = self._plan
         if self._specs is None or self._specs[0] is not plan:
-            self._specs = plan, {p.text: GradientSpec.of(leaves[p.index]) for p in plan.parameters}
+            self._specs = plan, {p.text: GradientSpec.of(p) for p in (plan.parameters if plan else ())}
         return self._specs[1]
 
 

@@ -77,7 +77,7 @@ class Wrapper(WrappingOptimizer):
 
     def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
         """See `WrappingOptimizer._within_step`: counted by the clock, and whole."""
-        with self._clock.step():
+        with self._clock:
             return self._whole(model, step)
 
     def _own_state(self, *, for_others: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -85,6 +85,8 @@ class Parameters:
             aligned = checked_gradients(plan, held, called=True, keep_rows=True, optional=optional)
         else:
             plan, leaves = self._planned(model)
+            if (plain := _plain(plan, grads)) is not None:
+                return plain
             aligned = read_gradients(plan, grads, called=True, keep_rows=True, optional=optional)
         gradients = [(p, aligned[p.index]) for p in plan.parameters]
         return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
@@ -194,7 +196,7 @@ class Parameters:
                 continue
             array, value = leaves[p.index], values[p.text]
             is_simple = p.executor.writes_host and _core.is_writable(array) and _core.exports_memory(array)
-            if is_simple and dtype_name(value.dtype) == dtype_name(array.dtype):
+            if is_simple and (value.dtype is array.dtype or dtype_name(value.dtype) == dtype_name(array.dtype)):
                 _core.copy(value, array)
             else:
                 rest[p.text] = value if isinstance(array, (np.ndarray, np.generic)) else copied_like(value, array)
@@ -301,6 +303,20 @@ def host_gradient(gradient: Any) -> np.ndarray:
 
 def _host(array: Any) -> np.ndarray:
     return np.asarray(to_host(array))
+
+
+def _plain(plan: Plan, grads: Tree) -> dict[str, Any] | None:
+    """The gradients, where all are NumPy arrays of the parameters' shapes and dtypes at their places: nothing to do."""
+    leaves = None if plan.tied else _core.tree_leaves_like(grads, plan.structure)
+    if leaves is None:
+        return None
+    gradients: dict[str, Any] = {}
+    for p in plan.parameters:
+        g = leaves[p.index]
+        if type(g) is not np.ndarray or g.dtype is not p.dtype or g.shape != p.shape:
+            return None
+        gradients[p.text] = g
+    return gradients
 
 
 def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:

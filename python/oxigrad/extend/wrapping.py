@@ -399,7 +399,9 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     if not TYPE_CHECKING:  # to type checkers, attributes are those that are declared
 
         def __setattr__(self, name: str, value: Any) -> None:
-            if name in self._attributes and name not in self._fixed:
+            if name.startswith("_"):
+                object.__setattr__(self, name, value)
+            elif name in self._attributes and name not in self._fixed:
                 self._set_attribute(name, value)  # which validates it
             else:
                 super().__setattr__(name, value)

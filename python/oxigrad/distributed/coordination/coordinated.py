@@ -294,14 +294,16 @@ class Coordinated(Wrapper):
                 self.verdicts = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.count(accepted=False)
                 return model
-        check_unchanged(gradients, self._running_replica().parameters(), type(self).__name__)
+        replica = self._running_replica()
+        check_unchanged(gradients, replica.parameters(), type(self).__name__)
         if (connection := self._connection) is None:
             raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
         connection.number += 1
-        self._offer_settings()
+        if self._server is not None:
+            self._offer_settings()
         connection.request(PUSH, self._local_step, connection.codec.encode(gradients))
         self._answered()
-        self._model = model = self._parameters.write(model, self._running_replica().parameters())
+        self._model = model = self._parameters.write(model, replica.parameters())
         if self._refusal is not None:
             raise self._refusal
         return model

@@ -95,7 +95,7 @@ class Bucket:
         for part, views in zip(self._parts, self._views, strict=True):
             for piece, view in zip(part, views, strict=True):
                 gradient = gradients.get(piece.path)
-                view[...] = 0 if gradient is None else piece.of(gradient)
+                view[...] = 0 if gradient is None else gradient if piece.is_whole else piece.of(gradient)
 
     def begin(self, communicator: Communicator, seconds: float) -> Running:
         """As `exchange`, in a thread."""
@@ -114,7 +114,9 @@ class Bucket:
         """The means of ``count`` gradients by key path, as views of the buffer: of a rank's pieces if there are any."""
         rank = 0 if self._is_whole else rank
         sums, views = self._sums, self._views[rank]
-        if sums is None:
+        if self._is_whole:
+            sums = self.buffer
+        elif sums is None:
             sums = self.buffer[part_of(self._counts, rank, len(self._counts), self.buffer.size)]
         else:
             self._sums, views = None, self._split(sums, self._parts[rank])
@@ -160,6 +162,8 @@ class Buckets:
             for number, each in enumerate(specs_of_each)
         ]
         self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}
+        #: The numbers beside the gradients in the last bucket: set before it begins, their sums afterwards.
+        self.flags: np.ndarray = self._buckets[-1].flags if self._buckets else np.zeros(0)
         self._running: list[Running | Queued] = []
 
     def fits(
@@ -204,11 +208,6 @@ class Buckets:
         """The key paths of the next bucket; none where all have begun."""
         return self._buckets[self.begun].paths if self.begun < len(self._buckets) else ()
 
-    @property
-    def flags(self) -> np.ndarray:
-        """The numbers beside the gradients in the last bucket: set before it begins, their sums afterwards."""
-        return self._buckets[-1].flags
-
     def begin(self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float) -> None:
         """Fills the next bucket with gradients, and begins its exchange."""
         bucket = self._buckets[self.begun]
@@ -219,11 +218,15 @@ class Buckets:
         bucket.fill(gradients)
         self._running.append(bucket.begin(communicator, seconds))
 
-    def finish(self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float) -> None:
-        """Completes all sums; ``gradients`` are those of buckets that have not begun.
+    def finish(
+        self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float, flags: np.ndarray
+    ) -> None:
+        """Completes all sums; ``gradients`` are those of buckets that have not begun, ``flags`` of the last one.
 
         Raises the error of an exchange once none is under way.
         """
+        if self._buckets and len(self._running) < len(self._buckets):
+            self.flags[:] = flags
         if not self._running and len(self._buckets) == 1:  # there is nothing to overlap
             self._buckets[0].fill(gradients)
             self._buckets[0].exchange(communicator, seconds)
@@ -241,7 +244,10 @@ class Buckets:
 
         See `Bucket.mean`.
         """
-        return {path: view for bucket in self._buckets for path, view in bucket.mean(count, rank).items()}
+        means: dict[str, Any] = {}
+        for bucket in self._buckets:
+            means |= bucket.mean(count, rank)
+        return means
 
     def drop(self) -> None:
         """Waits for the exchanges that have begun, and forgets their results and errors."""

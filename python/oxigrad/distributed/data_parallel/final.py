@@ -21,6 +21,8 @@ class FinalGradients:
         self._final: dict[str, Any] = {}
         #: The parameters whose gradients were given back: they are in buckets that have left.
         self.released: set[str] = set()
+        #: Whether a step by these gradients has begun.
+        self.has_begun: bool = False
 
     @property
     def order(self) -> list[str]:
@@ -52,6 +54,7 @@ class FinalGradients:
         """Ends a step: no gradient is final."""
         self._final.clear()
         self.released.clear()
+        self.has_begun = False
 
     def _add(self, path: str, gradient: Any) -> None:
         is_final = self._is_final()
@@ -59,6 +62,7 @@ class FinalGradients:
             self._order.pop(path, None)
             self._order[path] = None
             self._final[path] = gradient
+            self.has_begun = True
             is_final(self, path)
 
 
@@ -70,8 +74,7 @@ class ReplayedGradients(FinalGradients):
 
     def __init__(self, is_final: Callable[[FinalGradients, str], None]) -> None:
         super().__init__(is_final)
-        #: Whether a step by these gradients is under way, and whether an error has ended one whose gradients were sent.
-        self.is_open: bool = False
+        #: Whether an error has ended a step whose gradients were sent.
         self.is_broken: bool = False
         self._taken: Any = None
 
@@ -82,7 +85,7 @@ class ReplayedGradients(FinalGradients):
         """
         self._taken = announced if takes else None
         self._paths = announced.paths
-        self._order, self.is_open = {}, True
+        self._order, self.has_begun = {}, True
 
         def take(which: int, g: Any) -> bool:
             is_dense, complete = announced.add(which, g)
@@ -102,7 +105,7 @@ class ReplayedGradients(FinalGradients):
     def end(self) -> None:
         """See `FinalGradients.end`."""
         super().end()
-        self.is_open = self.is_broken = False
+        self.is_broken = False
         self._taken = None
 
     def fail(self, *, is_under_way: bool) -> None:

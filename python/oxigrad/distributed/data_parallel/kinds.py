@@ -5,6 +5,7 @@ its gradient is an array, and for each whether it is rows.
 """
 
 from collections.abc import Collection, Container, Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ def flags_of(
     >>> flags_of(["a", "b", "c"], {"a": np.ones(1), "b": SparseRows([0], [1.0], (2,))}, 1)
     array([1., 1., 0., 0., 0., 1., 0.])
     """
-    rows = [isinstance(gradients.get(path), SparseRows) for path in paths]
-    has_any = [path in gradients or path in released for path in paths]
-    return np.array([count, *np.greater(has_any, rows), *rows], np.float64)
+    flags = np.zeros((2, len(paths)))
+    for number, path in enumerate(paths):
+        if path in gradients or path in released:
+            flags[int(isinstance(gradients.get(path), SparseRows)), number] = 1.0
+    return np.array([count, *flags.ravel()], np.float64)
 
 
 def kinds_of(flags: np.ndarray, paths: Collection[str]) -> tuple[list[str], list[str], int]:
@@ -35,7 +38,6 @@ def kinds_of(flags: np.ndarray, paths: Collection[str]) -> tuple[list[str], list
     >>> kinds_of(np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), ["a", "b", "c"])
     (['a'], ['b'], 2)
     """
-    count, *times = map(int, np.real(flags))
-    dense, rows = times[: len(paths)], times[len(paths) :]
-    kinds = [*zip(paths, dense, rows, strict=True)]
-    return [path for path, a, _ in kinds if a], [path for path, a, b in kinds if b and not a], count
+    counts = np.real(flags).astype(np.int64)
+    dense, rows = counts[1:].reshape(2, len(paths))
+    return [*compress(paths, dense)], [*compress(paths, rows * (dense == 0))], int(counts[0])

@@ -121,7 +121,7 @@ class LocalSums(CollectiveWrapper):
         """The sums of this worker with further gradients."""
         is_whole = self.local_batches == 1
         return {
-            path: gradient if is_whole and not _is_half(gradient) else added(self._sums.get(path), gradient)
+            path: gradient if is_whole and gradient.dtype.itemsize != 2 else added(self._sums.get(path), gradient)
             for path, gradient in gradients.items()
         }
 
@@ -138,10 +138,5 @@ def added(total: Any, gradient: Any) -> Any:
     return _copied(gradient) if total is None else total + promoted(gradient)
 
 
-def _is_half(gradient: Any) -> bool:
-    array = gradient.values if isinstance(gradient, SparseRows) else gradient
-    return array.dtype.itemsize == 2
-
-
 def _copied(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float32 if _is_half(array) else array.dtype)
+    return array.astype(np.float32 if array.dtype.itemsize == 2 else array.dtype)

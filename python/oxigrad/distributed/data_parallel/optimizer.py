@@ -153,8 +153,10 @@ class DataParallel(LocalSums):
 
     def _end(self) -> None:
         """Ends a step: no gradient is final."""
-        self._hooks.end()
-        self._replayed.end()
+        for gradients in (self._hooks, self._replayed):
+            if gradients.has_begun:
+                gradients.end()
+        self._replayed.is_broken = False
 
     # --- with the state in shards -------------------------------------------------------------------------------------
 
@@ -333,40 +335,45 @@ class DataParallel(LocalSums):
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """See `LocalSums._read`. The gradients that are not None."""
-        self._replayed.check_whole()
-        if (changed := self._hooks.changed()) is not None and self._buckets is not None and self._buckets.begun:
+        if self._replayed.is_broken:
+            self._replayed.check_whole()
+        changed = self._hooks.changed() if self._hooks.has_begun else None
+        if changed is not None and self._buckets is not None and self._buckets.begun:
             self._drop()
             raise RuntimeError(
                 f"{changed}: the gradient was changed after the backward, and is under way to the other workers: "
                 "expected a transform in a chain, as ClipByGlobalNorm, or overlap=False"
             )
-        if self._done >= 0:  # else the start does it
+        if self._shards is not None and self._done >= 0:  # else the start does it
             self._divide(model)
-        self._specs = self._parameters.specs(model)
+        source: FinalGradients | None = self._replayed if self._replayed.has_begun else None
         if grads is None:
             self._attach(model)
-        self._source = self._replayed if self._replayed.is_open else None
-        if grads is None and self._hooks.are_attached:
-            self._source = self._hooks
-        if self._source is self._hooks:
+            if self._hooks.are_attached:
+                source = self._hooks
+        if source is self._hooks:
             self._hooks.drop_released()
-        elif self._source is self._replayed:
+        elif source is self._replayed:
             grads = self._replayed.put_back(grads)
-        if (grads is not None and self._source is None) or self._pending + 1 < self.local_batches:
+        if (grads is not None and source is None) or self._pending + 1 < self.local_batches:
             self._drop()
-        return self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
+        gradients = self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
+        vars(self).update(_source=source, _specs=self._parameters.last_specs())
+        return gradients
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """See `LocalSums._accumulated`."""
-        rest = {path: total for path, total in self._sums.items() if path not in gradients}
-        if self._group is not None:
-            return {**rest, **self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)}
-        return {**rest, **super()._accumulated(gradients)}
+        if self._group is None:
+            sums = super()._accumulated(gradients)
+        else:
+            sums = self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)
+        rest = [path for path in self._sums if path not in sums] if self._sums else ()
+        return {**{path: self._sums[path] for path in rest}, **sums} if rest else sums
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
         """See `LocalSums._means`."""
-        if self._group is None:  # after the loss of a worker, sums of this step may be on a device
-            sums = on_host(sums)
+        if self._group is None and {*map(type, sums.values())} - {np.ndarray}:
+            sums = on_host(sums)  # after the loss of a worker, they may be on a device
         if self.communicator.size == 1:
             return {path: divided(total, count) for path, total in sums.items()} if count else None
         contributed = sums if count else {}
@@ -375,7 +382,8 @@ class DataParallel(LocalSums):
         began = self._overlaps or self._rides  # then these sums may be under way already
         if began:
             self._sum(self._in_order(self._order), contributed, flags)
-        carried = self._buckets.flags if began and self._rides and self._buckets else self._told(flags)
+        buckets = self._buckets if began and self._rides else None
+        carried = self._told(flags) if buckets is None else buckets.flags
         dense, sparse, gradients = kinds_of(carried, self._specs)
         if not began:
             is_agreed = self._overlaps or self._rides
@@ -383,7 +391,7 @@ class DataParallel(LocalSums):
         if not gradients:
             self._end()
             return None
-        views = self._buckets.mean(gradients, self.communicator.rank) if self._buckets else {}
+        views = {} if self._buckets is None else self._buckets.mean(gradients, self.communicator.rank)
         # With the state in shards, this worker may have no part of a parameter.
         means: dict[str, Any] = {path: views.get(path) for path in dense}
         for path in sparse:
@@ -401,17 +409,14 @@ class DataParallel(LocalSums):
         if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
             self._drop()
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
-        if self._rides and self._buckets.begun < len(self._buckets):
-            self._buckets.flags[:] = flags
         source = self._source if self._overlaps else None
-        self._is_blocked = source is not None and self._buckets.is_blocked(source.has_all)
-        ordered = {path: sums[path] for path in order if path in sums}
-        arrays = {path: as_array(g) for path, g in ordered.items()}
-        self._buckets.finish(arrays, self.communicator, self._seconds)
+        vars(self)["_is_blocked"] = source is not None and self._buckets.is_blocked(source.has_all)
+        arrays = {path: g if type(g := sums[path]) is np.ndarray else as_array(g) for path in order if path in sums}
+        self._buckets.finish(arrays, self.communicator, self._seconds, flags)
 
     def _in_order(self, first: Sequence[str]) -> list[str]:
         """The key paths of all parameters, those of ``first`` first."""
-        return [*dict.fromkeys([*[path for path in first if path in self._specs], *self._specs])]
+        return [*dict.fromkeys([*filter(self._specs.__contains__, first), *self._specs])]
 
     def _told(self, flags: np.ndarray) -> np.ndarray:
         """The sums of the flags of all workers, by a message of their own.

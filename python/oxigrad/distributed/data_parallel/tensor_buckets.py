@@ -28,7 +28,10 @@ def agreed_group(communicator: Communicator, leaves: Sequence[Any], seconds: flo
 
 def on_host(sums: Mapping[str, Any]) -> dict[str, Any]:
     """Gradients by key path, in host memory."""
-    return {path: g if isinstance(g, SparseRows) else Parameters.on_host(g) for path, g in sums.items()}
+    return {
+        path: g if type(g) is np.ndarray or isinstance(g, SparseRows) else Parameters.on_host(g)
+        for path, g in sums.items()
+    }
 
 
 class Queued:

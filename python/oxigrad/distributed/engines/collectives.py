@@ -1,16 +1,19 @@
-"""Operations on all workers, over those on bytes that MPI and torch have."""
+"""Communicators of engines without a hub: operations on all workers over those on bytes, messages and membership."""
 
 import hashlib
 import itertools
+import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Communicator
+from oxigrad.distributed.communicator import Buffer, Communicator, Place
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.engines.mailbox import Mailbox, Message
+from oxigrad.distributed.engines.peers import EXCLUDED, Peers, notice
+from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import as_bytes, size_of
 from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
 
@@ -31,14 +34,18 @@ class ByteCollectives(Communicator):
 
     Before each operation the workers tell each other which it is, so that all of them call the same one. An engine
     implements the operations on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`,
-    `_spread` and `_reduce_natively`, each by `_run`.
+    `_spread` and `_reduce_natively`, each by `_run`. It notes what it learns of other workers in `Peers`, puts their
+    messages into the mailbox (`_deliver`), and sends (`_dispatch`). `_look` and `_pause` belong to waits.
     """
 
     #: The exceptions of the library.
     _errors: ClassVar[tuple[type[Exception], ...]] = ()
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, place: Place, job: bytes, timeout: float, peers: Peers) -> None:
+        super().__init__(place, job, timeout)
+        self._peers = peers
+        self.unfinished: dict[int, int] = peers.last_steps
+        self._mail = Mailbox(job, self.generation, self.size)
         #: The number of operations on all workers that this one has called, and the error after which it calls no
         #: other.
         self._calls = 0
@@ -74,9 +81,25 @@ class ByteCollectives(Communicator):
         """The sum or the maximum over all workers, in any order; a mean is a sum here."""
         raise NotImplementedError
 
-    def _check(self, what: str) -> None:
-        """Raises an error if the job is aborted, this worker is excluded, or another one skips this operation."""
+    def _dispatch(self, dest: int, message: np.ndarray) -> None:
+        """Sends a message to a worker that lives."""
         raise NotImplementedError
+
+    def _tell(self, words: np.ndarray) -> None:
+        """Notes a `notice`, and sends it to the other processes that live."""
+        raise NotImplementedError
+
+    def _look(self) -> None:
+        """Notes what has become known of other workers. Raises `Excluded` for a worker that others have excluded."""
+        self._peers.check_fence()
+
+    def _pause(self, wait: Backoff) -> None:
+        """Waits for a message or a notice."""
+        wait.pause()
+
+    def _taken(self, tag: int, source: int | None) -> Message | None:
+        """The next message that has come."""
+        return self._mail.take(tag, source)
 
     def _is_done(self, work: Any) -> bool:
         """Whether an operation that has begun has ended. Raises one of ``_errors`` where it has failed."""
@@ -119,6 +142,59 @@ class ByteCollectives(Communicator):
             f"{what} took more than {seconds:g} s: a worker is stopped, slow, or has not called it; this "
             "communicator cannot be used further"
         )
+
+    # --- messages and membership --------------------------------------------------------------------------------------
+
+    def alive(self) -> frozenset[int]:
+        """See `Communicator.alive`."""
+        self._look()
+        return self._peers.alive()
+
+    def exclude(self, rank: int) -> None:
+        """See `Communicator.exclude`."""
+        self._check_rank(rank, "the rank")
+        if rank in self.alive():
+            self._tell(notice(EXCLUDED, self._peers.process_of(rank)))
+
+    def _check_job(self, what: str, calls: float = math.inf, needed: int | None = None) -> None:
+        """Raises an error where the job is aborted, a worker forms the next generation, or ``needed`` is lost.
+
+        Workers that left, or form it, after ``calls`` operations take part in the present one.
+        """
+        if self._peers.reason is not None:
+            raise Aborted(self._peers.reason)
+        lost = self._peers.lost(calls)
+        if needed in lost:
+            raise self._loss([needed], what)
+        if self._peers.is_forming(calls) or (calls < math.inf and lost):
+            raise self._loss(lost, what)
+
+    def _check(self, what: str) -> None:
+        """Raises an error if the job is aborted, this worker is excluded, or another one skips this operation."""
+        self._look()
+        self._check_job(what, self._calls)
+
+    def _post(self, dest: int, message: np.ndarray) -> None:
+        if dest not in self.alive():
+            raise self._loss([dest], "send")
+        self._dispatch(dest, message)
+
+    def _deliver(self, message: np.ndarray, source: int) -> None:
+        """Puts a message that has come into the mailbox."""
+        try:
+            self._mail.put(message, source)
+        except Refused as error:
+            self.refused.add(error)
+
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
+        while True:
+            self._look()  # before the messages: what a worker sent before it left has come then
+            if (message := self._taken(tag, source)) is not None:
+                return message
+            self._check_job("recv_any", needed=source)
+            if wait.is_over():
+                return None
+            self._pause(wait)
 
     # --- operations ---------------------------------------------------------------------------------------------------
 

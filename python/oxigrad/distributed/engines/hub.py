@@ -323,7 +323,7 @@ class Hub:
         """Puts a message into a mailbox, which refuses a stranger."""
         async with self._changed:
             self._check_place(place, "send")
-            if dest in self._lost() or not 0 <= dest < len(self._members):
+            if not 0 <= dest < len(self._members) or self._members[dest] in self._gone:
                 raise self._loss([dest], "send")
             self._mail[dest].put(message, place[0])
             self._changed.notify_all()
@@ -339,7 +339,8 @@ class Hub:
                 return True
             taken = self._mail[rank].take(tag, source)
             message = None if taken is None else taken.data
-            return message is not None or source in self._lost() or self._is_ending()
+            is_lost = bool(self._gone) and source in self._lost()
+            return message is not None or is_lost or self._is_ending()
 
         async with self._changed:
             self._check_place(place, "recv_any")

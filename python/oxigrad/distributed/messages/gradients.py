@@ -71,7 +71,7 @@ class GradientCodec:
             else:
                 dense[path] = np.asarray(gradient, spec.dtype)
         packed = self._layout(tuple(dense)).pack(dense)
-        return [table, *(part for buffer in packed for part in padded(buffer)), *rest]
+        return [table, *[part for buffer in packed for part in padded(buffer)], *rest]
 
     def decode(self, payload: np.ndarray) -> Gradients:
         """The gradients of a payload of bytes, as views.
@@ -81,7 +81,7 @@ class GradientCodec:
         reader = Reader(payload)
         table = reader.take(np.dtype(np.int64), len(self._arrays))
         counts = dict(zip(self._arrays, table.tolist(), strict=True))
-        layout = self._layout(tuple(path for path, count in counts.items() if count == -1))
+        layout = self._layout(tuple([path for path, count in counts.items() if count == -1]))
         views = layout.views([reader.take(d, size) for d, size in zip(layout.dtypes, layout.sizes, strict=True)])
         gradients: Gradients = {}
         for path, spec in self._arrays.items():
@@ -130,7 +130,7 @@ class Reader:
         size = count * dtype.itemsize
         whole = -(-size // _WORD) * _WORD
         at, self._at = self._at, self._at + whole
-        if self.left < 0:
+        if self._at > self._data.size:
             raise Refused("length", f"a gradient ends {-self.left} bytes too early")
         return self._data[at : at + size].view(dtype)
 

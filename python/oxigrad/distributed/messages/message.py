@@ -25,6 +25,7 @@ numbers.
 import dataclasses
 import functools
 import hashlib
+import operator
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -38,6 +39,7 @@ MAGIC = b"OXGD"
 VERSION = 1
 _FIELDS = struct.Struct("<4sHH16sIIQ8sQ")
 HEADER_BYTES = _FIELDS.size
+_NBYTES = operator.attrgetter("nbytes")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,14 +92,15 @@ def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> Non
     nbytes, expected = size_of(sources), size_of(targets)
     if nbytes != expected:
         raise Refused("length", f"a message has {nbytes} bytes of payload: expected {expected}")
-    parts, rest = (as_bytes(source) for source in sources if source.nbytes), np.empty(0, np.uint8)
-    for target in targets:
-        left = as_bytes(target)
-        while left.nbytes:
-            rest = rest if rest.nbytes else next(parts)
-            count = min(left.nbytes, rest.nbytes)
-            left[:count] = rest[:count]
-            left, rest = left[count:], rest[count:]
+    ends = [as_bytes(target) for target in reversed(targets)]
+    for source in sources:
+        rest = as_bytes(source)
+        while rest.size:
+            left = ends.pop()
+            count = min(left.size, rest.size)
+            left[:count], rest = rest[:count], rest[count:]
+            if count < left.size:
+                ends.append(left[count:])
 
 
 def checksum(bufs: Iterable[np.ndarray]) -> int:
@@ -107,7 +110,7 @@ def checksum(bufs: Iterable[np.ndarray]) -> int:
 
 def size_of(bufs: Iterable[np.ndarray]) -> int:
     """The number of bytes of buffers together."""
-    return sum([buffer.nbytes for buffer in bufs])
+    return sum(map(_NBYTES, bufs))
 
 
 def as_bytes(buffer: np.ndarray) -> np.ndarray:

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad import DerivativeError, ShapeError, Variable
+from oxigrad import xp as ops
 from oxigrad import xp as standard
 from oxigrad._core import plain
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops.backends import array_of, beneath, dtype_of, namespace, on_host
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import of_library, written
 from oxigrad.ops.linalg.standard import norm_of_powers
 from oxigrad.ops.scipy_signatures import scipy_signature

@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oxigrad._core import DerivativeError
+from oxigrad import DerivativeError
+from oxigrad import xp as ops
 from oxigrad._typing import Array
 from oxigrad.ops.backends import is_complex
-from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.primitives import where
 from oxigrad.ops.special.rows import INTEGER, ORDER, Row, f, polynomial, trunc
+from oxigrad.xp import where
 
 
 def _real(x: Array) -> Array:

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch
-from oxigrad.ops.core.primitives import gamma
 from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.special.rows import f
+from oxigrad.xp import gamma
 
 __all__ = ["comb", "factorial", "perm"]
 

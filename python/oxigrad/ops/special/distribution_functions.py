@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import beta_density, gamma_density, log1p_square
-from oxigrad.ops.core.primitives import exp, log, sqrt
 from oxigrad.ops.special.gamma_functions import density_of, inverse_slope_by_a
 from oxigrad.ops.special.rows import Row, f, trunc
+from oxigrad.xp import exp, log, sqrt
 
 _K, _N = "its count k", "its count n"
 

@@ -2,7 +2,7 @@
 
 import math
 
-from oxigrad.ops.core import primitives as ops
+from oxigrad import xp as ops
 from oxigrad.ops.core.guarded import xlogy
 from oxigrad.ops.special.rows import Row, f
 

@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import array_beside, unless
-from oxigrad.ops.core.primitives import cos, sin, sqrt, tan, where
 from oxigrad.ops.special.rows import Row, f, near_zero, polynomial
+from oxigrad.xp import cos, sin, sqrt, tan, where
 
 
 def _elliptic_coefficients(power: float, count: int) -> list[float]:

@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._typing import Array
 from oxigrad.ops.backends import is_complex
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch
-from oxigrad.ops.core.primitives import cos, exp, sin
 from oxigrad.ops.special.rows import Row, f
+from oxigrad.xp import cos, exp, sin
 
 _ROOT_PI, _ROOT_2PI = math.sqrt(math.pi), math.sqrt(2.0 * math.pi)
 

@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import growth_by, unless
-from oxigrad.ops.core.primitives import cos, cosh, exp, log, sin, sinh, where
 from oxigrad.ops.special.rows import INTEGER, Row, f, near_zero, polynomial, trunc
+from oxigrad.xp import cos, cosh, exp, log, sin, sinh, where
 
 
 def _expn_slope(n: Any, x: Array) -> Array:

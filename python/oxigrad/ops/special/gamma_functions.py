@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import beta_density, branch, digamma_rise, gamma_density
-from oxigrad.ops.core.primitives import where
 from oxigrad.ops.special.rows import Row, f
+from oxigrad.xp import where
 
 
 def inverse_slope_by_a(a: Array, y: Array) -> Array:

@@ -5,8 +5,8 @@ from typing import Any
 
 from oxigrad._typing import Array
 from oxigrad.ops.core.guarded import unless
-from oxigrad.ops.core.primitives import where
 from oxigrad.ops.special.rows import INTEGER, NO_FORM, A, B, Row, f
+from oxigrad.xp import where
 
 
 def _previous(name: str, *parameters: Any, n: Any, x: Array) -> Array:

@@ -9,9 +9,9 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oxigrad import xp as ops
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.primitives import where
+from oxigrad.xp import where
 
 Row = tuple[Any, ...]
 

@@ -12,7 +12,6 @@ from typing import Any
 from oxigrad._typing import Array
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core.host_calls import Elementwise
-from oxigrad.ops.core.primitives import exp
 from oxigrad.ops.special import (
     bessel_functions,
     distribution_functions,
@@ -24,6 +23,7 @@ from oxigrad.ops.special import (
     hypergeometric_functions,
 )
 from oxigrad.ops.special.rows import Row, f
+from oxigrad.xp import exp
 
 TABLE: dict[str, Row] = {
     **error_functions.ROWS,

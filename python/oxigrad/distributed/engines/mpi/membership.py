@@ -17,10 +17,10 @@ import numpy as np
 from oxigrad.distributed.engines.background import in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mpi.library import MPI
-from oxigrad.distributed.errors import Excluded, NotSupported, TimedOut
+from oxigrad.distributed.engines.peers import FORMS, LEFT, NOTICE_WORDS, Peers, notice
+from oxigrad.distributed.errors import NotSupported, TimedOut
 
 _TAG = 1
-_LEFT, _REFORM, _EXCLUDED = 1, 2, 3
 _WORKER, _SPARE, _GONE = 0, 1, 2
 
 _Result = TypeVar("_Result")
@@ -54,21 +54,21 @@ class Membership:
 
     fault_tolerant: bool
     generation: int
-    has_lost: bool
     base: Any
     channels: tuple[Any, ...]
+    peers: Peers
 
     def __init__(self, world: Any, spares: int) -> None:
         if not 0 <= spares < world.size:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
         self.fault_tolerant = has_fault_tolerance()
         self.generation = 0
+        self.peers = Peers(0, world.rank, ())
+        self._had_lost = False
         #: The process that has this membership: one that it forks has none.
         self.process: int = os.getpid()
         #: Whether an operation of MPI never completed, which a thread of this process still waits in.
         self.is_stuck: bool = False
-        #: Whether any process has died, in any generation.
-        self.has_lost = False
         #: The communicator of the present generation, and operations that never completed, to whose buffers MPI may
         #: still write.
         self.communicator: Any = None
@@ -81,40 +81,21 @@ class Membership:
 
     def _enter(self, place: "_Place") -> None:
         self.base, self.channels, self._states = place
+        self._had_lost = self.has_lost
         self._announced = False
-        self._ready: set[int] = set()
         self._notices: list[tuple[Any, np.ndarray]] = []
-        #: The rank in ``base`` of each worker.
-        self._ranks = [rank for rank, state in enumerate(self._states) if state == _WORKER]
-        self._dead: set[int] = set()
-        #: The processes that live, and that others have excluded since they do not answer.
-        self._excluded: set[int] = set()
-        #: The processes that have left, and how many operations on all workers they took part in before.
-        self._left: dict[int, int] = {}
-        #: The last step, by rank, of workers whose work ended within a training.
-        self.last_steps: dict[int, int] = {}
+        workers = [process for process, state in enumerate(self._states) if state == _WORKER]
+        self.peers = Peers(self.generation, self.base.rank, workers)
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether any process has died or was excluded, in any generation."""
+        return self._had_lost or bool(self.peers.absent)
 
     @property
     def is_worker(self) -> bool:
         """Whether this process is a worker that has not left."""
-        return self._states[self.base.rank] == _WORKER and self.base.rank not in self._left
-
-    @property
-    def is_forming(self) -> bool:
-        """Whether other processes wait for this one to form the next generation."""
-        return bool(self._ready)
-
-    def alive(self) -> frozenset[int]:
-        """The ranks of the workers that have neither died nor left."""
-        return self.taking_part(math.inf)
-
-    def taking_part(self, calls: float) -> frozenset[int]:
-        """The ranks of the workers that are alive, or have left after as many operations on all workers."""
-        return frozenset(
-            rank
-            for rank, process in enumerate(self._ranks)
-            if process not in self._dead | self._excluded and self._left.get(process, calls) >= calls
-        )
+        return self._states[self.base.rank] == _WORKER and self.base.rank not in self.peers.left
 
     # --- notices ------------------------------------------------------------------------------------------------------
 
@@ -126,35 +107,18 @@ class Membership:
         with lock:
             status = MPI.Status()
             while (matched := self.probe(self.base, MPI.ANY_SOURCE, _TAG, status)) is not None:
-                notice = np.zeros(3, np.int64)
-                if not self.receive(matched, [notice, MPI.INT64_T]):
-                    continue
-                if notice[0] == _LEFT:
-                    self._left[status.source] = int(notice[1])
-                    if notice[2] >= 0:
-                        self.last_steps[self._ranks.index(status.source)] = int(notice[2])
-                elif notice[0] == _REFORM:
-                    self._ready.add(status.source)
-                elif notice[0] == _EXCLUDED:
-                    self._note_excluded(int(notice[1]))
-        if self.is_excluded:
-            raise Excluded(self._ranks.index(self.base.rank) if self.base.rank in self._ranks else -1, self.generation)
+                words = np.zeros(NOTICE_WORDS, np.int64)
+                if self.receive(matched, [words, MPI.INT64_T]):
+                    self.peers.note(status.source, *words.tolist())
+        self.peers.check_fence()
 
-    @property
-    def is_excluded(self) -> bool:
-        """Whether others have excluded this process, which takes no further part."""
-        return self.base.rank in self._excluded
-
-    def exclude(self, rank: int) -> None:
-        """Tells all processes, also the excluded one, that a worker counts as lost."""
-        process = self._ranks[rank]
-        if process not in self._excluded:
-            self._note_excluded(process)
-            self._notify(_EXCLUDED, process)
-
-    def _note_excluded(self, process: int) -> None:
-        self._excluded.add(process)
-        self.has_lost = True
+    def tell(self, words: np.ndarray) -> None:
+        """Notes a notice, and sends it to all other processes that live, also to excluded ones."""
+        if words[0] != FORMS:  # this process waits for the others
+            self.peers.note(self.base.rank, *words.tolist())
+        for process in set(range(self.base.size)) - {self.base.rank} - self.peers.dead:
+            with contextlib.suppress(MPI.Exception):
+                self._notices.append((self.base.Isend([words, MPI.INT64_T], process, _TAG), words))
 
     def probe(self, comm: Any, source: int, tag: int, status: Any) -> Any:
         """The next message of ``comm``, matched, or None. Processes that have died are remembered."""
@@ -183,25 +147,16 @@ class Membership:
         if not self.fault_tolerant:
             return
         group = self.base.Get_failed()
-        self._dead |= set(MPI.Group.Translate_ranks(group, list(range(group.size)), self.base.group))
-        self.has_lost = bool(self.has_lost or self._dead)
+        self.peers.dead |= set(MPI.Group.Translate_ranks(group, list(range(group.size)), self.base.group))
         self.base.Ack_failed()
-
-    def _notify(self, kind: int, calls: int = 0, unfinished: int = -1) -> None:
-        for process in range(self.base.size):
-            if process != self.base.rank and process not in self._dead:
-                notice = np.array([kind, calls, unfinished], np.int64)
-                with contextlib.suppress(MPI.Exception):
-                    self._notices.append((self.base.Isend([notice, MPI.INT64_T], process, _TAG), notice))
 
     def leave(self, calls: int, unfinished: int | None = None) -> None:
         """Tells the others that this process works no more, after taking part in so many operations on all workers.
 
         ``unfinished`` is its last step of a training that it did not leave.
         """
-        if self.is_worker and not self.is_excluded:
-            self._left[self.base.rank] = calls
-            self._notify(_LEFT, calls, -1 if unfinished is None else unfinished)
+        if self.is_worker and not self.peers.is_excluded:
+            self.tell(notice(LEFT, calls, unfinished))
 
     # --- the next generation ------------------------------------------------------------------------------------------
 
@@ -214,7 +169,7 @@ class Membership:
 
     def reform(self, timeout: float) -> None:
         """Forms the next generation out of the workers that are alive, and of as many spares as workers have died."""
-        if self._dead and not self.fault_tolerant:
+        if self.peers.dead and not self.fault_tolerant:
             raise NotSupported("reform after the death of a worker: expected Open MPI with --with-ft ulfm")
         self._form(timeout)
 
@@ -223,12 +178,12 @@ class Membership:
         wait = Backoff(math.inf, spin=0.0, longest=0.01)
         while True:
             self.heed(contextlib.nullcontext())
-            if self.is_forming:
+            if self.peers.is_forming():
                 self._form(math.inf)
                 if self.is_worker:
                     return True
                 wait = Backoff(math.inf, spin=0.0, longest=0.01)
-            if not self.alive():
+            if not self.peers.alive():
                 return False
             wait.pause()
 
@@ -247,7 +202,13 @@ class Membership:
     def _next_place(self) -> "_Place":
         """The place of this process among all that live: they meet in `Shrink`, and try again if one dies meanwhile."""
         while True:
-            comm = self._others() if self._excluded else self.base.Shrink() if self.fault_tolerant else self.base.Dup()
+            comm = (
+                self._others()
+                if self.peers.excluded
+                else self.base.Shrink()
+                if self.fault_tolerant
+                else self.base.Dup()
+            )
             comm.Set_errhandler(MPI.ERRORS_RETURN)
             if (place := self._place_in(comm)) is not None:
                 return place
@@ -293,11 +254,11 @@ class Membership:
         """Waits until all living processes form the next generation: `Shrink` has no time-out."""
         if not self._announced:
             self._announced = True
-            self._notify(_REFORM)
+            self.tell(notice(FORMS))
         wait = Backoff(timeout)
         while True:
             self.heed(contextlib.nullcontext())
-            missing = set(range(self.base.size)) - self._dead - self._excluded - self._ready - {self.base.rank}
+            missing = set(range(self.base.size)) - self.peers.absent - set(self.peers.forming) - {self.base.rank}
             if not missing:
                 return
             if wait.is_over():
@@ -306,13 +267,14 @@ class Membership:
 
     def _others(self) -> Any:
         """The processes but for those that are excluded, without whom no operation on ``base`` completes."""
-        group = self.base.group.Excl(sorted(self._excluded | self._dead))
+        group = self.base.group.Excl(sorted(self.peers.absent))
         return self.base.Create_group(group, _TAG)
 
     def _states_of(self, comm: Any) -> list[list[int]]:
         """A row for each process: its state, whether it has left, its generation, and the number of workers in that."""
         rank, table = self.base.rank, np.empty((comm.size, 4), np.int64)
-        row = np.array([self._states[rank], rank in self._left, self.generation, len(self._ranks)], np.int64)
+        workers = self._states.count(_WORKER)
+        row = np.array([self._states[rank], rank in self.peers.left, self.generation, workers], np.int64)
         comm.Allgather(row, table)
         return table.tolist()
 

@@ -113,7 +113,7 @@ def _finish(membership: Membership) -> None:
         return
     if membership.is_stuck or not all(request.Test() for request in membership.unfinished):
         abort("oxigrad.distributed: an operation never completed: ends the processes that wait for it")
-    if not membership.is_excluded:
+    if not membership.peers.is_excluded:
         if membership.communicator is not None:
             membership.communicator.trainings.end()  # an uncaught exception has ended the job before
             membership.communicator.leave()

@@ -14,7 +14,7 @@ import numpy as np
 from oxigrad.distributed.communicator import Buffer, Place, succeed
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.collectives import ByteCollectives
-from oxigrad.distributed.engines.mailbox import Mailbox, Message
+from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut
@@ -43,12 +43,11 @@ class MPICommunicator(ByteCollectives):
         self._membership = membership
         membership.communicator = self
         self._collective, self._messages = membership.channels
-        super().__init__(Place(self._collective.rank, self._collective.size, membership.generation), job, timeout)
-        self.unfinished: dict[int, int] = membership.last_steps
+        place = Place(self._collective.rank, self._collective.size, membership.generation)
+        super().__init__(place, job, timeout, membership.peers)
         self._lock = threading.RLock()
         self._spare = Spare()
         self._pending: list[_Pending] = []
-        self._mail = Mailbox(self.job, self.generation, self.size)
         #: The messages of each worker that are being received, and the first pieces of one.
         self._arriving: dict[int, deque[tuple[Any, np.ndarray]]] = {}
         self._begun: dict[int, list[np.ndarray]] = {}
@@ -84,10 +83,8 @@ class MPICommunicator(ByteCollectives):
 
         self._run(what, seconds, begin)
 
-    def _check(self, what: str) -> None:
+    def _look(self) -> None:
         self._membership.heed(self._lock)
-        if len(alive := self._membership.taking_part(self._calls)) < self.size or self._membership.is_forming:
-            raise self._loss(frozenset(range(self.size)) - alive, what)
 
     def _is_done(self, work: Any) -> bool:
         with self._lock:
@@ -99,8 +96,8 @@ class MPICommunicator(ByteCollectives):
         with self._lock:
             self._membership.revoke(self._collective)
         wait = Backoff(1.0)
-        while not (lost := frozenset(range(self.size)) - self._membership.alive()) and not wait.is_over():
-            self._membership.heed(self._lock)
+        while not (lost := self._peers.lost()) and not wait.is_over():
+            self._look()
             wait.pause()
         return self._loss(lost, what)
 
@@ -119,9 +116,7 @@ class MPICommunicator(ByteCollectives):
         with self._lock:
             self._spare.give(message)
 
-    def _post(self, dest: int, message: np.ndarray) -> None:
-        if dest not in self.alive():
-            raise self._loss([dest], "send")
+    def _dispatch(self, dest: int, message: np.ndarray) -> None:
         requests: list[Any] = []
         with self._lock:  # the pieces of one message follow each other
             self._pending.append(_Pending(requests, message))
@@ -141,18 +136,6 @@ class MPICommunicator(ByteCollectives):
                 else:
                     self._pending.append(each)
 
-    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
-        while (message := self._taken(tag, source)) is None:
-            alive = self.alive()
-            if source is not None and source not in alive:
-                raise self._loss([source], "recv_any")
-            if self._membership.is_forming:
-                raise self._loss(frozenset(range(self.size)) - alive, "recv_any")
-            if wait.is_over():
-                return None
-            wait.pause()
-        return message
-
     def _taken(self, tag: int, source: int | None) -> Message | None:
         """The next message that has come whole."""
         status = MPI.Status()
@@ -162,10 +145,10 @@ class MPICommunicator(ByteCollectives):
                 data = self._spare.take(status.Get_count(MPI.BYTE))
                 self._arriving.setdefault(status.source, deque()).append((matched.Irecv([data, MPI.BYTE]), data))
             for sender, pieces in self._arriving.items():
-                self._deliver(sender, pieces)
-            return self._mail.take(tag, source)
+                self._assemble(sender, pieces)
+            return super()._taken(tag, source)
 
-    def _deliver(self, sender: int, pieces: "deque[tuple[Any, np.ndarray]]") -> None:
+    def _assemble(self, sender: int, pieces: "deque[tuple[Any, np.ndarray]]") -> None:
         """Puts the messages of a worker that have come whole into the mailbox, in the order in which they were sent."""
         try:
             while pieces and pieces[0][0].Test():
@@ -174,26 +157,16 @@ class MPICommunicator(ByteCollectives):
                 if (parts := [*former, data]) and len(data) == PIECE and _length(parts[0]) > sum(map(len, parts)):
                     self._begun[sender] = parts
                 else:
-                    self._mail.put(np.concatenate(parts) if former else data, sender)
-        except Refused as error:
-            self.refused.add(error)
+                    self._deliver(np.concatenate(parts) if former else data, sender)
         except MPI.Exception:  # the sender has died
             pieces.clear()
             self.refused.add(Refused("lost", f"rank {sender} was lost while its message came"))
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
-    def alive(self) -> frozenset[int]:
-        """See `Communicator.alive`."""
-        self._membership.heed(self._lock)
-        return self._membership.alive()
-
-    def exclude(self, rank: int) -> None:
-        """See `Communicator.exclude`."""
-        self._check_rank(rank, "the rank")
-        if rank in self.alive():
-            with self._lock:
-                self._membership.exclude(rank)
+    def _tell(self, words: np.ndarray) -> None:
+        with self._lock:
+            self._membership.tell(words)
 
     def reform(self, *, timeout: float | None = None) -> "MPICommunicator":
         """See `Communicator.reform`. As many spare processes join as workers have died.

@@ -103,7 +103,7 @@ class ThreadHub(Hub):
     # --- what only threads have ---------------------------------------------------------------------------------------
 
     def _is_ending(self) -> bool:
-        return any(generation >= 0 for generation, _ in self._ready.values())
+        return bool(self._ready) and any(generation >= 0 for generation, _ in self._ready.values())
 
     def _result_of(self, entered: Round) -> Any:
         """See `Hub._result_of`.

@@ -14,25 +14,21 @@ from oxigrad.distributed.communicator import Buffer, Place, succeed
 from oxigrad.distributed.engines.background import await_late, in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.collectives import ByteCollectives
-from oxigrad.distributed.engines.mailbox import Mailbox, Message
+from oxigrad.distributed.engines.mailbox import Message
+from oxigrad.distributed.engines.peers import ABORTED, EXCLUDED, FORMS, LEFT, NOTICE_WORDS, Peers, notice
 from oxigrad.distributed.engines.torch.library import Group, failures_of_store
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous, patience_of
 from oxigrad.distributed.engines.torch.tensors import TensorGroup
 from oxigrad.distributed.errors import (
     Aborted,
     CommunicationError,
-    Excluded,
     NotSupported,
-    Refused,
 )
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
 
 _LONGEST = 1 << 40
 """Bytes that no message has: a sender that announces more is given up."""
-
-_LEFT, _ABORTED, _EXCLUDED, _FORMS = -1, -2, -3, -4
-"""Announced in place of a message's length: the sender left, aborted the job, excludes a worker, or re-forms."""
 
 _LOOK = 0.25
 """Seconds between two looks at the rendezvous for processes that wait to join."""
@@ -66,16 +62,9 @@ class TorchCommunicator(ByteCollectives):
         self._rendezvous = rendezvous
         rendezvous.communicator = self
         self._group, self._channel = groups
-        super().__init__(Place(self._group.rank, self._group.size, rendezvous.generation), rendezvous.job, timeout)
+        place = Place(self._group.rank, self._group.size, rendezvous.generation)
+        super().__init__(place, rendezvous.job, timeout, Peers(place.generation, place.rank, range(place.size)))
         self._changed = threading.Condition()
-        self._dead: set[int] = set()
-        self._excluded: set[int] = set()
-        #: The workers that have left, and those that form the next generation, and how many operations on all
-        #: workers they took part in before.
-        self._left: dict[int, int] = {}
-        self._forming: dict[int, int] = {}
-        self._reason: str | None = None
-        self._mail = Mailbox(self.job, self.generation, self.size)
         self._has_ended = threading.Event()
         others = [rank for rank in range(self.size) if rank != self.rank]
         self._outboxes: dict[int, queue.SimpleQueue[Any]] = {rank: queue.SimpleQueue() for rank in others}
@@ -131,38 +120,36 @@ class TorchCommunicator(ByteCollectives):
     def _lost(self, what: str) -> CommunicationError:
         """See `ByteCollectives._lost`: a connection is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._dead or self._left or self._forming, 1.0)
+            self._changed.wait_for(lambda: self._peers.lost() or self._peers.forming, 1.0)
         try:
             self._check(what)
         except CommunicationError as error:
             return error
-        return self._loss(self._gone(), what)
-
-    def _check(self, what: str) -> None:
-        """Raises an error where the job is aborted, or a worker takes no part in the present operation."""
-        if self._reason is not None:
-            raise Aborted(self._reason)
-        self._check_fence()
-        lost = self._absent(self._left) | self._dead | self._excluded
-        if lost or self._absent(self._forming):
-            raise self._loss(lost, what)
-
-    def _absent(self, calls: dict[int, int]) -> set[int]:
-        """The workers, of those whose operations are counted here, that take no part in the present one."""
-        return {rank for rank, count in list(calls.items()) if count < self._calls}
+        return self._loss(self._peers.lost(), what)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def _post(self, dest: int, message: np.ndarray) -> None:
-        if dest not in self.alive():
-            raise self._loss([dest], "send")
+    def _dispatch(self, dest: int, message: np.ndarray) -> None:
         if dest == self.rank:
             self._deliver(message, dest)
-            return
-        self._outboxes[dest].put([np.array([len(message), self._calls]), message])
+        else:
+            self._outboxes[dest].put([notice(len(message)), message])
 
-    def _announce(self, dest: int, notice: int, detail: int | None = None) -> None:
-        self._outboxes[dest].put([np.array([notice, self._calls if detail is None else detail])])
+    def _tell(self, words: np.ndarray) -> None:
+        is_last = words[0] in (LEFT, ABORTED)
+        if is_last and self.rank in self._peers.left:
+            return
+        # An excluded worker may go on again: it is told of the end too.
+        dests = set(range(self.size)) - self._peers.dead if is_last else self._peers.alive()
+        self._note(self.rank, *words.tolist())
+        for dest in dests - {self.rank}:
+            for item in ([words], None) if is_last else ([words],):  # None ends the thread that sends
+                self._outboxes[dest].put(item)
+
+    def _note(self, source: int, kind: int, detail: int, step: int) -> None:
+        with self._changed:
+            self._peers.note(source, kind, detail, step)
+            self._changed.notify_all()
 
     def _deliver_to(self, dest: int) -> None:
         """Sends a worker's outbox in order: gloo waits until a message is received, also by a stopped process."""
@@ -175,93 +162,41 @@ class TorchCommunicator(ByteCollectives):
 
     def _listen(self, source: int) -> None:
         """Receives the messages of one worker, until it leaves or dies."""
-        length = np.empty(2, np.int64)
+        words = np.empty(NOTICE_WORDS, np.int64)
         try:
             while True:
-                self._channel.receive(length, source)
-                count, calls = length.tolist()
-                if count == _EXCLUDED:
-                    self._note_excluded(calls)
-                    continue
-                if count == _FORMS:
-                    self._note_forming(source, calls)
-                    continue
-                if not HEADER_BYTES <= count < _LONGEST:
+                self._channel.receive(words, source)
+                kind, detail, step = words.tolist()
+                if HEADER_BYTES <= kind < _LONGEST:  # the length of a message
+                    data = np.empty(kind, np.uint8)
+                    self._channel.receive(data, source)
+                    self._deliver(data, source)
+                elif kind in (EXCLUDED, FORMS):
+                    self._note(source, kind, detail, step)
+                else:
                     break
-                data = np.empty(count, np.uint8)
-                self._channel.receive(data, source)
-                self._deliver(data, source)
-            step = np.full(1, -1, np.int64)
-            if count == _LEFT:
-                self._channel.receive(step, source)
-            with self._changed:
-                if step[0] >= 0:
-                    self.unfinished[source] = int(step[0])
-                if count == _ABORTED:
-                    self._reason = f"rank {source} aborted the job"
-                self._left[source] = calls if count == _LEFT else 0
-                self._changed.notify_all()
+            self._note(source, kind, detail, step if kind == LEFT else -1)
         except RuntimeError:  # the connection is closed
             self._note_closed(source)
 
     def _deliver(self, message: np.ndarray, source: int) -> None:
         with self._changed:
-            try:
-                self._mail.put(message, source)
-            except Refused as error:
-                self.refused.add(error)
+            super()._deliver(message, source)
             self._changed.notify_all()
 
     def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
-        message: Message | None = None
-
-        def is_over() -> bool:
-            nonlocal message
-            message = self._mail.take(tag, source)
-            is_ending = self._reason is not None or self._forming or self.rank in self._excluded
-            return message is not None or bool(is_ending) or source in self._gone()
-
         with self._changed:
-            self._changed.wait_for(is_over, wait.remaining())
-            self._check_fence()
-            if message is not None:
-                return message
-            if self._reason is not None:
-                raise Aborted(self._reason)
-            if source is not None and source in self._gone():
-                raise self._loss([source], "recv_any")
-            if self._forming:
-                raise self._loss(self._gone(), "recv_any")
-            return None
+            return super()._poll(tag, source, wait)
+
+    def _pause(self, wait: Backoff) -> None:
+        self._changed.wait(wait.remaining())
 
     # --- membership ---------------------------------------------------------------------------------------------------
-
-    def _gone(self) -> set[int]:
-        return {*self._dead, *self._left, *self._excluded}
-
-    def alive(self) -> frozenset[int]:
-        """See `Communicator.alive`."""
-        self._check_fence()
-        return frozenset(range(self.size)) - self._gone()
 
     @property
     def has_excluded(self) -> bool:
         """Whether a worker, which may be this one, was excluded."""
-        return bool(self._excluded)
-
-    def _check_fence(self) -> None:
-        if self.rank in self._excluded:
-            raise Excluded(self.rank, self.generation)
-
-    def exclude(self, rank: int) -> None:
-        """See `Communicator.exclude`."""
-        self._check_rank(rank, "the rank")
-        self._check_fence()
-        if rank in self._gone():
-            return
-        self._note_excluded(rank)
-        for dest in set(range(self.size)) - self._dead - set(self._left) - {self.rank}:
-            self._announce(dest, _EXCLUDED, rank)
+        return bool(self._peers.excluded)
 
     def _note_closed(self, rank: int) -> None:
         """Notes that a worker is gone: it died, or formed the next generation without this one, which was stopped."""
@@ -271,31 +206,19 @@ class TorchCommunicator(ByteCollectives):
                 ask = functools.partial(self._rendezvous.excludes_this, self.generation)
                 is_excluded = in_time(ask, _BRIEF, CommunicationError(_NO_RENDEZVOUS))
         with self._changed:
-            (self._excluded if is_excluded else self._dead).add(self.rank if is_excluded else rank)
+            (self._peers.excluded if is_excluded else self._peers.dead).add(self.rank if is_excluded else rank)
             self._changed.notify_all()
         self._outboxes[rank].put(None)  # ends the thread that sends to it, which nobody tells that this worker leaves
 
-    def _note_excluded(self, rank: int) -> None:
-        with self._changed:
-            self._excluded.add(rank)
-            self._changed.notify_all()
-
-    def _note_forming(self, rank: int, calls: int) -> None:
-        with self._changed:
-            self._forming.setdefault(rank, calls)
-            self._changed.notify_all()
-
     def _announce_forming(self) -> None:
         """Tells all that this generation ends: their waits raise `WorkerLost`, except in operations that it joined."""
-        if self.rank not in self._forming:
-            self._note_forming(self.rank, self._calls - (self._failure is not None))
-            for dest in set(range(self.size)) - self._gone() - {self.rank}:
-                self._announce(dest, _FORMS, self._forming[self.rank])
+        if self.rank not in self._peers.forming:
+            self._tell(notice(FORMS, self._calls - (self._failure is not None)))
 
     def _look_for_newcomers(self) -> None:
         """Ends the generation as soon as a process waits to join: the first worker that lives asks the rendezvous."""
         while self._rendezvous.accepts_newcomers and not self._has_ended.wait(_LOOK):
-            if self.rank == min(set(range(self.size)) - self._gone(), default=None):
+            if self.rank == min(self._peers.alive(), default=None):
                 try:
                     if self._rendezvous.newcomers():
                         self._announce_forming()
@@ -310,7 +233,7 @@ class TorchCommunicator(ByteCollectives):
         rank 0 at the start, or torchrun's.
         """
         seconds = self._limit(timeout)
-        self._check_fence()
+        self._look()
         if self._has_ended.is_set():
             raise self._failure or NotSupported("reform: this worker has left, or has another communicator since")
         self._announce_forming()
@@ -335,7 +258,7 @@ class TorchCommunicator(ByteCollectives):
         """Waits for the notices of workers that have left: another worker may have received them earlier."""
         gone = {rank for rank, uid in enumerate(self._rendezvous.members) if uid not in members}
         with self._changed:
-            self._changed.wait_for(lambda: gone <= self._gone(), _BRIEF)
+            self._changed.wait_for(lambda: gone <= self._peers.lost(), _BRIEF)
 
     def _end(self) -> None:
         """Ends the connections of this generation, so that late messages are not written to memory in use again."""
@@ -353,10 +276,10 @@ class TorchCommunicator(ByteCollectives):
 
     def leave(self) -> None:
         """See `Communicator.leave`."""
-        if self.rank not in self._left and not self._has_ended.is_set():
+        if self.rank not in self._peers.left and not self._has_ended.is_set():
             self._has_ended.set()
-            self._tell_rendezvous(lambda: self._rendezvous.leave(len(self._dead | self._excluded)))
-            self._tell_all(_LEFT)
+            self._tell_rendezvous(lambda: self._rendezvous.leave(len(self._peers.absent)))
+            self._tell(notice(LEFT, self._calls, self.trainings.unfinished))
 
     @property
     def has_left(self) -> bool:
@@ -377,7 +300,7 @@ class TorchCommunicator(ByteCollectives):
         self.leave()
         wait, brief = Backoff(self.timeout), Backoff(min(self.timeout, _PATIENCE))
         for rank, threads in self._threads.items():
-            is_excluded = not self._excluded.isdisjoint((rank, self.rank))
+            is_excluded = not self._peers.excluded.isdisjoint((rank, self.rank))
             for thread in threads:
                 # One that returns from gloo while the interpreter ends would abort the process.
                 thread.join((brief if is_excluded else wait).remaining())
@@ -385,17 +308,7 @@ class TorchCommunicator(ByteCollectives):
 
     def abort(self, reason: str) -> NoReturn:
         """See `Communicator.abort`. The other workers are told that the job ends, but not the reason."""
-        self._reason = reason
+        self._peers.reason = reason
         self._tell_rendezvous(lambda: self._rendezvous.end(f"rank {self.rank} aborted it"))
-        self._tell_all(_ABORTED)
+        self._tell(notice(ABORTED))
         raise Aborted(reason)
-
-    def _tell_all(self, notice: int) -> None:
-        if self.rank not in self._left:
-            for dest in set(range(self.size)) - self._dead - {self.rank}:  # excluded ones too, which may go on again
-                self._announce(dest, notice)
-                if notice == _LEFT:
-                    step = self.trainings.unfinished
-                    self._outboxes[dest].put([np.array([-1 if step is None else step])])
-                self._outboxes[dest].put(None)
-            self._left[self.rank] = self._calls

@@ -40,7 +40,8 @@ class Clock:
         #: The steps that were completed, and the seconds that the worker waited for others in steps.
         self.steps: int = 0
         self.waited: float = 0.0
-        self._first = self._last = 0.0
+        self._first = self._last = self._begin = 0.0
+        self._outer: Clock | None = None
         self._spans: deque[Span] | None = None
         self._epoch = time.time() - time.perf_counter()
 
@@ -57,47 +58,34 @@ class Clock:
         """The spans that are kept."""
         return [*self._spans] if self._spans is not None else []
 
-    def step(self) -> "_Step":
-        """A context that is a step of the worker; one that raises an error is not counted."""
-        return _Step(self)
+    def step(self) -> "Clock":
+        """The clock as a context, a step of the worker, whose waits in its thread it counts.
 
-    def enter_step(self, begin: float) -> None:
-        """Begins a step of the worker."""
-        if self.steps:
-            self._add("compute", self._last, begin)
+        A step that raises an error is not counted.
+        """
+        return self
 
-    def leave_step(self, begin: float, end: float, *, is_complete: bool) -> None:
-        """Ends a step of the worker."""
-        self.steps += is_complete
-        self._last, self._first = end, self._first or end
-        self._add("step", begin, end)
+    def __enter__(self) -> None:
+        self._outer, self._begin, _active.clock = _active.clock, time.perf_counter(), self
+        if self._spans is not None and self.steps:
+            self._add("compute", self._last, self._begin)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        end, _active.clock = time.perf_counter(), self._outer
+        self.steps += kind is None
+        self._last, self._first, self._outer = end, self._first or end, None
+        if self._spans is not None:
+            self._add("step", self._begin, end)
 
     def wait(self, begin: float, end: float) -> None:
         """Counts a wait."""
         self.waited += end - begin
-        self._add("wait", begin, end)
+        if self._spans is not None:
+            self._add("wait", begin, end)
 
     def _add(self, kind: str, begin: float, end: float) -> None:
         if self._spans is not None:
             self._spans.append(Span(kind, self._epoch + begin, self._epoch + end))
-
-
-class _Step:
-    """A step of a worker, whose clock counts the waits in its thread."""
-
-    __slots__ = ("_begin", "_clock", "_outer")
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def __enter__(self) -> None:
-        self._outer, self._begin = _active.clock, time.perf_counter()
-        _active.clock = self._clock
-        self._clock.enter_step(self._begin)
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        _active.clock = self._outer
-        self._clock.leave_step(self._begin, time.perf_counter(), is_complete=kind is None)
 
 
 class waiting:
