@@ -3,6 +3,8 @@
 import importlib
 import inspect
 import json
+import pydoc
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 import oxigrad as ox
+from oxigrad.ops.protocols import arguments
 from oxigrad.optim.table.row import TABLE
 from pages import check, collect, examples, optimizers, programs, reference, tables
 
@@ -99,17 +102,20 @@ def test_examples_show_results_gradients_and_errors(monkeypatch: pytest.MonkeyPa
     assert shown["none"][0].text().endswith(">>> import nonesuch\n>>> nonesuch.f(x)\n")
 
 
-def test_every_argument_of_functions_of_xp_has_a_sentence() -> None:
+def test_help_has_a_sentence_for_every_argument_of_functions_of_xp() -> None:
     pytest.importorskip("scipy")
     used = set()
     for module in (each for each in reference.MODULES if each.startswith("oxigrad.xp")):
         for entry in reference.entries(module):
-            value = getattr(reference.resolved(module), entry.name)
+            function = getattr(reference.resolved(module), entry.name)
             if "autofunction" in entry.body:
-                places = dict(tables.arguments(module, entry.name, value))
-                assert all(f"* ``{each}``: " in entry.body for each in places), entry.place
-                used |= {*places.values()}
-    table = {(part, key): said for part, group in tables.ARGUMENTS.items() for key, said in group.items()}
+                names = [*inspect.signature(function).parameters]
+                text = pydoc.plain(pydoc.render_doc(function))
+                assert all(re.search(rf"^ *{each}: \S", text, re.MULTILINE) for each in names), entry.place
+                rows = [*arguments.rows(module.removeprefix("oxigrad."), entry.name, names)]
+                assert [name for name, *_ in rows] == names, entry.place
+                used |= {(group, key) for _, group, key in rows}
+    table = {(group, key): said for group, rows in arguments.SENTENCES.items() for key, said in rows.items()}
     assert used == table.keys()
     assert all(len(said) >= 20 and said.endswith(".") for said in table.values())
 

@@ -382,6 +382,7 @@ def install_callbacks(
     device_of: Callable[[Any], Any],
     dtype_of: Callable[[Any], Any],
     fingerprint: Callable[[Any], int | None],
+    documentation: Callable[[str, str, list[str]], str],
     foreign: Callable[[str, tuple[Any, ...], dict[str, Any] | None, bool], Any],
     formatted: Callable[[Any, str], str],
     html: Callable[[Any], str],
