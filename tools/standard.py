@@ -22,7 +22,7 @@ TRUTH = "gives truth values"
 WHOLE = "gives whole numbers"
 BITS = "takes truth values or whole numbers"
 FORM = "reads shapes and dtypes only"
-MADE = "makes an array of no other's elements"
+MADE = "creates a new array"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ TRUTH = "gives truth values"
 WHOLE = "gives whole numbers"
 BITS = "takes truth values or whole numbers"
 SHAPES = "reads shapes and dtypes only"
-MADE = "makes an array of no other's elements"
+MADE = "creates a new array"
 ROUNDING = "moves its argument by a rounding error: refused, as JAX and PyTorch do"
 
 # --- functions ----------------------------------------------------------------------------------------------------------
