@@ -351,6 +351,7 @@ def write(folder: Path) -> dict[str, list[Entry]]:
         (folder / module / "index.rst").write_text(index(module, each))
         for one in each:
             (folder / f"{one.page}.rst").write_text(one.text(others, supported, shown))
+        print(f"reference/{module}: {len(each)} pages, whose examples ran", flush=True)
     (folder / "errors.rst").write_text(errors(found))
     return found
 
