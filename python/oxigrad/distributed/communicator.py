@@ -337,7 +337,7 @@ _current = _Current()
 def current() -> Communicator:
     """The communicator of this thread's worker, from `oxigrad.distributed.run` or `oxigrad.distributed.communicator`.
 
-    One of a single worker where there is none.
+    Without one, a communicator of a single worker.
 
     >>> current().size
     1
