@@ -83,9 +83,7 @@ class TapeEndedError(RuntimeError):
     __signature__: ClassVar[inspect.Signature]
 
 class TapeThreadError(RuntimeError):
-    """A variable is used on another thread than that of its tape. Open a tape, or call the transform, on each
-    thread.
-    """
+    """A variable is used on another thread than its tape. Open a tape, or call the transform, on each thread."""
 
     __signature__: ClassVar[inspect.Signature]
 
