@@ -81,16 +81,16 @@ PAGE = """\
 
 ## Programs with autograd
 
-Programs of libraries that import HIPS autograd, run with it and with `oxigrad.autograd.install()` before. A program *passes* with
-oxigrad where its numbers are those with autograd, to {tolerance:g}. The ratio is the processor time with oxigrad by that with
-autograd, of one run.
+The programs belong to libraries that import HIPS autograd. Each runs twice: with autograd, and after `oxigrad.autograd.install()`.
+A program *passes* with oxigrad if its numbers equal the numbers with autograd up to {tolerance:g}. The ratio is the processor time
+with oxigrad divided by the processor time with autograd, in one run.
 
 | library | release | results | passed with autograd | passed with oxigrad | ratio of processor time |
 |---|---|---|---|---|---|
 {programs}
 
-Variables have the place of autograd's boxes. Autograd's graph has no counterpart: `VJPNode`, `new_box` and `trace_stack` raise
-`NotImplementedError` at their use, as in PennyLane's `math.is_independent`.
+Variables take the place of autograd's boxes. Autograd's graph has no counterpart: `VJPNode`, `new_box` and `trace_stack` raise
+`NotImplementedError` when they are used, as in PennyLane's `math.is_independent`.
 
 ## Tests of libraries
 
@@ -98,15 +98,15 @@ Variables have the place of autograd's boxes. Autograd's graph has no counterpar
 |---|---|---|---|---|---|
 {suites}
 
-A sample of SurPyval's parametric tests is run. `make clients OPTIONS=--whole` runs all 2,394 in half an hour: only the test below
-passes with autograd alone. These tests pass with autograd alone:
+`make clients` runs a sample of SurPyval's parametric tests. `make clients OPTIONS=--whole` runs all 2,394 in half an hour. Only one
+of these fails with oxigrad, the last one of this list. The list has the tests that pass with autograd alone:
 
 {differences}
 
 ## Training loops
 
-Each library trains a small model for six steps with an optimizer of oxigrad, and again with a save and a resume after three.
-The difference is the largest between parameters of the two runs.
+Each library trains a small model for six steps with an optimizer of oxigrad. A second run saves and resumes after three steps.
+The difference is the largest difference between parameters of the two runs.
 
 | library | release | what trains and saves | loss after one step | loss after six | difference |
 |---|---|---|---|---|---|

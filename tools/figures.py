@@ -73,11 +73,11 @@ def gpu() -> str:
     copy = re.search(r"`gpu adamw 1 x 1B`, float32 \| [^|]*?, ([\d.]+) \(", text)
     alike = re.search(r"`gpu adamw bfloat16 7B`, moments of bfloat16[^|]*\|[^|]*\| ([\d.]+) \(", text)
     if not (device and copy and alike):
-        raise ValueError("docs/design/performance.md has not the rows of a GPU")
+        raise ValueError("docs/design/performance.md lacks the rows of a GPU")
     share = round(100 * float(copy[1]))
     return (
-        f"On an {device[1]}, AdamW in float32 reaches {share} % of memory-copy speed. In bfloat16, with the moments of PyTorch's"
-        f" fused AdamW, it is {alike[1]} times as fast."
+        f"On an {device[1]}, AdamW in float32 reaches {share} % of memory-copy speed. In bfloat16, with moments of"
+        f" bfloat16, it is {alike[1]} times as fast as PyTorch's fused AdamW."
     )
 
 

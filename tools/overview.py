@@ -17,10 +17,10 @@ HEAD = """\
 See [Optimizers](optimizers.md) for options, chains and groups.
 
 Each rule is a function in [python/oxigrad/rules](../python/oxigrad/rules), with the source of its formula and differences
-between libraries. Slots have the shape and dtype of the parameter, except slots in italics, which are one number for each
-parameter; slots in brackets exist only with the named hyperparameter. *Bytes* is the size of the slots for each element of a
-float32 matrix of 256 by 256. *Same as* lists the libraries whose results the defaults reproduce, and in brackets those that
-need `compat="..."`. Compiled rules run as native code; others are interpreted block by block, or called on whole arrays.
+between libraries. Slots have the shape and dtype of the parameter. A slot in italics is one number for each parameter. A slot
+in brackets exists only with the named hyperparameter. *Bytes* is the size of the slots for each element of a
+float32 matrix of 256 by 256. *Same as* lists the libraries whose results the defaults reproduce. Libraries in
+brackets need `compat="..."`. Compiled rules run as native code; others are interpreted block by block, or called on whole arrays.
 
 | optimizer | summary | slots | bytes | same as | compiled |
 |---|---|---|---|---|---|

@@ -16,13 +16,13 @@ import libraries
 from libraries import TABLE, Library
 from oxigrad import xp
 
-STEP = "a step: its derivative is zero wherever it has one"
-ROUNDING = "moves its argument by a rounding error: refused, as JAX and PyTorch do"
+STEP = "a step function: its derivative is zero wherever it exists"
+ROUNDING = "moves its argument by a rounding error: refused, as in JAX and PyTorch"
 TRUTH = "gives truth values"
 WHOLE = "gives whole numbers"
 BITS = "takes truth values or whole numbers"
 FORM = "reads shapes and dtypes only"
-MADE = "makes an array of no other's elements"
+MADE = "creates a new array"
 
 
 @dataclasses.dataclass(frozen=True)

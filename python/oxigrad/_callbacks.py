@@ -13,7 +13,14 @@ from oxigrad.autodiff.inspection import debug_nans, diagram
 from oxigrad.autodiff.rules import cotangents, jvp_rules, masks, symbols, tangents, vjp_rules
 from oxigrad.ops import backends
 from oxigrad.ops.core import indexed_update, primitives, shapes, standard
-from oxigrad.ops.protocols import array_methods, foreign_calls, foreign_operands, numpy_protocols, variable_methods
+from oxigrad.ops.protocols import (
+    arguments,
+    array_methods,
+    foreign_calls,
+    foreign_operands,
+    numpy_protocols,
+    variable_methods,
+)
 
 
 def namespace_module(api_version: str | None) -> ModuleType:
@@ -45,6 +52,11 @@ def batched(name: str, args: tuple[Any, ...], named: dict[str, Any] | None) -> A
         if isinstance(arg, _core.BatchLevel) and (top is None or arg.level > top.level):
             top = arg
     return top.computed(name, args, named)
+
+
+def documentation(name: str, text: str, names: list[str]) -> str:
+    """The docstring of an elementwise function, with a section of its arguments."""
+    return arguments.documentation("xp" if name in vars(xp) else "xp.special", name, text, names)
 
 
 def check_matmul(a: Any, b: Any) -> None:
@@ -79,6 +91,7 @@ def install() -> None:
         complex_number=variable_methods.complex_number,
         container=backends.container_of,
         device_of=backends.device_of,
+        documentation=documentation,
         dtype_of=backends.dtype_of,
         fingerprint=backends.fingerprint,
         foreign=foreign_operands.computed,

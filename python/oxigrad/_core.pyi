@@ -83,9 +83,7 @@ class TapeEndedError(RuntimeError):
     __signature__: ClassVar[inspect.Signature]
 
 class TapeThreadError(RuntimeError):
-    """A variable is used on another thread than that of its tape. Open a tape, or call the transform, on each
-    thread.
-    """
+    """A variable is used on another thread than its tape. Open a tape, or call the transform, on each thread."""
 
     __signature__: ClassVar[inspect.Signature]
 
@@ -382,6 +380,7 @@ def install_callbacks(
     device_of: Callable[[Any], Any],
     dtype_of: Callable[[Any], Any],
     fingerprint: Callable[[Any], int | None],
+    documentation: Callable[[str, str, list[str]], str],
     foreign: Callable[[str, tuple[Any, ...], dict[str, Any] | None, bool], Any],
     formatted: Callable[[Any, str], str],
     html: Callable[[Any], str],

@@ -33,7 +33,9 @@ from oxigrad.ops.core import standard as _standard
 from oxigrad.ops.numpy import extras as _extras
 from oxigrad.ops.numpy import padding as _padding
 from oxigrad.ops.numpy.moves import Concatenator as _Concatenator
+from oxigrad.ops.protocols import arguments as _arguments
 from oxigrad.ops.protocols import passthrough as _passthrough
+from oxigrad.ops.protocols import undifferentiated as _undifferentiated
 from oxigrad.ops.protocols.other_libraries import FUNCTIONS as _FUNCTIONS
 
 __array_api_version__ = "2025.12"  # of the functions; NumPy's own may be older
@@ -91,6 +93,7 @@ def _created(function: _Any) -> _Any:
     return created
 
 
+_arguments.document("xp", _undifferentiated, vars(_undifferentiated))
 for _name in _CREATION:
     _function = globals().get(_name) or _passthrough.passthrough(_name)
     globals()[_name] = _created(_function)
@@ -98,6 +101,10 @@ for _name in _CREATION:
 _public = {_name for _name in (*globals(), *_LAZY, *_np.__all__) if not _name.startswith("_")}
 __all__: list[str] = []
 __all__.extend(sorted(_public - _SUBMODULES))  # pyright: ignore[reportUnsupportedDunderAll]
+
+_arguments.document("xp", _sys.modules[__name__], [*globals()])
+_arguments.document("xp.linalg", linalg, linalg.__all__)
+_arguments.document("xp.fft", fft, fft.__all__)
 
 
 def __dir__() -> list[str]:
@@ -112,6 +119,8 @@ def __getattr__(name: str) -> _Any:
         return _unlisted[name]
     if name in _LAZY:
         module = globals()[name] = _importlib.import_module(f"oxigrad.ops.{_LAZY[name]}")
+        part, place = (module.distance, f"{name}.distance") if name == "spatial" else (module, name)
+        _arguments.document(f"xp.{place}", part, part.__all__)
         return module
     if not hasattr(_np, name):
         raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted], _FUNCTIONS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from forms import SPACES, Form, Section, read
 
-STEP = "a step: its derivative is zero wherever it has one"
+STEP = "a step function: its derivative is zero wherever it exists"
 TRUTH = "gives truth values"
 WHOLE = "gives whole numbers"
 BITS = "takes truth values or whole numbers"
 SHAPES = "reads shapes and dtypes only"
-MADE = "makes an array of no other's elements"
-ROUNDING = "moves its argument by a rounding error: refused, as JAX and PyTorch do"
+MADE = "creates a new array"
+ROUNDING = "moves its argument by a rounding error: refused, as in JAX and PyTorch"
 
 # --- functions ----------------------------------------------------------------------------------------------------------
 
@@ -581,7 +581,7 @@ UFUNCS: tuple[Form, ...] = (
 METHODS: tuple[Form, ...] = (
     *read(_ARRAY),
     *read(_ARRAY_PLAIN, WHOLE),
-    *read(_ARRAY_REFUSED, "a number of Python's would lose the derivative", refused=True),
+    *read(_ARRAY_REFUSED, "a Python number would lose the derivative", refused=True),
 )
 SECTIONS: list[Section] = [
     Section("Functions of NumPy", FORMS),

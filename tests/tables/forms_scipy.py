@@ -29,7 +29,7 @@ from forms import Call, Form, Section, read
 from oxigrad import xp
 
 NO_RULE = "has no rule here"
-STEP = "a step: its derivative is zero wherever it has one"
+STEP = "a step function: its derivative is zero wherever it exists"
 # With SCIPY_ARRAY_API=1 the public names of ufuncs are functions, which call these for arrays of NumPy.
 UFUNCS = scipy.special._ufuncs
 

@@ -29,6 +29,7 @@ OPENED = [
     "gallery/AdamW.html",
     "numpy.html",
     "reference/oxigrad/grad.html",
+    "reference/oxigrad.optax/adamw.html",
 ]
 SEARCHED = {
     "AdamW": "reference/oxigrad.optim/AdamW.html",

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,15 +116,19 @@ def _shown(expression: str, scope: dict[str, Any], error: str = "") -> tuple[str
 
 
 def read(text: str) -> dict[str, list[Example]]:
-    """The examples of a table by name, below the package: ``xp.sin``. A line with ``{*}`` is for names without another line."""
+    """The examples of a table by name, below the package: ``xp.sin``. The n-th ``{*}`` is for names with fewer than n lines before it."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     values = dict(line.split(" = ", 1) for line in lines if re.match(r"\w+ = ", line))
-    programs = sorted((line for line in lines if not re.match(r"\w+ = ", line)), key=lambda line: "{*}" in line)
+    programs = [line for line in lines if not re.match(r"\w+ = ", line)]
     examples: dict[str, list[Example]] = {}
+    ranks: Counter[str] = Counter()
     for line in programs:
+        family = line.partition("{*}")[0]
+        ranks[family] += 1
         for example in _of_line(line, values):
-            if "{*}" not in line or example.name not in examples:
-                examples.setdefault(example.name, []).append(example)
+            known = examples.setdefault(example.name, [])
+            if "{*}" not in line or len(known) < ranks[family]:
+                known.append(example)
     return examples
 
 

@@ -24,7 +24,7 @@ from oxigrad.optim.table.row import TABLE
 from oxigrad.rules.core.arguments import NOTES, TORCH
 from pages import examples
 from pages.examples import Example, rubric
-from pages.tables import ARGUMENTS, MIGRATION, arguments, elsewhere, support
+from pages.tables import MIGRATION, elsewhere, support
 
 PACKAGE = Path(oxigrad.__file__).parent
 
@@ -163,22 +163,11 @@ def imported(module: str) -> Iterator[Entry]:
             options += [":inherited-members:"] * (full == "oxigrad.optim.Optimizer")  # which pages of optimizers link
             yield Entry(module, name, "class", about, directive("autoclass", full, "", *options))
         elif inspect.isroutine(value) or callable(value):
-            said = stated_arguments(module, name, value) if module.startswith("oxigrad.xp") else ""
-            yield Entry(
-                module, name, "function", about, "\n\n".join([directive("autofunction", full, ""), said]).strip()
-            )
+            yield Entry(module, name, "function", about, directive("autofunction", full, "").rstrip())
         elif module == "oxigrad.xp.stats":
             yield distribution(module, name, value)
         else:
             yield constant(module, name, value)
-
-
-def stated_arguments(module: str, name: str, function: Any) -> str:
-    """The section of the arguments of a function."""
-    stated = [
-        f"* ``{parameter}``: {ARGUMENTS[part][key]}" for parameter, (part, key) in arguments(module, name, function)
-    ]
-    return ".. rubric:: Arguments\n\n" + "\n".join(stated) if stated else ""
 
 
 def is_error(value: Any) -> bool:
@@ -362,6 +351,7 @@ def write(folder: Path) -> dict[str, list[Entry]]:
         (folder / module / "index.rst").write_text(index(module, each))
         for one in each:
             (folder / f"{one.page}.rst").write_text(one.text(others, supported, shown))
+        print(f"reference/{module}: {len(each)} pages, whose examples ran", flush=True)
     (folder / "errors.rst").write_text(errors(found))
     return found
 

@@ -1,11 +1,8 @@
 """Reads the tables of Markdown pages, so that other pages say what they say."""
 
-import inspect
 import re
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import oxigrad
 from oxigrad.autodiff.inspection.support import Support
@@ -65,21 +62,3 @@ def support() -> dict[str, Support]:
         if row.origin != "Array API":
             found.setdefault(row.function, row)
     return found
-
-
-# The sentences on the arguments of functions of `oxigrad.xp`, by module or function, and name.
-ARGUMENTS: dict[str, dict[str, str]] = tomllib.loads((DOCS / "reference" / "arguments.toml").read_text())
-
-
-def arguments(module: str, name: str, function: Callable[..., Any]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The parameters of a function, each with the place of its sentence: a section of the table, and a key there.
-
-    Raises `KeyError` for a parameter without a sentence.
-    """
-    place = module.removeprefix("oxigrad.")
-    for parameter in inspect.signature(function).parameters:
-        keys = [(f"{place}.{name}", parameter), (place, parameter), (place, "*"), ("xp", parameter)]
-        found = next(((part, key) for part, key in keys if key in ARGUMENTS.get(part, {})), None)
-        if found is None:
-            raise KeyError(f"arguments.toml has no sentence on {parameter} of {module}.{name}")
-        yield parameter, found

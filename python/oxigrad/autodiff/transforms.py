@@ -385,9 +385,9 @@ def grad(
 
     Returns:
         A function with the arguments of ``f``. It returns the gradient, a tree of the structure, shapes and dtypes of
-        the argument, or a tuple of trees where ``argnums`` is a tuple. With ``has_aux`` it returns ``(gradient, aux)``.
+        the argument, or a tuple of trees if ``argnums`` is a tuple. With ``has_aux`` it returns ``(gradient, aux)``.
 
-    Raises `ShapeError` where the value has not exactly one element, and `DtypeError` where an argument has no leaf to
+    Raises `ShapeError` unless the value has exactly one element, and `DtypeError` if an argument has no leaf to
     differentiate.
 
     The gradient is computed in reverse mode: it costs a few evaluations of ``f``, for any number of arguments.

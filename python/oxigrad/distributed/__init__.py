@@ -117,9 +117,9 @@ def run(
             wrapper optimizers made without a communicator use it.
         engine: "threads" (of this process), "ray" (processes of Ray), or "mpi" or "torch" in a program of which each
             worker is a process already, as ``python -m oxigrad.launch`` or ``torchrun`` start it.
-        workers: their number, by default 4 threads or processes of Ray, and under MPI and torch as many as there are
-            processes. Raises `ValueError` there for any other number.
-        options: those of the engine; ``timeout`` is the number of seconds that a wait takes at most.
+        workers: number of workers: by default 4 threads or processes of Ray, or all processes of MPI or torch. For
+            these, any other number raises `ValueError`.
+        options: options of the engine; ``timeout`` is the number of seconds that a wait takes at most.
 
     Raises the error of the first worker that raised one, and `TypeError` if ``worker`` is no function.
     """
@@ -135,8 +135,8 @@ def communicator(engine: str, **options: Any) -> Communicator:
         engine: engine by name, such as "mpi" or "torch".
         **options: arguments of the engine, by keyword.
 
-    It becomes the `current` one of this thread, which wrappers take that are given none. Raises `NotSupported` for an
-    engine that starts its workers itself.
+    It becomes the `current` one of this thread, the default of wrappers. Raises `NotSupported` for an engine that
+    starts its workers itself.
     """
     make = getattr(_engine(engine), "communicator", None)
     if make is None:

@@ -147,7 +147,7 @@ class Communicator:
     ) -> Buffer:
         """The part of this worker of the sum, mean or maximum of ``buf`` over all workers: a view of ``buf``, in place.
 
-        The part of rank k has ``counts[k]`` elements, after those of the ranks below it. Sums are taken in the order of
+        The part of rank k has ``counts[k]`` elements, after the parts of lower ranks. Sums are taken in the order of
         ranks. The other parts of ``buf`` are undefined afterwards. Raises `ValueError` where the counts do not divide
         the buffer.
         """
@@ -176,12 +176,12 @@ class Communicator:
         return gathered
 
     def begin(self, operation: Callable[[], Any]) -> Running:
-        """Starts a function that calls collective operations in a thread of its own.
+        """Starts a thread for a function that calls collective operations.
 
-        ``result()`` of what it returns waits for it.
+        ``result()`` of the returned object waits for the function.
 
-        All workers begin it at the same place among their collective operations, so that each belongs to the same ones
-        of the others. Those that are called later wait for it.
+        All workers must begin it at the same place among their collective operations. Operations that are called later
+        wait for it.
         """
         self._running = Running(operation, self._running)
         return self._running
@@ -337,7 +337,7 @@ _current = _Current()
 def current() -> Communicator:
     """The communicator of this thread's worker, from `oxigrad.distributed.run` or `oxigrad.distributed.communicator`.
 
-    One of a single worker where there is none.
+    Without one, a communicator of a single worker.
 
     >>> current().size
     1

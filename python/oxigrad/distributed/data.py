@@ -34,8 +34,8 @@ def shard(
     Args:
         data: arrays with one first axis, or a tree of them; or the number of rows, for batches that are arrays of
             indices.
-        communicator: that of this worker; by default the `current` one of the thread, looked up for each batch, so that
-            it is the one after a loss of workers. Any object with ``rank`` and ``size`` will do.
+        communicator: communicator of this worker; by default the `current` one of the thread, which is read for each
+            batch, also after a loss of workers. Any object with ``rank`` and ``size`` will do.
         batch_size: the rows of a batch of all workers together.
         shuffle: whether to permute the rows: a permutation is a function of ``seed`` and the epoch alone.
         seed: an integer from 0 to 2**64 - 1.
@@ -54,10 +54,10 @@ def shard(
 
 
 class Shard:
-    """The batches of one worker, as `shard` makes them: an iteration gives those of the rest of an epoch.
+    """The batches of one worker, as `shard` makes them. An iteration gives the batches that remain in an epoch.
 
     Args:
-        data: tree of arrays whose first axis is that of the rows.
+        data: tree of arrays whose first axis counts the rows.
         communicator: communicator of this worker; by default the `current` one of the thread.
         batch_size: number of rows of a batch of one worker.
         shuffle: whether the rows are shuffled anew in each epoch.
@@ -67,10 +67,10 @@ class Shard:
     Attributes:
         epoch: the number of epochs that are complete.
         position: the rows of this epoch, of all workers together, in the batches that were given so far.
-        weight: the rows of the last batch by the mean number of rows of a worker: 1.0 where all workers have equally
-            many. The mean over workers of losses (or gradients) that are means over rows is that of the whole batch if
-            each is multiplied by it.
-        communicator: the one of this worker, or None for the `current` one; it can be set after a loss of workers.
+        weight: rows of this worker in the last batch, divided by the mean over workers: 1.0 if all have equally many.
+            Multiply a loss (or gradient) that is a mean over rows by it: the mean over workers is then the mean over
+            the batch.
+        communicator: communicator of this worker, or None for the `current` one; it can be set after a loss of workers.
 
     >>> batches = Shard({"x": np.arange(10.0), "y": np.zeros(10)}, batch_size=5, seed=1)
     >>> len(batches), next(iter(batches))["x"].shape

@@ -31,8 +31,8 @@ class Wrapper(WrappingOptimizer):
     Args:
         optimizer: any optimizer that takes a step by a gradient: a chain, a partition, one with groups or options of
             precision, `SAM`, or another wrapper.
-        communicator: that of this worker; by default the `current` one of the thread.
-        timeout: seconds that a wait for other workers takes at most; by default that of the communicator.
+        communicator: communicator of this worker; by default the `current` one of the thread.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
     Every wrapper is used in the same way: `start` before the first step, which `update` and `minimize` do otherwise;
     steps; `reform` after the loss of workers; and `leave`, which the end of a ``with`` block calls:
@@ -47,7 +47,7 @@ class Wrapper(WrappingOptimizer):
 
     A block that ends by an exception leaves at once, without a word to the others and without waiting for them.
 
-    A subclass overrides `_step`, and lists the attributes of its own state in ``_fields``. Raises `TypeError` for an
+    A subclass overrides `_step`, and lists the attributes of its state in ``_fields``. Raises `TypeError` for an
     optimizer that evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
     """
 
@@ -262,8 +262,8 @@ class Wrapper(WrappingOptimizer):
     def timeline(self, *, gather: bool = True) -> Timeline:
         """When workers computed, stepped and waited since `record_timeline`: ``timeline().plot()`` is a picture of it.
 
-        With ``gather``, all workers call it, as `report`, and each gets the spans of all; otherwise those of this
-        worker. Times are of the clocks of the workers' machines, which may differ.
+        With ``gather``, all workers call it, as `report`, and each gets the spans of all workers. Otherwise it has the
+        spans of this worker. Times come from the clocks of the workers' machines, which may differ.
         """
         spans = packed(self._clock.spans())
         if not gather:

@@ -409,14 +409,15 @@ def record(
         reassociate: whether the core computes small products of matrices and vectors. They then depend on no BLAS, and
             differ from NumPy's in last bits.
 
-    Inputs are read at each call: the arguments, and the arrays, numbers and trees of them that globals, closure cells
-    and defaults of ``f`` hold by name, also those of the object of a method and of the plain functions that ``f`` calls
-    by such names. Branches on data are checked: another one is recorded beside the first, up to ``limit`` times. A
-    function that writes to its inputs runs as it is. All else that ``f`` reads is a constant, which audits compare: at
-    calls 2, 4, 8, ... 1,024 and each 1,024th, or as ``audit`` says ("powers", "always", "never", or a number of calls),
-    ``f`` runs after its replay, and structure, dtypes and bits have to be the same. The result has `why` (path, old,
-    new: why the last call was no replay, or None), `recordings` (the programs) and `save`. Arrays are those of NumPy:
-    over other libraries the function runs as it is. See docs/recording.md.
+    Each call reads the inputs: the arguments, and the arrays, numbers and trees that ``f`` names as globals, closure
+    cells and defaults. The attributes of a method's object are inputs, and so are the inputs of plain functions that
+    ``f`` calls by name. A function that writes to its inputs runs unrecorded. Branches on data are checked: another
+    branch is recorded beside the first, up to ``limit`` times.
+
+    All else that ``f`` reads is a constant, and audits compare it: ``f`` runs after its replay, and structure, dtypes
+    and bits must be the same. The result has `why` (path, old and new value: why the last call was no replay, or
+    None), `recordings` (the programs) and `save`. Only NumPy arrays are recorded: with arrays of other libraries the
+    function runs unrecorded. See docs/recording.md.
 
     Raises `TypeError` for what is not callable, and for generators and coroutines; `ValueError` for a ``limit`` below 1
     and for another ``audit`` or ``on_stale``. A call raises `StaleRecordingError` where an audit finds that a constant

@@ -13,7 +13,7 @@ _MODES = {"min": 1.0, "max": -1.0}
 
 @dataclasses.dataclass(frozen=True)
 class plateau(Schedule, positive="factor"):
-    """``initial``, multiplied by ``factor`` whenever a metric has not improved for more than ``patience`` observations.
+    """``initial``, multiplied by ``factor`` after more than ``patience`` observations without an improvement.
 
     Args:
         initial: value before the first reduction.

@@ -70,6 +70,8 @@ callbacks! {
     array_function;
     /// `(value, arrays)`: a list or tuple as an array of the library of `arrays`.
     array_of;
+    /// `(name, text, arguments)`: the docstring of an elementwise function, with a section of its arguments.
+    documentation;
     /// `(name)`: NumPy's ufunc of the name of an op, or None.
     numpy_ufunc;
     /// `(ufunc, method, inputs, named)`: NumPy's `__array_ufunc__` protocol.

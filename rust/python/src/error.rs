@@ -68,7 +68,7 @@ exceptions! {
     Dtype DtypeError PyTypeError
         "An array has another dtype than the one that is expected, or one that cannot be differentiated or updated.\n\nConvert it, as by `xp.astype`: parameters and what is differentiated are of floating-point dtype.";
     Alias AliasError PyValueError
-        "Different arrays of one step share memory, and one of them would be written.\n\nGive each parameter an array of its own, or the very same array at both places, which is then one parameter.";
+        "Different arrays of one step share memory, and one of them would be written.\n\nGive each parameter a separate array. The same array at both places is one parameter.";
     Memory ArrayMemoryError PyValueError
         "The memory of an array cannot be used: it is read-only, not in the place that is expected, or has changed since a view of it was taken.\n\nPass a copy, or take the view after the change.";
     Rule RuleError PyTypeError
@@ -76,7 +76,7 @@ exceptions! {
     TapeEnded TapeEndedError PyRuntimeError
         "A variable is used after its tape has ended, as one that a differentiated function has stored, or a tape after its release.\n\nReturn values from the function, by `has_aux` those that are not differentiated; `oxigrad.stop_gradient` gives the plain value.";
     TapeThread TapeThreadError PyRuntimeError
-        "A variable is used on another thread than that of its tape. Open a tape, or call the transform, on each thread.";
+        "A variable is used on another thread than its tape. Open a tape, or call the transform, on each thread.";
     Derivative DerivativeError PyTypeError
         "A derivative is asked for that does not exist, or that oxigrad does not have.\n\nUse another function, `oxigrad.stop_gradient` on the argument, or a rule of your own by `oxigrad.define_vjp`.";
     NonFinite NonFiniteError PyArithmeticError

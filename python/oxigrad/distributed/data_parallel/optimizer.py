@@ -46,7 +46,7 @@ class DataParallel(LocalSums):
         local_batches: batches of each worker for one step, whose gradients are added up first, as by `LargeBatch`.
         shard_state: whether each worker keeps slots only for its part of the parameters, and updates that (ZeRO-1).
         communicator: communicator of this worker; by default the `current` one of the thread.
-        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
     With ``overlap``, call further backwards before an `update` within `no_sync`; ``local_batches`` needs no such block.
     Changing a gradient between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other
@@ -233,7 +233,7 @@ class DataParallel(LocalSums):
         return report
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """See `Optimizer.save`. With ``shard_state`` all workers call it, and that of rank 0 writes the file."""
+        """See `Optimizer.save`. With ``shard_state`` all workers call it, and rank 0 writes the file."""
         if self._shards is None:
             super().save(file)
             return

@@ -33,15 +33,14 @@ def devices(
     Args:
         communicator: communicator of this worker; by default the `current` one of the thread.
         shared: whether several workers may have the same GPU.
-        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
-    All workers call it, and get the same list: ``torch.cuda.set_device(devices(comm)[comm.rank].device)``. GPUs are
-    told apart by their UUID, so that it does not matter whether a launcher shows all GPUs of a host to each worker or
-    one. With ``shared``, workers have the same one where there are too few, as few on each as possible. Needs the extra
-    "cuda".
+    All workers call it, and get the same list: ``torch.cuda.set_device(devices(comm)[comm.rank].device)``. UUIDs
+    identify GPUs. A launcher may therefore show each worker all GPUs of a host, or only one. With ``shared``, workers
+    share GPUs if there are too few, as evenly as possible. Needs the extra "cuda".
 
-    Raises `ValueError` on all workers where one of them has no GPU of its own, with its rank and host, and what it
-    sees.
+    Raises `ValueError` on all workers if one of them has no GPU for itself. The error names its rank, its host, and the
+    GPUs that it sees.
     """
     used = current() if communicator is None else communicator
     description = json.dumps(_own()).encode()

@@ -45,27 +45,26 @@ class KFAC(CollectiveWrapper):
     loss with respect to its outputs. Layers are found by recording the loss: parameters W in ``x @ W`` or ``W @ x``,
     with their bias if there is one, where x is any stack of examples; W may be reshaped, as the filters of a
     convolution written as a product with patches are (Grosse and Martens 2016, arXiv:1602.01407). The first axis of x
-    counts the examples, further axes are positions. All other parameters, and matrices that a program uses together
-    with their transpose, keep their gradients, as do those in functions with derivative rules of their own.
+    counts the examples, further axes are positions. All other parameters keep their gradients. So do matrices that a
+    program uses together with their transpose, and parameters in functions with custom derivative rules.
 
     `minimize` records the loss, and takes the step; in a loop of your own, pass what `compute_statistics` returns to
     `update`. The loss is a mean over the examples of the batch (``mean``; False for a sum). Its derivatives give the
     empirical Fisher information; for the Fisher information itself, pass `minimize` a loss with labels drawn from the
     model as ``sampled``.
 
-    With several workers, each of which has as many examples, gradients and moments are averaged over all of them, each
-    decomposition is placed on one worker by its cost, and all workers take the same step (Pauloski et al. 2021, KAISA,
-    arXiv:2107.01739). ``memory`` chooses who holds the decompositions of a layer: "comm_opt", every worker; "mem_opt",
-    one worker, which sends the preconditioned gradient to the others in each step; "hybrid_opt", the part
-    ``gradient_workers`` of the workers.
+    Several workers need batches of equal size. They average gradients and moments, and take the same step. One worker
+    computes each decomposition; costs decide which (Pauloski et al. 2021, KAISA, arXiv:2107.01739). ``memory`` chooses
+    who holds the decompositions of a layer: "comm_opt", every worker; "mem_opt", one worker, which sends the
+    preconditioned gradient to the others in each step; "hybrid_opt", the part ``gradient_workers`` of the workers.
 
     Args:
         optimizer: the optimizer that takes the steps, without weight decay in the gradient.
-        damping: is added to the eigenvalues of ``A`` times those of ``G``; a number or a schedule.
+        damping: number or schedule that is added to the products of eigenvalues of ``A`` and of ``G``.
         factor_decay: the weight of earlier batches in the factors.
         kl_clip: bounds the change of the model in one step: all gradients of layers are scaled by ``min(1, sqrt(kl_clip
             / |sum of V * preconditioned V| / learning_rate**2))``; None for no bound.
-        kl_learning_rate: the learning rate in that formula; None for that of the optimizer, which must have one.
+        kl_learning_rate: the learning rate in that formula; None reads it from the optimizer, which must have one.
         method: "eigen" decomposes the factors, and damps the product of the eigenvalues; "inverse" inverts each damped
             factor.
         split_damping: whether the factors are damped apart, by ``pi * sqrt(damping)`` and ``sqrt(damping) / pi``, pi
@@ -75,13 +74,11 @@ class KFAC(CollectiveWrapper):
         memory: "comm_opt", "hybrid_opt" or "mem_opt".
         gradient_workers: for "hybrid_opt", the part of the workers that hold the decompositions of a layer.
         mean: whether the loss is a mean over examples rather than a sum.
-        communicator: see `Wrapper`.
-        timeout: see `Wrapper`.
         communicator: communicator of this worker; by default the `current` one of the thread.
-        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
-    Where a worker is lost, the others go on, and repeat the step. Raises `StructureError`, on all workers, where they
-    record different layers. Moments that are not finite leave the factors as they are.
+    After the loss of a worker, the others repeat the step and continue. Raises `StructureError` on all workers if they
+    record different layers. Moments that are not finite do not change the factors.
 
     >>> from oxigrad import optim, xp
     >>> x, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0], [5.0]])
@@ -239,10 +236,10 @@ class KFAC(CollectiveWrapper):
 
         Returns the value of the loss before the step.
 
-        ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its
-        derivatives. With ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no
-        statistics are computed with them. With ``has_aux`` the loss returns ``(value, aux)``, and so does `minimize`;
-        uses of a weight in ``aux`` count as those in the loss.
+        ``sampled`` is a loss whose labels are drawn from the model's distribution: its derivatives give the factors.
+        With ``record``, steps without statistics compute gradients by a recorded loss (see `Optimizer.minimize`). With
+        ``has_aux`` the loss returns ``(value, aux)``, and so does `minimize`; uses of a weight in ``aux`` count as
+        those in the loss.
         """
         if has_aux:
             options = {"record": record, "in_backward": in_backward, "sampled": sampled, "examples": examples}

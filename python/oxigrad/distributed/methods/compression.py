@@ -67,24 +67,23 @@ class DeepGradientCompression(CollectiveWrapper):
 
     Around `SGD` with momentum, the momentum moves into the residual (momentum correction): ``u = momentum * u + g``,
     ``v = v + u``, and both are zero where an element was sent (momentum factor masking); with ``nesterov`` as in the
-    paper's appendix. The wrapper then has a copy of the optimizer without momentum, and ``momentum``, ``nesterov`` and
-    ``weight_decay`` of its own; the weight decay is added after the exchange, with a momentum of its own. With
-    ``ratio`` 1 to the bit, and with small parameters up to rounding, steps are those of the optimizer on averaged
-    gradients. Any other optimizer reads the mean of what was sent, without correction. A `SparseRows` gradient is
-    exchanged as an array.
+    paper's appendix. The wrapper then has a copy of the optimizer without momentum, and separate ``momentum``,
+    ``nesterov`` and ``weight_decay``. It adds the weight decay after the exchange, with a separate momentum. With
+    ``ratio=1``, a step has the bits of the optimizer's step by the averaged gradient. Steps of parameters below
+    ``min_size`` equal it up to rounding. Any other optimizer reads the mean of what was sent, without correction. A
+    `SparseRows` gradient is exchanged as an array.
 
     Args:
         optimizer: the optimizer of all workers.
         ratio: the share of elements that is sent, above 0 and at most 1.
         warmup: the number of first steps in which more is sent, see `oxigrad.distributed.methods.top_k.density`.
-        momentum, nesterov, weight_decay: those of the correction, where ``optimizer`` is SGD, or a chain with SGD,
-            without.
+        momentum, nesterov, weight_decay: values of the correction, if ``optimizer`` is SGD without them, or a chain
+            with such an SGD.
         clip_norm: clips the gradient of each worker to this global norm over the square root of the number of workers,
-            before it is added (local gradient clipping); None for none.
+            before it is added (local gradient clipping); None clips nothing.
         min_size: the number of elements below which a parameter is exchanged densely.
-        communicator, timeout: see `Wrapper`.
         communicator: communicator of this worker; by default the `current` one of the thread.
-        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
     The residuals of a worker are in its own checkpoint; ``save(file, gather=True)`` writes one for any number of
     workers. The worker is told by the report of gradients that were dropped: those that are not finite, where
@@ -202,8 +201,8 @@ class DeepGradientCompression(CollectiveWrapper):
 
         With ``gather``, which all workers call, the state is one that any number of workers loads.
 
-        Its residuals and velocities are the means over the workers. So much is what the workers have not sent yet, as a
-        part of the mean gradient: nothing of it is lost or counted twice, up to rounding.
+        Its residuals and velocities are means over the workers. They hold the part of the mean gradient that was not
+        sent yet: nothing is lost or counted twice, up to rounding.
         """
         if not gather:
             return super().state_dict(copy=copy)
@@ -213,7 +212,7 @@ class DeepGradientCompression(CollectiveWrapper):
     def save(self, file: str | os.PathLike[str], *, gather: bool = False) -> None:
         """See `Wrapper.save`.
 
-        With ``gather``, all workers call it, and that of rank 0 writes the file; see `state_dict`.
+        With ``gather``, all workers call it, and rank 0 writes the file; see `state_dict`.
         """
         if not gather:
             super().save(file)

@@ -35,12 +35,12 @@ class ElasticAverage(CollectiveWrapper):
 
     Each worker trains its own parameters x by ``optimizer``. Every ``period`` updates, before the step, it exchanges
     with the centre c: with ``d = moving_rate * (x - c)``, the worker moves by ``-d`` and the centre by ``d``. The step
-    is by the gradient at the parameters before the move, as in the paper's algorithm 1.
+    uses the gradient at the parameters before the move, as in the paper's algorithm 1.
 
-    Asynchronously, the worker of rank 0 keeps the centre, in a thread of its own, and each worker exchanges with it
-    when it is ready; a worker calls `leave` when it has no more data, which the end of its work does otherwise.
-    Synchronously, all workers exchange at once, and the centre moves by the sum of their moves (equations 5 and 6 of
-    the paper, with ``beta = size * moving_rate``); each keeps a copy of it.
+    Asynchronously, a thread of rank 0 keeps the centre, and each worker exchanges with it when it is ready. A worker
+    calls `leave` when it has no more data; otherwise the end of its work does so. Synchronously, all workers exchange
+    at once, and the centre moves by the sum of their moves (equations 5 and 6 of the paper, with ``beta = size *
+    moving_rate``); each keeps a copy of it.
 
     Args:
         optimizer: the optimizer of each worker.
@@ -53,14 +53,13 @@ class ElasticAverage(CollectiveWrapper):
         deterministic: whether an asynchronous centre applies exchanges in rounds by rank, so that the result depends on
             no timing; a worker then waits for those before it.
         nesterov: EAMSGD (algorithm 2): around `SGD` with momentum, `minimize` takes the gradient at `lookahead`.
-        lease: seconds without an exchange after which an asynchronous worker counts as having left; None for never.
-        communicator, timeout: see `Wrapper`.
+        lease: seconds without an exchange after which an asynchronous worker counts as having left; None sets no limit.
         communicator: communicator of this worker; by default the `current` one of the thread.
-        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
     All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the
     parameters and the state of a survivor. Asynchronously, parameters that groups freeze have the same values on all
-    workers, else `Refused`. The state has the centre: asynchronously that of rank 0, as it is when that worker saves.
+    workers, else `Refused`. The state has the centre: asynchronously the centre of rank 0 at the time of the save.
     Raises `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the
     centre has died: call `reform`, which makes another worker the keeper.
 

@@ -7,22 +7,21 @@ from oxigrad.optim import Optimizer
 
 
 class LargeBatch(DataParallel):
-    """Training with large batches: each step is one of the mean gradient of ``local_batches`` batches of each worker.
+    """Training with large batches: a step uses the mean gradient of ``local_batches`` batches of each worker.
 
     Batches that do not complete a step are only added up on their worker: they send nothing, and leave the model
-    unchanged. The gradients are then averaged over workers, and all of them take the same step, which is that of one
-    worker with all batches as one. Around `oxigrad.optim.LARS` it is the large-batch training of You et al. 2017
-    (arXiv:1708.03888), whose trust ratio is that of the mean gradient; around any other optimizer it is synchronous
-    training.
+    unchanged. The workers then average their gradients and take the same step: the step of one worker with one batch of
+    all examples. Around `oxigrad.optim.LARS` it is the large-batch training of You et al. 2017 (arXiv:1708.03888): the
+    mean gradient gives the trust ratio. Around any other optimizer it is synchronous training.
 
     Args:
         optimizer: the optimizer that takes the steps.
         local_batches: the number of batches of each worker that a step uses; it can change between steps.
         communicator: communicator of this worker; by default the `current` one of the thread.
-        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
-    It is `DataParallel` whose gradients leave when all batches are added up, with ``overlap=False``. Where a worker is
-    lost, the others take the step by the mean of their own gradients.
+    It is `DataParallel` with ``overlap=False``: gradients leave when all batches are added up. After the loss of a
+    worker, the others take the step by the mean of their gradients.
 
     Batches have equal sizes, or gradients that are weighted accordingly. `pending` is the number of batches since the
     last step; sums are saved with the state.

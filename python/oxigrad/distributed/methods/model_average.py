@@ -27,7 +27,7 @@ from oxigrad.optim import SAM, SGD, Optimizer, Quantized, RuleOptimizer
 class ModelAverage(AverageState):
     """Model averaging: workers train alone by ``optimizer``, and average parameters every ``interval`` updates.
 
-    The plain average is that of TensorFlow 1's ModelAverageOptimizer: parameters become their mean over the workers. An
+    The plain average sets parameters to their mean over the workers, as TensorFlow 1's ModelAverageOptimizer does. An
     ``outer`` optimizer takes a step instead, from the parameters of the last average (the anchor), by their mean
     difference ``anchor - parameters`` as its gradient. ``outer=SGD(0.7, momentum=0.9, nesterov=True)`` with
     ``interval=500`` is DiLoCo (Douillard et al. 2023, arXiv:2311.08105). Block momentum, BMUF (Chen and Huo 2016), is
@@ -42,8 +42,8 @@ class ModelAverage(AverageState):
     Args:
         optimizer: the optimizer of each worker.
         interval: updates between two averages of the same parameter; each call of `update` counts.
-        outer: the outer optimizer, without options of its own; None for none.
-        block_momentum, block_learning_rate, nesterov: those of block momentum, instead of ``outer``.
+        outer: the outer optimizer, without options; None takes the plain average.
+        block_momentum, block_learning_rate, nesterov: values of block momentum, instead of ``outer``.
         fragments: the number of fragments, at most ``interval`` and the number of parameters.
         delay: updates from an exchange to its merge, less than ``interval``.
         alpha: the share of a worker's own parameters in a merge; by default 0.5 with a delay, as in the paper, and 0
@@ -52,13 +52,12 @@ class ModelAverage(AverageState):
             "8bit", for the differences from the anchor (see `oxigrad.distributed.methods.exchange.mean`).
         average_slots: which slots of ``optimizer`` are averaged with the parameters: False (none: each worker keeps its
             own), True (all of floating-point dtype), or a tuple of names. It excludes ``delay``.
-        communicator, timeout: see `Wrapper`.
         communicator: communicator of this worker; by default the `current` one of the thread.
-        timeout: seconds that a wait for other workers takes at most; by default those of the communicator.
+        timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
     Every gradient is used by its own worker; `report` counts all as accepted. Where a worker is lost, the others
-    average without it. In an update that raises another error of communication the local step is taken, and the
-    exchange is left to the next update; so it is in one that raises `NonFiniteError`, without the step. Raises
+    average without it. An update that raises another error of communication takes the local step. The next update makes
+    the exchange. The same holds for an update that raises `NonFiniteError`, but without the local step. Raises
     `ValueError` or `TypeError` for arguments that exclude each other.
 
     >>> import numpy as np

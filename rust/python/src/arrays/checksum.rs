@@ -6,7 +6,7 @@ use pyo3::exceptions::PyBufferError;
 
 use crate::prelude::*;
 
-/// The CRC-32C of contiguous bytes, continuing from that of the bytes before them.
+/// The CRC-32C of contiguous bytes. ``start`` is the checksum of the bytes before them.
 ///
 /// >>> from oxigrad._core import crc32c
 /// >>> hex(crc32c(b"123456789"))

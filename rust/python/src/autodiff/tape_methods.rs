@@ -153,8 +153,8 @@ impl Tape {
 
     /// The variable of an entry, given by its number in `entries`; `pull` and `gradient` accept it as a source.
     ///
-    /// Its value is that of a watched input, or the one that the tape keeps for the derivative rules; where the rules
-    /// read none, reading `value` raises `RuleError`. Raises `IndexError` for a number without an entry.
+    /// Its value is the value of a watched input, or the value that the tape stores for the derivative rules. If the
+    /// rules read no value, reading `value` raises `RuleError`. Raises `IndexError` for a number without an entry.
     fn variable<'py>(slf: &Bound<'py, Self>, number: Id) -> PyResult<Bound<'py, Variable>> {
         let py = slf.py();
         let (value, is_constant) = {

@@ -7,11 +7,11 @@ from typing import Any
 class WorkerFilter(logging.Filter):
     """A filter that adds the attributes ``rank`` and ``step`` of a worker to records of `logging`, for formats.
 
-    It passes every record, those of the logger ``oxigrad.distributed`` among them; add it to a handler of a process
-    with one worker, or to the logger of a worker that is a thread.
+    It passes every record, also of the logger ``oxigrad.distributed``. Add it to a handler of a process with one
+    worker, or to the logger of a worker that is a thread.
 
     Args:
-        optimizer: the wrapper optimizer of the worker; rank and step are those that it has when a record is made.
+        optimizer: the wrapper optimizer of the worker; records get its rank and step at the time of the record.
 
     >>> import sys
     >>> import numpy as np

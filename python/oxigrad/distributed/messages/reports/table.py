@@ -19,7 +19,7 @@ class WorkerReport:
     ``stale`` counts the gradients by staleness, the number of steps that others had taken since the worker read its
     parameters; ``refused`` counts the messages that were not valid, by reason. ``step`` is the step of the training,
     ``rate`` the worker's updates per second, and ``waited`` the seconds of its updates in which it waited for others or
-    exchanged messages: None where the worker has not told them, and ``rate`` before its second update.
+    exchanged messages. They are None until the worker reports them; ``rate`` is None before its second update.
     """
 
     rank: int

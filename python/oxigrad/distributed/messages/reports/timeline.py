@@ -62,7 +62,7 @@ class Timeline(Mapping[int, Sequence[Span]]):
         return min((span.begin for span in spans), default=0.0), max((span.end for span in spans), default=0.0)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws a lane for each worker by matplotlib, on the axes ``ax`` or on those of pyplot; returns the axes.
+        """Draws a lane for each worker by matplotlib, on the axes ``ax`` or on pyplot's; returns the axes.
 
         >>> from matplotlib.figure import Figure
         >>> ax = Timeline({0: [Span("step", 5.0, 7.0)], 1: []}).plot(Figure().subplots())

@@ -31,13 +31,11 @@ class HostMemory:
     Args:
         fraction: the share of the parameters' bytes whose state is in host memory, from 0 to 1: the largest parameters
             first, up to the first with which it is reached. The others are updated on their device.
-        piece: the bytes of a piece in its place, gradients and parameters together; by default a sixteenth of those of
-            all parameters, from 32 MiB to 128 MiB, so that few pieces take the host time and many are on their way
-            while others are updated.
+        piece: the bytes of a piece, gradients and parameters together; by default a sixteenth of all parameters, from
+            32 MiB to 128 MiB. Large pieces save time of the host; small ones overlap copies and updates.
         places: the number of pieces that are on their way at the same time.
-        threads: the number of threads that updates use at most, where they shall leave processors to others, as to a
-            forward under way or to data loaders; by default that of all steps, `oxigrad.set_num_threads`. No bit
-            depends on it.
+        threads: the largest number of threads of an update, to leave processors to data loaders or a forward pass; by
+            default `oxigrad.get_num_threads()`. No bit depends on it.
 
     Raises `ValueError` for values out of these ranges.
 

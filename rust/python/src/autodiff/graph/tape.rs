@@ -106,7 +106,7 @@ pub struct Inner {
 ///
 /// ``with Tape() as tape`` records until the block ends; `gradient` may be called inside and after it. A tape belongs
 /// to the thread that opened it. `check` is for debugging: it stores a hash of each array in host memory. Without it,
-/// the derivatives are those of the program on the changed array.
+/// a changed array gives derivatives of another program.
 ///
 /// >>> import oxigrad as ox
 /// >>> with ox.Tape() as tape:

@@ -85,8 +85,9 @@ impl Function {
     }
 
     #[getter]
-    fn __doc__(&self) -> String {
-        format!("{} Recorded on the tape of its arguments.", self.0.description())
+    fn __doc__<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        let text = format!("{} Recorded on the tape of its arguments.", self.0.description());
+        callbacks::documentation(py, (self.0.name(), text, arg_names(Op::Elementwise(self.0))))
     }
 
     fn __repr__(&self) -> String {
