@@ -66,9 +66,10 @@ BUILTINS = {"float", "int", "bool", "complex", "divmod", "round"}
 _STANDARD = "array_api_compat.numpy"
 MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy.special", _STANDARD, f"{_STANDARD}.linalg", f"{_STANDARD}.fft"}
 _IMPURE = set(
-    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc genfromtxt load
-    loadtxt memmap nditer piecewise place put put_along_axis putmask random save savetxt savez savez_compressed
-    seterr seterrcall setbufsize set_printoptions shuffle apply_along_axis apply_over_axes vectorize""".split()
+    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc
+    genfromtxt load loadtxt may_share_memory memmap nditer piecewise place put put_along_axis putmask random
+    save savetxt savez savez_compressed seterr seterrcall setbufsize set_printoptions shares_memory shuffle
+    apply_along_axis apply_over_axes vectorize""".split()
 )
 
 # Functions of arrays that NumPy's protocol does not know, or of the standard's namespace.

@@ -67,6 +67,10 @@ class Trace:
         # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
         # raises an exception, which the function may catch.
         self.requests: Counter[int] = Counter()
+        # Whether a question was answered for the traced value instead of the plain one: the function runs again.
+        self._is_void = False
+        # The plain arrays that the function has, by their ids: whether each is writable, its check, and the line.
+        self._lent: dict[int, tuple[np.ndarray, bool, str, EntryId | None]] = {}
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
@@ -80,11 +84,30 @@ class Trace:
         """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
         self.refusal = self.refusal or f"{reason} ({self._line()})"
 
+    def refuse_result(self, reason: str) -> None:
+        """Notes the same where the result of the call is not the function's: it runs again."""
+        self.refuse(reason)
+        self._is_void = True
+
     def require_result(self) -> None:
-        """Raises `UnrecordableError` where the function has asked for memory of traced values in vain."""
+        """Raises `UnrecordableError` where traced values have given other answers than plain ones.
+
+        Refuses a function that has written to the memory of one otherwise than by it: its result is right.
+        """
         if any(self.requests.values()):
-            self.refuse("the function reads the memory of an array by the buffer protocol")
+            self.refuse_result("the function reads the memory of an array by the buffer protocol")
+        if self._is_void:
             raise UnrecordableError(str(self.refusal))
+        for array, is_writable, line, check in self._lent.values():
+            is_changed = check is not None and not is_same(array, self.entries[check.id].value)
+            if is_changed or array.flags.writeable != is_writable:
+                self.refusal = self.refusal or f"the function writes to an array that shares its memory ({line})"
+
+    def lend(self, traced: Traced) -> None:
+        """Notes that the function has the plain array of a value, or its flags."""
+        array, check = traced.plain, self._checked.get(traced.entry)
+        _, is_writable, line, before = self._lent.get(id(array)) or (array, array.flags.writeable, self._line(), None)
+        self._lent[id(array)] = array, is_writable, line, before or check
 
     def text(self, error: Exception) -> str:
         """Why the function is not recorded, which has raised an error."""
@@ -146,7 +169,7 @@ class Trace:
         if result is NotImplemented:
             return result
         same = [arg for arg, its in zip(args, plain, strict=True) if its is result]
-        if same and type(result) is np.ndarray:
+        if same and (type(result) is np.ndarray or target.name in _SELVES):
             return same[0]  # as `asarray` returns an array
         recorded = targets.watched(target) if is_watched() else target
         if recorded is None:
@@ -307,6 +330,8 @@ class Trace:
         return identifier
 
 
+# Functions that give a real number itself.
+_SELVES = ("real", "conj", "conjugate")
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 

@@ -8,6 +8,7 @@ as its plain value does.
 
 import functools
 import operator
+import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Literal
@@ -171,7 +172,10 @@ class Traced(BatchLevel):
         if name in _OF_TYPES:
             return attribute
         if name in ("flags", "strides"):  # of an array that is contiguous in each replay
+            self.recorder.lend(self)  # as flags can be set
             return getattr(self.sample, name)
+        if name == "base":  # whose identity is asked for
+            self.recorder.refuse_result("the function reads base of an array")
         if name in targets.ATTRIBUTES:
             return self.recorder.apply(*_of("attribute", name), (self,), {})
         is_array = isinstance(self.plain, (np.ndarray, np.generic))
@@ -292,6 +296,8 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 
 def _assign(self: Traced, key: Any, value: Any) -> None:
+    if isinstance(value, Traced) and writes.is_exchange(value, self, sys._getframe(1)):
+        self.recorder.refuse_result("C code assigns a part of an array to another part")
     if not writes.write(self, key, value, plain_of):
         _unwritten(self)
 
@@ -320,7 +326,12 @@ def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
         self.recorder.requests[self.entry] -= 1
     if (left := foreign_calls.left_to_variable(self)) is not None:
         return left
-    return np.array(self.recorder.check(self), dtype=dtype)
+    array = np.array(self.recorder.check(self), dtype=dtype, copy=copy)
+    if np.may_share_memory(array, self.plain):
+        self.recorder.lend(self)
+        if array is self.plain and writes.compares_identity(sys._getframe(1)):
+            self.recorder.refuse_result("the function may ask whether two arrays are one object")
+    return array
 
 
 # Other attributes of arrays that may be set.

@@ -4,9 +4,13 @@ The first call writes to the array itself, as the function does, so that its vie
 recording that share the memory are read again from the entry of the write.
 """
 
+import dis
+import functools
+import itertools
 import operator
 import weakref
 from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,3 +147,32 @@ def _is_part(array: np.ndarray, key: Any, part: np.ndarray) -> bool:
         return False
     mine = array[key]
     return isinstance(mine, np.ndarray) and mine.__array_interface__ == part.__array_interface__
+
+
+def is_exchange(value: Any, array: Any, frame: FrameType) -> bool:
+    """Whether C code, called by a frame, assigns a part of an array to the array.
+
+    NumPy's `shuffle` exchanges parts of traced arrays so, which are views. It copies parts of arrays.
+    """
+    is_part = np.ndim(value.plain) > 0 and np.may_share_memory(value.plain, array.plain)
+    return is_part and dis.opname[frame.f_code.co_code[frame.f_lasti]] != "STORE_SUBSCR"
+
+
+def compares_identity(frame: FrameType | None) -> bool:
+    """Whether a function under way, up to the recorded one, compares a variable or a result by ``is``."""
+    while frame is not None and frame.f_globals.get("__name__") != "oxigrad.recording.function":
+        if not frame.f_globals.get("__name__", "").startswith("numpy.") and _has_identity(frame.f_code):
+            return True
+        frame = frame.f_back
+    return False
+
+
+# What loads classes and constants, with which programs compare types by ``is``.
+_OF_CLASSES = {"LOAD_CONST", "LOAD_GLOBAL", "LOAD_ATTR", "LOAD_NAME"}
+
+
+@functools.lru_cache(maxsize=64)
+def _has_identity(code: CodeType) -> bool:
+    names = [each.opname for each in dis.get_instructions(code)]
+    is_here = any(b == "IS_OP" and a not in _OF_CLASSES for a, b in itertools.pairwise(names))
+    return is_here or any(_has_identity(each) for each in code.co_consts if isinstance(each, CodeType))
