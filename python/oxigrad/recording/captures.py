@@ -60,7 +60,8 @@ def _is_unchanging(value: Any) -> bool:
     return all(map(_is_unchanging, value)) if type(value) is tuple else isinstance(value, SIMPLE)
 
 
-def _is_of_library(module: Any) -> bool:
+def is_of_library(module: Any) -> bool:
+    """Whether a module is of a library."""
     return str(module).partition(".")[0] in _LIBRARIES
 
 
@@ -85,8 +86,8 @@ def is_holder(value: Any) -> bool:
     cls = type(value)
     if cls in (list, tuple, dict, types.SimpleNamespace):
         return True
-    is_of_library = _is_of_library(cls.__module__) and cls.__module__ != "collections"
-    if is_of_library or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
+    is_of_python = is_of_library(cls.__module__) and cls.__module__ != "collections"
+    if is_of_python or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
         return False
     return base_of(value) in _BASES and not isinstance(value, Traced)
 
@@ -269,7 +270,7 @@ class Captures:
     def _of_function(self, place: int, function: types.FunctionType) -> Iterator[tuple[str, Any, int, Any]]:
         """The places that a function reads by name."""
         guards, code, namespace = self.guards, function.__code__, function.__globals__
-        is_ours = _is_of_library(namespace.get("__name__", ""))
+        is_ours = is_of_library(namespace.get("__name__", ""))
         if not is_ours:
             held = guards.object(namespace)
             for name in names_of(code):
