@@ -131,7 +131,7 @@ ROOMS = {
         "traced": "targets writes",
         "trace": "bits targets traced writes",
         "captures": "bits traced",
-        "answers": "captures trace traced writes",
+        "answers": "captures targets trace traced writes",
         "shadows": "answers captures traced",
         "program/views": "trace traced",
         "program/__init__": "",

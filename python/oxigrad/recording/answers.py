@@ -1,17 +1,22 @@
 """Names that answer for the plain values of traced ones in a first call, and questions that none answers."""
 
 import contextlib
+import functools
 import re
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
-from types import CodeType
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
+from oxigrad.ops.backends import standard_namespace
+from oxigrad.recording import targets
 from oxigrad.recording.captures import EMPTY, is_of_library
 from oxigrad.recording.trace import Trace
-from oxigrad.recording.traced import functions_of_library, is_traced
+from oxigrad.recording.traced import UNKNOWN, is_traced, traced_in
 from oxigrad.recording.writes import opcode
 
 
@@ -69,6 +74,34 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
 
 # What names of Python are in a function that is recorded: they answer for the plain value of a traced one.
 STAND_INS: dict[str, Any] = {"type": type_of, "hasattr": _hasattr, "getattr": _getattr}
+
+
+@functools.cache
+def functions_of_library() -> list[tuple[dict[str, Any], str, Callable[..., Any]]]:
+    """Functions of NumPy's standard namespace that append an entry, with the namespaces and names of the plain ones."""
+    standard = standard_namespace(np.zeros(0))
+    return [
+        (vars(module), name, _with_entry(function))
+        for module in (standard, standard.linalg, standard.fft)
+        for name, function in vars(module).items()
+        if isinstance(function, (FunctionType, BuiltinFunctionType)) and targets.target_of(function) is not None
+    ]
+
+
+def _with_entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    target = targets.target_of(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        traced = traced_in((args, named))
+        if traced is None:
+            return function(*args, **named)
+        if named.get("out") is not None:
+            traced.recorder.refuse(f"{function.__name__} is not a function without effects")
+        return traced.recorder.apply(target or UNKNOWN, function, args, named)
+
+    return called
+
 
 # How many recordings under way have put a stand-in in the place of a name, by namespace, and what it was before.
 _uses: dict[tuple[int, str], tuple[int, Any]] = {}

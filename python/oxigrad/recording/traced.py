@@ -10,7 +10,6 @@ import functools
 import operator
 import sys
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -146,7 +145,7 @@ class Traced(BatchLevel):
             self.recorder.refuse(f"np.{ufunc.__name__} writes to an array")
         elif target is None:
             self.recorder.refuse(f"{ufunc.__name__} is a ufunc of neither NumPy nor SciPy")
-        return self.recorder.apply(target or _UNKNOWN, getattr(ufunc, method), inputs, named)
+        return self.recorder.apply(target or UNKNOWN, getattr(ufunc, method), inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         if function.__name__ in numpy_protocols.OF_TYPES and function.__module__ == "numpy":
@@ -160,7 +159,7 @@ class Traced(BatchLevel):
         if target is None or named.get("out") is not None:
             name = getattr(function, "__name__", function)
             self.recorder.refuse(f"np.{name} is not a function without effects")
-        return self.recorder.apply(target or _UNKNOWN, function, args, named)
+        return self.recorder.apply(target or UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_MEMORY and not (name in _OF_NUMPY and self.recorder.requests[self.entry]):
@@ -221,7 +220,7 @@ def _single(value: Any) -> Any:
 
 
 # The target of a function that no recording has.
-_UNKNOWN = Target("", "")
+UNKNOWN = Target("", "")
 # Attributes that shapes and dtypes tell, which a replay checks.
 _OF_TYPES = set("shape dtype ndim size itemsize nbytes device".split())
 # The protocols that share memory, and those by which NumPy asks for it between the buffer and `__array__`.
@@ -244,6 +243,8 @@ def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
 
 
 INTEGERS = (int, np.integer)
+# The types of real numbers of Python, whose power may be complex.
+_REALS = ({float}, {float, int})
 # What an integer repeats: Python asks for its index.
 _REPEATED = (list, tuple, str, bytes, bytearray)
 
@@ -255,7 +256,12 @@ def _operator(self: Traced, name: str, *args: Any) -> Any:
         bool(args[1] >= 0)  # by which the power is an integer or a float
     if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
         return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
-    return self.recorder.apply(*_of("operator", name), args, {})
+    result = self.recorder.apply(*_of("operator", name), args, {})
+    if name == "pow" and {*map(type, map(plain_of, args))} in _REALS:
+        is_whole = type(args[1]) is int or (type(args[1]) is float and args[1].is_integer())
+        if not (is_whole or args[0] >= 0):  # a number of Python, real or complex
+            self.recorder.check(self.recorder.apply(*_of("numpy", "iscomplexobj"), (result,), {}))
+    return result
 
 
 def _binary(name: str) -> Callable[..., Any]:
@@ -400,7 +406,7 @@ def _class_of(plain: type) -> type[Traced]:
     return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
 
 
-# --- array libraries, whose functions append an entry where they are called with a traced value -----------------------
+# --- traced values among arguments ------------------------------------------------------------------------------------
 
 
 def is_traced(value: Any) -> bool:
@@ -421,30 +427,3 @@ def traced_in(value: Any) -> Traced | None:
     else:
         return None
     return next((traced for part in parts if (traced := traced_in(part)) is not None), None)
-
-
-@functools.cache
-def functions_of_library() -> list[tuple[dict[str, Any], str, Callable[..., Any]]]:
-    """Functions of NumPy's standard namespace that append an entry, with the namespaces and names of the plain ones."""
-    standard = standard_namespace(np.zeros(0))
-    return [
-        (vars(module), name, _with_entry(function))
-        for module in (standard, standard.linalg, standard.fft)
-        for name, function in vars(module).items()
-        if isinstance(function, (FunctionType, BuiltinFunctionType)) and targets.target_of(function) is not None
-    ]
-
-
-def _with_entry(function: Callable[..., Any]) -> Callable[..., Any]:
-    target = targets.target_of(function)
-
-    @functools.wraps(function)
-    def called(*args: Any, **named: Any) -> Any:
-        traced = traced_in((args, named))
-        if traced is None:
-            return function(*args, **named)
-        if named.get("out") is not None:
-            traced.recorder.refuse(f"{function.__name__} is not a function without effects")
-        return traced.recorder.apply(target or _UNKNOWN, function, args, named)
-
-    return called
