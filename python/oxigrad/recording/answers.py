@@ -156,20 +156,18 @@ _tool: int | None = None
 
 
 def _has_asked(code: CodeType, offset: int, error: BaseException) -> bool:
-    """Whether an exception, as it is raised, may tell that code has asked for the class of a traced value."""
-    (frame, _), *inner = traceback.walk_tb(error.__traceback__)
-    is_expected = not isinstance(error, Exception) or isinstance(error, _OTHERS)
-    if is_expected or not all(each.f_code.co_filename.endswith((".pyx", ".pxd")) for each, _ in inner):  # of Cython
+    """Whether an exception in the user's code may tell that C code or a library has asked for a class."""
+    if not isinstance(error, Exception) or isinstance(error, _OTHERS):
         return False
-    is_of_c = opcode(code, offset) != "RAISE_VARARGS"
-    if is_of_c and _ALIKE.search(str(error)):
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    # Code that this package calls gets plain values.
+    if is_of_library(modules[0]) or not all(map(is_of_library, modules[1:])) or any(map(_is_ours, modules)):
         return False
-    while frame is not None and is_of_library(frame.f_globals.get("__name__")):
-        # Code that this package calls gets plain values. Code of the user's raises what it would raise anyway.
-        if str(frame.f_globals["__name__"]).partition(".")[0] == "oxigrad":
-            return False
-        frame, is_of_c = frame.f_back, True
-    return is_of_c
+    return len(modules) > 1 or (opcode(code, offset) != "RAISE_VARARGS" and not _ALIKE.search(str(error)))
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "oxigrad"
 
 
 def _note(code: CodeType, offset: int, error: BaseException) -> None:

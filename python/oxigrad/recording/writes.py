@@ -155,7 +155,7 @@ def is_exchange(value: Any, array: Any, frame: FrameType) -> bool:
     NumPy's `shuffle` exchanges parts of traced arrays so, which are views. It copies parts of arrays.
     """
     is_part = np.ndim(value.plain) > 0 and np.may_share_memory(value.plain, array.plain)
-    return is_part and opcode(frame.f_code, frame.f_lasti) != "STORE_SUBSCR"
+    return is_part and not opcode(frame.f_code, frame.f_lasti).startswith("STORE_")
 
 
 def opcode(code: CodeType, offset: int) -> str:
