@@ -169,7 +169,7 @@ class Trace:
         if result is NotImplemented:
             return result
         same = [arg for arg, its in zip(args, plain, strict=True) if its is result]
-        if same and (type(result) is np.ndarray or target.name in _SELVES):
+        if same and targets.is_shaped(target) and (type(result) is np.ndarray or target.name in _SELVES):
             return same[0]  # as `asarray` returns an array
         recorded = targets.watched(target) if is_watched() else target
         if recorded is None:
@@ -202,17 +202,16 @@ class Trace:
                     self.check(each)
 
     def _note_views(self, result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
-        sources: list[Traced] = []
-        with_leaves((*call[2], call[3]), lambda leaf: sources.append(leaf) if isinstance(leaf, Traced) else None)
-        sources = [each for each in sources if type(each.plain) is np.ndarray]
+        args: list[Any] = []
+        with_leaves((*call[2], call[3]), lambda leaf: args.append(leaf) if type(plain_of(leaf)) is np.ndarray else None)
         if not isinstance(result, (tuple, list)):
-            writes.note_views(sources, result, call)
+            writes.note_views(args, result, call)
             return
         for part in result:
             part.memory = False
-            for each in sources:
-                if each.memory is not False and np.may_share_memory(each.plain, part.plain):
-                    each.memory = False
+            for each in args:
+                if isinstance(each, Traced) and np.may_share_memory(each.plain, part.plain):
+                    writes.close(each)
 
     def again(self, entry: int, plain: Any) -> Any:
         """Another value of an entry."""
@@ -348,12 +347,7 @@ def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
     return is_permuted or not result.flags.c_contiguous
 
 
-# Functions whose results are as long as elements are selected, or complex by the elements.
-_SELECTIONS = set(
-    """argwhere bincount compress delete eig eigvals extract flatnonzero insert intersect1d nonzero real_if_close repeat
-    roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values""".split()
-)
-# Kinds of functions, apart from those, whose results have a shape by the shapes of their arguments.
+# Kinds of other functions, whose results have a shape by the shapes of their arguments.
 _OF_SHAPE = ("attribute", "operator", "python", "rule")
 
 
@@ -364,7 +358,7 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> boo
         parts = key if isinstance(key, tuple) else (key,)
         of_values = [part for part in parts if traced_in(part) is not None]
         return any(isinstance(part, slice) or np.asarray(plain_of(part)).dtype.kind == "b" for part in of_values)
-    if target.name in _SELECTIONS or (target.name == "where" and len(args) == 1):
+    if not targets.is_shaped(target) or (target.name == "where" and len(args) == 1):
         return True
     if target.kind in _OF_SHAPE or _is_ufunc(target) or target.name in targets.ELEMENTWISE:
         return False

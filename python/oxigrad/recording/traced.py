@@ -48,8 +48,8 @@ class Traced(BatchLevel):
     plain: Any
     # Whether it is an operand of a derivative rule, and whether that is of float32.
     is_in_rule: Literal[False, True, "single"]
-    # The memory that it shares with other values; None if it shares none, False if the function may not write to it.
-    memory: writes.Memory | Literal[False] | None
+    # Its place in memory that it shares; None if it shares none, False if the function may not write to it.
+    memory: writes.Place | Literal[False] | None
 
     def __new__(
         cls, trace: Any, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
@@ -95,8 +95,8 @@ class Traced(BatchLevel):
     def _marked(self, mark: Literal[False, True, "single"]) -> "Traced":
         """The same value, as an operand of a rule or none."""
         value = Traced(self.recorder, self.entry, self.plain, mark)
-        if type(self.plain) is np.ndarray and (memory := writes.memory_of(self)) is not None:
-            memory.add(value, memory.views(self))
+        if type(self.plain) is np.ndarray and (place := writes.place_of(self)) is not None:
+            place.memory.add(value, place.views)
         else:
             value.memory = False
         return value
@@ -162,6 +162,8 @@ class Traced(BatchLevel):
         return self.recorder.apply(target or UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "entry":
+            return writes.entry_of(self)
         if name in _OF_MEMORY and not (name in _OF_NUMPY and self.recorder.requests[self.entry]):
             self.recorder.refuse(f"the function reads {name} of an array")
             return getattr(self.plain, name)
@@ -287,7 +289,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     in_place: Any = getattr(operator, f"i{name}")
 
     def write(self: Traced, other: Any) -> Any:
-        if writes.memory_of(self) is None or self.recorder.refusal is not None:
+        if writes.place_of(self) is None or self.recorder.refusal is not None:
             self.recorder.refuse(_OF_WRITE)
             return in_place(self.plain, plain_of(other))
         result = _operator(self, name, self, other)
