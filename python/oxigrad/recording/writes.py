@@ -190,12 +190,16 @@ def opcode(code: CodeType, offset: int) -> str:
 
 
 def compares_identity(frame: FrameType | None) -> bool:
-    """Whether a function under way, up to the recorded one, compares a variable or a result by ``is``."""
-    while frame is not None and frame.f_globals.get("__name__") != "oxigrad.recording.function":
-        if not frame.f_globals.get("__name__", "").startswith("numpy.") and _has_identity(frame.f_code):
+    """Whether a function under way, up to this package's, compares a variable or a result by ``is``."""
+    while frame is not None and (package := _package(frame)) != "oxigrad":
+        if package != "numpy" and _has_identity(frame.f_code):
             return True
         frame = frame.f_back
     return False
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 # What loads classes and constants, with which programs compare types by ``is``.
