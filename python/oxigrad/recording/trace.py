@@ -70,7 +70,7 @@ class Trace:
         # Whether a question was answered for the traced value instead of the plain one: the function runs again.
         self._is_void = False
         # The plain arrays that the function has, by their ids: whether each is writable, its check, and the line.
-        self._lent: dict[int, tuple[np.ndarray, bool, str, EntryId | None]] = {}
+        self._loans: dict[int, tuple[np.ndarray, bool, str, EntryId | None]] = {}
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
@@ -98,7 +98,7 @@ class Trace:
             self.refuse_result("the function reads the memory of an array by the buffer protocol")
         if self._is_void:
             raise UnrecordableError(str(self.refusal))
-        for array, is_writable, line, check in self._lent.values():
+        for array, is_writable, line, check in self._loans.values():
             is_changed = check is not None and not is_same(array, self.entries[check.id].value)
             if is_changed or array.flags.writeable != is_writable:
                 self.refusal = self.refusal or f"the function writes to an array that shares its memory ({line})"
@@ -106,8 +106,8 @@ class Trace:
     def lend(self, traced: Traced) -> None:
         """Notes that the function has the plain array of a value, or its flags."""
         array, check = traced.plain, self._checked.get(traced.entry)
-        _, is_writable, line, before = self._lent.get(id(array)) or (array, array.flags.writeable, self._line(), None)
-        self._lent[id(array)] = array, is_writable, line, before or check
+        _, is_writable, line, before = self._loans.get(id(array)) or (array, array.flags.writeable, self._line(), None)
+        self._loans[id(array)] = array, is_writable, line, before or check
 
     def text(self, error: Exception) -> str:
         """Why the function is not recorded, which has raised an error."""
