@@ -159,15 +159,12 @@ def _has_asked(code: CodeType, offset: int, error: BaseException) -> bool:
     """Whether an exception in the user's code may tell that C code or a library has asked for a class."""
     if not isinstance(error, Exception) or isinstance(error, _OTHERS):
         return False
-    modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
-    # Code that this package calls gets plain values.
-    if is_of_library(modules[0]) or not all(map(is_of_library, modules[1:])) or any(map(_is_ours, modules)):
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    packages = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame in frames]
+    # Code that this package calls gets plain values; an exception of another function of the user's was noted there.
+    if "oxigrad" in packages or [*map(is_of_library, packages)] != [False, *[True] * (len(packages) - 1)]:
         return False
-    return len(modules) > 1 or (opcode(code, offset) != "RAISE_VARARGS" and not _ALIKE.search(str(error)))
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == "oxigrad"
+    return len(packages) > 1 or (opcode(code, offset) != "RAISE_VARARGS" and not _ALIKE.search(str(error)))
 
 
 def _note(code: CodeType, offset: int, error: BaseException) -> None:
@@ -182,7 +179,7 @@ def _watch(trace: Trace) -> Trace | None:
     thread = threading.get_ident()
     outer, _traces[thread] = _traces.get(thread), trace
     monitoring: Any = getattr(sys, "monitoring", None)
-    if monitoring is not None and len(_traces) == 1 and _tool is None:
+    if monitoring is not None and _tool is None:
         _tool = next((each for each in (4, 3) if monitoring.get_tool(each) is None), None)
         if _tool is not None:
             monitoring.use_tool_id(_tool, "oxigrad")
