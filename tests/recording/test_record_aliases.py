@@ -30,6 +30,14 @@ def _copied_if_shared(x: Any) -> Any:
     return y
 
 
+def _copied_if_broadcast(x: Any) -> Any:
+    (y,) = np.broadcast_arrays(x)
+    if y is x:
+        y = y.copy()
+    y[0] = 5.0
+    return y
+
+
 def _read_after_write(x: Any) -> Any:
     y = np.asarray(x)
     x[0] = x[1] * 3.0
@@ -74,6 +82,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
     "a write that is read afterwards": _read_after_write,
     "a copy of what is shared": _copied_if_shared,
     "sort": lambda x: np.asarray(x).sort(),
+    "a copy of what is broadcast": _copied_if_broadcast,
     "a flag": lambda x: setattr(x.flags, "writeable", False),
 }
 
@@ -117,6 +126,9 @@ IDENTITIES: dict[str, Callable[[Any], bool]] = {
     "asarray, the other way": lambda x: any(each is x for each in (np.ones(1), np.asarray(x))),
     "ascontiguousarray": lambda x: np.ascontiguousarray(x) is x,
     "require": lambda x: np.require(x) is x,
+    "broadcast_arrays": lambda x: np.broadcast_arrays(np.ones(1), x)[1] is x,
+    "broadcast_arrays to another shape": lambda x: np.broadcast_arrays(np.ones((2, 1)), x)[1] is x,
+    "atleast_1d": lambda x: np.atleast_1d(x, x * 2.0)[0] is x,
     "the real part": lambda x: x.real is x and x[0].real is not None,
     "the base of a view": lambda x: x[1:].base is x,
     "the base of an array": lambda x: x.base is None,

@@ -183,6 +183,8 @@ class Trace:
         entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=self._ids(named or None))
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+        if isinstance(traced, (tuple, list)) and targets.is_shaped(target):
+            traced = with_leaves(traced, functools.partial(_argument, args))
         is_array = type(result) is np.ndarray
         if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
             self._note_views(traced, (target, function, tuple(args), named))
@@ -207,7 +209,7 @@ class Trace:
         if not isinstance(result, (tuple, list)):
             writes.note_views(args, result, call)
             return
-        for part in result:
+        for part in (part for part in result if not any(part is arg for arg in args)):
             part.memory = False
             for each in args:
                 if isinstance(each, Traced) and np.may_share_memory(each.plain, part.plain):
@@ -378,6 +380,13 @@ def _is_ufunc(target: Target) -> bool:
 # Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is
 # a constant.
 _OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
+
+
+def _argument(args: Any, part: Any) -> Any:
+    """The argument that a part of a result is, as of `broadcast_arrays`, or the part."""
+    array = plain_of(part)
+    same = (arg for arg in args if isinstance(arg, Traced) and arg.plain is array)
+    return next(same, part) if isinstance(array, np.ndarray) else part
 
 
 def _are_of_one_slice(one: np.ndarray, other: Any, key: Any, its: Any) -> bool:
