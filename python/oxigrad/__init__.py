@@ -44,7 +44,7 @@ if _stdlib_typing.TYPE_CHECKING:
     from oxigrad import scipy as scipy
     from oxigrad.autodiff.inspection.support import support
     from oxigrad.autodiff.sparse.jacobians import sparse_hessian, sparse_jacobian
-    from oxigrad.recording.audits import StaleRecordingError
+    from oxigrad.recording.cases import StaleRecordingError
     from oxigrad.recording.files import load_recording
     from oxigrad.recording.function import record
     from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -119,7 +119,7 @@ _LAZY = {
     "cuda": "oxigrad.cuda",
     "extend": "oxigrad.extend",
     "optim": "oxigrad.optim",
-    "StaleRecordingError": "oxigrad.recording.audits",
+    "StaleRecordingError": "oxigrad.recording.cases",
     "load_recording": "oxigrad.recording.files",
     "record": "oxigrad.recording.function",
     "rules": "oxigrad.rules",

@@ -331,4 +331,9 @@ def test_floats_beside_float32_have_their_bits_in_derivatives(name, x, argnums):
         g = ox.record(h, audit="never")
         for c in (first, first + 0.1, first * 0.7):
             with np.errstate(all="ignore"):
-                assert agrees(g, h, x, c)
+                # A NaN may have another sign.
+                one, other = (
+                    np.where(np.isnan(y), np.nan, y).astype(y.dtype) for y in map(np.asarray, (g(x, c), h(x, c)))
+                )
+            assert one.dtype == other.dtype
+            assert one.tobytes() == other.tobytes()

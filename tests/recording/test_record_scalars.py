@@ -152,3 +152,30 @@ def test_derivatives_beside_floats_have_the_bits_of_the_function(name, shape):
         if shape is not None and name != "pow":  # a number has the gradient of an array of one element
             assert np.ravel(f(a, b)[0]) == f(np.float32(np.ravel(a)[0]), b)[0]
     assert g.why is None
+
+
+POWERS = {
+    "a class": lambda s, t: s * 2 if type(s**t) is float else s * 3,
+    "a constant exponent": lambda s, t: s * 2 if isinstance(s**0.5, complex) else s * t,
+    "a constant base": lambda s, t: s * 2 if isinstance((-2.0) ** t, float) else s * 3,
+    "an attribute": lambda s, t: s * 2 if hasattr(pow(s, t), "is_integer") else s * 3,
+    "a complex object": lambda s, t: s * 2 if np.iscomplexobj(s**t) else s * 3,
+    "a real part": lambda s, t: (s**t).real,
+    "a value": lambda s, t: s**t,
+    "a power of the namespace": lambda s, t: s * 2 if type(xp.pow(s, t)) is float else s * 3,
+}
+NUMBERS = [(4.0, 2.5), (-4.0, 2.5), (-4.0, 2.0), (4.0, -2.5), (-4.0, 0.3), (2.0, 3.0), (float("nan"), 0.5)]
+
+
+@pytest.mark.parametrize("first", range(len(NUMBERS)))
+@pytest.mark.parametrize("kind", [float, np.float64])
+@pytest.mark.parametrize("name", POWERS)
+def test_powers_that_are_complex_or_real_are_told_apart_where_nothing_reads_them(name, kind, first):
+    f = POWERS[name]
+    g = ox.record(f, audit="never")
+    for pair in (*NUMBERS[first:], *NUMBERS[:first]):
+        with np.errstate(invalid="ignore"):
+            numbers = [*map(kind, pair)]
+            result, expected = g(*numbers), f(*numbers)
+        assert type(result) is type(expected)
+        assert np.asarray(result).tobytes() == np.asarray(expected).tobytes() or np.isnan(result)

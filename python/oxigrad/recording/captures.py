@@ -45,7 +45,9 @@ _BASES = (object, list, tuple, dict, OrderedDict, types.SimpleNamespace)
 _SIZED = (set, bytearray, deque, defaultdict, array.array)
 # Further places are constants.
 _MOST_PLACES = 1 << 12
-HEAP = 1 << 9
+# The flags of a class: on the heap, and immutable, as classes of C are, of which some are on the heap.
+_OF_PYTHON = 1 << 9
+_OF_C = 1 << 8
 # The content of a slot or a cell without a value.
 EMPTY = object()
 
@@ -60,7 +62,8 @@ def _is_unchanging(value: Any) -> bool:
     return all(map(_is_unchanging, value)) if type(value) is tuple else isinstance(value, SIMPLE)
 
 
-def _is_of_library(module: Any) -> bool:
+def is_of_library(module: Any) -> bool:
+    """Whether a module is of a library."""
     return str(module).partition(".")[0] in _LIBRARIES
 
 
@@ -75,9 +78,14 @@ def _packages_of(value: Any) -> set[str]:
     return {str(module).partition(".")[0] for module in modules} - _LIBRARIES
 
 
+def _is_of_python(cls: type) -> bool:
+    """Whether a class is written in Python."""
+    return cls.__flags__ & (_OF_PYTHON | _OF_C) == _OF_PYTHON
+
+
 def base_of(value: Any) -> type:
     """The first class of an object that is not written in Python."""
-    return next(each for each in type(value).__mro__ if not each.__flags__ & HEAP)
+    return next(each for each in type(value).__mro__ if not _is_of_python(each))
 
 
 def is_holder(value: Any) -> bool:
@@ -85,8 +93,8 @@ def is_holder(value: Any) -> bool:
     cls = type(value)
     if cls in (list, tuple, dict, types.SimpleNamespace):
         return True
-    is_of_library = _is_of_library(cls.__module__) and cls.__module__ != "collections"
-    if is_of_library or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
+    is_of_python = is_of_library(cls.__module__) and cls.__module__ != "collections"
+    if is_of_python or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
         return False
     return base_of(value) in _BASES and not isinstance(value, Traced)
 
@@ -95,7 +103,7 @@ def slots_of(value: Any) -> dict[str, Any]:
     """The contents of the `__slots__` of an object's classes, by name; `EMPTY` for nothing."""
     slots: dict[str, Any] = {}
     for each in type(value).__mro__:
-        for name, member in vars(each).items() if each.__flags__ & HEAP else ():
+        for name, member in vars(each).items() if _is_of_python(each) else ():
             if isinstance(member, types.MemberDescriptorType) and getattr(type(value), name, None) is member:
                 slots[name] = getattr(value, name, EMPTY)
     return slots
@@ -269,7 +277,7 @@ class Captures:
     def _of_function(self, place: int, function: types.FunctionType) -> Iterator[tuple[str, Any, int, Any]]:
         """The places that a function reads by name."""
         guards, code, namespace = self.guards, function.__code__, function.__globals__
-        is_ours = _is_of_library(namespace.get("__name__", ""))
+        is_ours = is_of_library(namespace.get("__name__", ""))
         if not is_ours:
             held = guards.object(namespace)
             for name in names_of(code):

@@ -14,13 +14,24 @@ from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Vari
 from oxigrad._names import check_callable
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
-from oxigrad.recording import audits, files
-from oxigrad.recording.audits import Audit, OnStale
+from oxigrad.recording import files
+from oxigrad.recording.answers import answering
 from oxigrad.recording.bits import is_alike
 from oxigrad.recording.captures import SIMPLE, Captures, is_holder, is_input
-from oxigrad.recording.cases import Case, loops_shown, plural, saved
+from oxigrad.recording.cases import (
+    Audit,
+    Case,
+    OnStale,
+    StaleRecordingError,
+    check_schedule,
+    difference,
+    loops_shown,
+    next_call,
+    plural,
+    saved,
+)
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
-from oxigrad.recording.shadows import Shadows, answering
+from oxigrad.recording.shadows import Shadows
 from oxigrad.recording.trace import Trace, line
 from oxigrad.recording.traced import Traced, UnrecordableError
 
@@ -148,7 +159,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            with answering(captures.namespaces()):
+            with answering(captures.namespaces(), trace):
                 result = _core.call_traced(function, args_traced, named_traced, trace)
             trace.require_result()
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
@@ -213,7 +224,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                     continue
                 case.is_added = is_any_added = True
                 first = case.first[0] if case.first is not None and self._schedule != "never" else None
-                following = audits.next_call(self._schedule, 1)
+                following = next_call(self._schedule, 1)
                 self._add(*key, replay, case.structure, case.copied, case, following, first)
         return is_any_added
 
@@ -221,7 +232,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
     def _audit(self, args: Any, named: Any, replayed: Any, case: Case, call: int, is_proof: bool) -> tuple[Any, int]:
         """The result of an audited call, and the number of the call that is audited next."""
-        following, captures = audits.next_call(self._schedule, call), self._captures
+        following, captures = next_call(self._schedule, call), self._captures
         if captures is None:
             return replayed, following
         inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
@@ -229,9 +240,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         result, error = self._itself(args, named)
         if (reason := change(before, inputs, captures)) is not None:
             self._drop(case, reason)
-        elif (
-            path := audits.difference(error or case.compared(inputs.values, replayed, result), result, error)
-        ) is not None:
+        elif (path := difference(error or case.compared(inputs.values, replayed, result), result, error)) is not None:
             self._differ(args, named, case, call, path, result, error)
         else:
             case.last_audit = call
@@ -255,7 +264,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         if case.first is not None or case.last_audit == 1:
             self._drop(case, f"the function does not give the same bits in two calls, at {path}")
             return
-        if audits.difference(result, *self._itself(args, named)) is not None:
+        if difference(result, *self._itself(args, named)) is not None:
             self._refuse(f"the function differs from itself, at {path}")
             warnings.warn(f"{_name(self.__wrapped__)} differs from itself, and runs as it is: {path}", stacklevel=5)
             return
@@ -263,7 +272,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             self._cases, self._last, self._captures = {}, None, None
             self._counts["recordings"] = 0
             self._restart(None, [])
-        stale = audits.StaleRecordingError(_name(self.__wrapped__), path, case.last_audit, call)
+        stale = StaleRecordingError(_name(self.__wrapped__), path, case.last_audit, call)
         self._why = Why("stale", case.last_audit, path)
         if self._on_stale == "raise":
             raise stale from error
@@ -433,7 +442,7 @@ def record(
     check_callable(f, "record")
     if limit < 1:
         raise ValueError(f"record: limit is {limit}, expected at least 1")
-    audits.check(audit, on_stale)
+    check_schedule(audit, on_stale)
     if isinstance(f, Recorded):
         return f
     if inspect.iscoroutinefunction(f) or inspect.isgeneratorfunction(f):

@@ -1,17 +1,16 @@
 """Copies of functions, containers and objects that hold traced values, which a function reads while it is recorded."""
 
-import contextlib
 import functools
-import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import RecordedFunction
+from oxigrad.recording.answers import STAND_INS
 from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, items_of, slots_of
-from oxigrad.recording.traced import Traced, UnrecordableError, functions_of_library, is_traced
+from oxigrad.recording.traced import Traced, UnrecordableError
 
 # The items of a container, and the attributes of an object.
 _Contents = tuple[dict[Any, Any], dict[str, Any]]
@@ -270,90 +269,3 @@ def _set(holder: Any, name: str, value: Any) -> None:
         holder.cell_contents = value
     else:
         object.__setattr__(holder, name, value)
-
-
-# --- names that answer for traced values ------------------------------------------------------------------------------
-
-
-class _TypeOf(type):
-    """The class of `type_of`: for all but traced values, it is `type`, also where another thread reads it."""
-
-    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **named: Any) -> Any:
-        """A metaclass of the user's, below `type` itself."""
-        return type(name, tuple(type if base is type_of else base for base in bases), namespace, **named)
-
-    def __call__(cls, *args: Any, **named: Any) -> Any:
-        if len(args) != 1 or named:
-            return type(*args, **named)
-        its = args[0].__class__ if is_traced(args[0]) else type(args[0])
-        return type_of if its in (type, _TypeOf) else its
-
-    def __eq__(cls, other: object) -> bool:
-        return other is type_of or other is type
-
-    def __hash__(cls) -> int:
-        return hash(type)
-
-    def __getattribute__(cls, name: str) -> Any:
-        return getattr(type, name)
-
-    def __getitem__(cls, key: Any) -> Any:
-        return type[key]
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, type)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, type)
-
-
-# Of a traced value the class of the plain one.
-type_of: type = type.__new__(_TypeOf, "type", (type,), {"__module__": "builtins"})
-
-
-def _hasattr(value: Any, name: str, /) -> bool:
-    return hasattr(value.plain if is_traced(value) else value, name)
-
-
-def _getattr(value: Any, name: str, /, *default: Any) -> Any:
-    if not is_traced(value):
-        return getattr(value, name, *default)
-    if not hasattr(value.plain, name):
-        return getattr(value.plain, name, *default)
-    try:
-        return getattr(value, name)
-    except AttributeError:
-        value.recorder.refuse(f"the function reads {name} of an array")
-        return getattr(value.plain, name)
-
-
-# What names of Python are in a function that is recorded: they answer for the plain value of a traced one.
-STAND_INS: dict[str, Any] = {"type": type_of, "hasattr": _hasattr, "getattr": _getattr}
-
-# How many recordings under way have put a stand-in in the place of a name, by namespace, and what it was before.
-_uses: dict[tuple[int, str], tuple[int, Any]] = {}
-_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def answering(namespaces: list[dict[str, Any]]) -> Iterator[None]:
-    """While it lasts, names in these namespaces, and functions of the standard's library, answer for plain values."""
-    names = [(space, name, each) for space in namespaces for name, each in STAND_INS.items()]
-    with _lock:
-        put = [each for each in names if each[0].get(each[1], each[2]) is each[2]] + functions_of_library()
-        for space, name, each in put:
-            count, before = _uses.get((id(space), name), (0, space.get(name, EMPTY)))
-            _uses[id(space), name] = count + 1, before
-            space[name] = each
-    try:
-        yield
-    finally:
-        with _lock:
-            for space, name, each in put:
-                count, before = _uses.pop((id(space), name))
-                if count > 1:
-                    _uses[id(space), name] = count - 1, before
-                elif space.get(name) is each and before is EMPTY:
-                    del space[name]
-                elif space.get(name) is each:
-                    space[name] = before

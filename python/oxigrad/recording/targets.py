@@ -62,13 +62,31 @@ METHODS = set(
 )
 ATTRIBUTES = {"T", "mT", "real", "imag"}
 BUILTINS = {"float", "int", "bool", "complex", "divmod", "round"}
+# Functions of NumPy whose results have their shapes and dtypes by these of their arguments, and by integers.
+_SHAPED = set(
+    """all any max min amax amin ptp sum prod mean std var median average percentile quantile argmax argmin
+    count_nonzero nansum nanprod nanmean nanstd nanvar nanmax nanmin nanmedian nanpercentile nanquantile
+    nancumsum nancumprod nanargmax nanargmin cumsum cumprod cumulative_sum cumulative_prod sort argsort
+    partition argpartition searchsorted digitize lexsort diff ediff1d gradient trapezoid cross dot vdot inner
+    outer matmul vecdot tensordot einsum kron convolve correlate cov corrcoef interp reshape ravel flatten
+    transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to
+    broadcast_arrays concatenate concat stack vstack hstack dstack column_stack unstack atleast_1d atleast_2d
+    atleast_3d tile roll rot90 flip fliplr flipud append meshgrid where select choose clip take
+    take_along_axis diag diagflat diagonal trace tril triu vander round around fix nan_to_num real imag angle
+    conj conjugate isclose allclose array_equal isreal iscomplex isneginf isposinf iscomplexobj shape sinc i0
+    unwrap isin zeros_like ones_like full_like empty_like copy astype asarray array asanyarray full ones zeros
+    eye linspace logspace geomspace isdtype polyval polyfit norm det slogdet inv solve pinv cholesky qr svd
+    svdvals eigh eigvalsh matrix_norm vector_norm matrix_rank cond matrix_power multi_dot tensorinv
+    tensorsolve item view""".split()
+)
 # Modules whose functions have no effect but their result, apart from those of `_IMPURE`.
 _STANDARD = "array_api_compat.numpy"
 MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy.special", _STANDARD, f"{_STANDARD}.linalg", f"{_STANDARD}.fft"}
 _IMPURE = set(
-    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc genfromtxt load
-    loadtxt memmap nditer piecewise place put put_along_axis putmask random save savetxt savez savez_compressed
-    seterr seterrcall setbufsize set_printoptions shuffle apply_along_axis apply_over_axes vectorize""".split()
+    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc
+    genfromtxt load loadtxt may_share_memory memmap nditer piecewise place put put_along_axis putmask random
+    save savetxt savez savez_compressed seterr seterrcall setbufsize set_printoptions shares_memory shuffle
+    apply_along_axis apply_over_axes vectorize""".split()
 )
 
 # Functions of arrays that NumPy's protocol does not know, or of the standard's namespace.
@@ -121,6 +139,15 @@ def function_of(target: Target) -> Callable[..., Any]:
         if function is not None:
             return function
     raise ValueError(f"found the function {name!r} of {kind!r}, expected one that a recording may call")
+
+
+@functools.lru_cache(maxsize=1024)
+def is_shaped(target: Target) -> bool:
+    """Whether the shapes and dtypes of results follow from these of arguments and from integers, not from elements."""
+    kind, name = target
+    if kind not in MODULES:
+        return name in _SHAPED if kind == "method" else name != "eig"
+    return kind == "numpy.fft" or name in _SHAPED or "." in name or isinstance(in_module(kind, name), np.ufunc)
 
 
 # The most arguments by position of functions and methods, itself among them, before ``out``.

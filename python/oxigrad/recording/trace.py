@@ -67,6 +67,10 @@ class Trace:
         # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
         # raises an exception, which the function may catch.
         self.requests: Counter[int] = Counter()
+        # Whether a question was answered for the traced value instead of the plain one: the function runs again.
+        self._is_void = False
+        # The plain arrays that the function has, by their ids: whether each is writable, its check, and the line.
+        self._loans: dict[int, tuple[np.ndarray, bool, str, EntryId | None]] = {}
         self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
@@ -80,11 +84,30 @@ class Trace:
         """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
         self.refusal = self.refusal or f"{reason} ({self._line()})"
 
+    def refuse_result(self, reason: str) -> None:
+        """Notes the same where the result of the call is not the function's: it runs again."""
+        self.refuse(reason)
+        self._is_void = True
+
     def require_result(self) -> None:
-        """Raises `UnrecordableError` where the function has asked for memory of traced values in vain."""
+        """Raises `UnrecordableError` where traced values have given other answers than plain ones.
+
+        Refuses a function that has written to the memory of one otherwise than by it: its result is right.
+        """
         if any(self.requests.values()):
-            self.refuse("the function reads the memory of an array by the buffer protocol")
+            self.refuse_result("the function reads the memory of an array by the buffer protocol")
+        if self._is_void:
             raise UnrecordableError(str(self.refusal))
+        for array, is_writable, line, check in self._loans.values():
+            is_changed = check is not None and not is_same(array, self.entries[check.id].value)
+            if is_changed or array.flags.writeable != is_writable:
+                self.refusal = self.refusal or f"the function writes to an array that shares its memory ({line})"
+
+    def lend(self, traced: Traced) -> None:
+        """Notes that the function has the plain array of a value, or its flags."""
+        array, check = traced.plain, self._checked.get(traced.entry)
+        _, is_writable, line, before = self._loans.get(id(array)) or (array, array.flags.writeable, self._line(), None)
+        self._loans[id(array)] = array, is_writable, line, before or check
 
     def text(self, error: Exception) -> str:
         """Why the function is not recorded, which has raised an error."""
@@ -146,7 +169,7 @@ class Trace:
         if result is NotImplemented:
             return result
         same = [arg for arg, its in zip(args, plain, strict=True) if its is result]
-        if same and type(result) is np.ndarray:
+        if same and targets.is_shaped(target) and (type(result) is np.ndarray or target.name in _SELVES):
             return same[0]  # as `asarray` returns an array
         recorded = targets.watched(target) if is_watched() else target
         if recorded is None:
@@ -160,6 +183,8 @@ class Trace:
         entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=self._ids(named or None))
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
         traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+        if isinstance(traced, (tuple, list)) and targets.is_shaped(target):
+            traced = with_leaves(traced, functools.partial(_argument, args))
         is_array = type(result) is np.ndarray
         if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
             self._note_views(traced, (target, function, tuple(args), named))
@@ -179,17 +204,16 @@ class Trace:
                     self.check(each)
 
     def _note_views(self, result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
-        sources: list[Traced] = []
-        with_leaves((*call[2], call[3]), lambda leaf: sources.append(leaf) if isinstance(leaf, Traced) else None)
-        sources = [each for each in sources if type(each.plain) is np.ndarray]
+        args: list[Any] = []
+        with_leaves((*call[2], call[3]), lambda leaf: args.append(leaf) if type(plain_of(leaf)) is np.ndarray else None)
         if not isinstance(result, (tuple, list)):
-            writes.note_views(sources, result, call)
+            writes.note_views(args, result, call)
             return
-        for part in result:
+        for part in (part for part in result if not any(part is arg for arg in args)):
             part.memory = False
-            for each in sources:
-                if each.memory is not False and np.may_share_memory(each.plain, part.plain):
-                    each.memory = False
+            for each in args:
+                if isinstance(each, Traced) and np.may_share_memory(each.plain, part.plain):
+                    writes.close(each)
 
     def again(self, entry: int, plain: Any) -> Any:
         """Another value of an entry."""
@@ -307,6 +331,8 @@ class Trace:
         return identifier
 
 
+# Functions that give a real number itself.
+_SELVES = ("real", "conj", "conjugate")
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
@@ -323,12 +349,7 @@ def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
     return is_permuted or not result.flags.c_contiguous
 
 
-# Functions whose results are as long as elements are selected, or complex by the elements.
-_SELECTIONS = set(
-    """argwhere bincount compress delete eig eigvals extract flatnonzero insert intersect1d nonzero real_if_close repeat
-    roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values""".split()
-)
-# Kinds of functions, apart from those, whose results have a shape by the shapes of their arguments.
+# Kinds of other functions, whose results have a shape by the shapes of their arguments.
 _OF_SHAPE = ("attribute", "operator", "python", "rule")
 
 
@@ -339,7 +360,7 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> boo
         parts = key if isinstance(key, tuple) else (key,)
         of_values = [part for part in parts if traced_in(part) is not None]
         return any(isinstance(part, slice) or np.asarray(plain_of(part)).dtype.kind == "b" for part in of_values)
-    if target.name in _SELECTIONS or (target.name == "where" and len(args) == 1):
+    if not targets.is_shaped(target) or (target.name == "where" and len(args) == 1):
         return True
     if target.kind in _OF_SHAPE or _is_ufunc(target) or target.name in targets.ELEMENTWISE:
         return False
@@ -359,6 +380,13 @@ def _is_ufunc(target: Target) -> bool:
 # Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is
 # a constant.
 _OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
+
+
+def _argument(args: Any, part: Any) -> Any:
+    """The argument that a part of a result is, as of `broadcast_arrays`, or the part."""
+    array = plain_of(part)
+    same = (arg for arg in args if isinstance(arg, Traced) and arg.plain is array)
+    return next(same, part) if isinstance(array, np.ndarray) else part
 
 
 def _are_of_one_slice(one: np.ndarray, other: Any, key: Any, its: Any) -> bool:

@@ -8,8 +8,8 @@ as its plain value does.
 
 import functools
 import operator
+import sys
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -48,8 +48,8 @@ class Traced(BatchLevel):
     plain: Any
     # Whether it is an operand of a derivative rule, and whether that is of float32.
     is_in_rule: Literal[False, True, "single"]
-    # The memory that it shares with other values; None if it shares none, False if the function may not write to it.
-    memory: writes.Memory | Literal[False] | None
+    # Its place in memory that it shares; None if it shares none, False if the function may not write to it.
+    memory: writes.Place | Literal[False] | None
 
     def __new__(
         cls, trace: Any, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
@@ -95,8 +95,8 @@ class Traced(BatchLevel):
     def _marked(self, mark: Literal[False, True, "single"]) -> "Traced":
         """The same value, as an operand of a rule or none."""
         value = Traced(self.recorder, self.entry, self.plain, mark)
-        if type(self.plain) is np.ndarray and (memory := writes.memory_of(self)) is not None:
-            memory.add(value, memory.views(self))
+        if type(self.plain) is np.ndarray and (place := writes.place_of(self)) is not None:
+            place.memory.add(value, place.views)
         else:
             value.memory = False
         return value
@@ -145,7 +145,7 @@ class Traced(BatchLevel):
             self.recorder.refuse(f"np.{ufunc.__name__} writes to an array")
         elif target is None:
             self.recorder.refuse(f"{ufunc.__name__} is a ufunc of neither NumPy nor SciPy")
-        return self.recorder.apply(target or _UNKNOWN, getattr(ufunc, method), inputs, named)
+        return self.recorder.apply(target or UNKNOWN, getattr(ufunc, method), inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         if function.__name__ in numpy_protocols.OF_TYPES and function.__module__ == "numpy":
@@ -159,9 +159,11 @@ class Traced(BatchLevel):
         if target is None or named.get("out") is not None:
             name = getattr(function, "__name__", function)
             self.recorder.refuse(f"np.{name} is not a function without effects")
-        return self.recorder.apply(target or _UNKNOWN, function, args, named)
+        return self.recorder.apply(target or UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "entry":
+            return writes.entry_of(self)
         if name in _OF_MEMORY and not (name in _OF_NUMPY and self.recorder.requests[self.entry]):
             self.recorder.refuse(f"the function reads {name} of an array")
             return getattr(self.plain, name)
@@ -171,7 +173,10 @@ class Traced(BatchLevel):
         if name in _OF_TYPES:
             return attribute
         if name in ("flags", "strides"):  # of an array that is contiguous in each replay
+            self.recorder.lend(self)  # as flags can be set
             return getattr(self.sample, name)
+        if name == "base":  # whose identity is asked for
+            self.recorder.refuse_result("the function reads base of an array")
         if name in targets.ATTRIBUTES:
             return self.recorder.apply(*_of("attribute", name), (self,), {})
         is_array = isinstance(self.plain, (np.ndarray, np.generic))
@@ -217,7 +222,7 @@ def _single(value: Any) -> Any:
 
 
 # The target of a function that no recording has.
-_UNKNOWN = Target("", "")
+UNKNOWN = Target("", "")
 # Attributes that shapes and dtypes tell, which a replay checks.
 _OF_TYPES = set("shape dtype ndim size itemsize nbytes device".split())
 # The protocols that share memory, and those by which NumPy asks for it between the buffer and `__array__`.
@@ -240,6 +245,8 @@ def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
 
 
 INTEGERS = (int, np.integer)
+# The types of real numbers of Python, whose power may be complex.
+_REALS = ({float}, {float, int})
 # What an integer repeats: Python asks for its index.
 _REPEATED = (list, tuple, str, bytes, bytearray)
 
@@ -251,7 +258,12 @@ def _operator(self: Traced, name: str, *args: Any) -> Any:
         bool(args[1] >= 0)  # by which the power is an integer or a float
     if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
         return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
-    return self.recorder.apply(*_of("operator", name), args, {})
+    result = self.recorder.apply(*_of("operator", name), args, {})
+    if name == "pow" and {*map(type, map(plain_of, args))} in _REALS:
+        is_whole = type(args[1]) is int or (type(args[1]) is float and args[1].is_integer())
+        if not (is_whole or args[0] >= 0):  # a number of Python, real or complex
+            self.recorder.check(self.recorder.apply(*_of("numpy", "iscomplexobj"), (result,), {}))
+    return result
 
 
 def _binary(name: str) -> Callable[..., Any]:
@@ -277,7 +289,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     in_place: Any = getattr(operator, f"i{name}")
 
     def write(self: Traced, other: Any) -> Any:
-        if writes.memory_of(self) is None or self.recorder.refusal is not None:
+        if writes.place_of(self) is None or self.recorder.refusal is not None:
             self.recorder.refuse(_OF_WRITE)
             return in_place(self.plain, plain_of(other))
         result = _operator(self, name, self, other)
@@ -292,6 +304,8 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 
 def _assign(self: Traced, key: Any, value: Any) -> None:
+    if isinstance(value, Traced) and writes.is_exchange(value, self, sys._getframe(1)):
+        self.recorder.refuse_result("C code assigns a part of an array to another part")
     if not writes.write(self, key, value, plain_of):
         _unwritten(self)
 
@@ -320,7 +334,12 @@ def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
         self.recorder.requests[self.entry] -= 1
     if (left := foreign_calls.left_to_variable(self)) is not None:
         return left
-    return np.array(self.recorder.check(self), dtype=dtype)
+    array = np.array(self.recorder.check(self), dtype=dtype, copy=copy)
+    if np.may_share_memory(array, self.plain):
+        self.recorder.lend(self)
+        if array is self.plain and writes.compares_identity(sys._getframe(1)):
+            self.recorder.refuse_result("the function may ask whether two arrays are one object")
+    return array
 
 
 # Other attributes of arrays that may be set.
@@ -389,7 +408,7 @@ def _class_of(plain: type) -> type[Traced]:
     return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
 
 
-# --- array libraries, whose functions append an entry where they are called with a traced value -----------------------
+# --- traced values among arguments ------------------------------------------------------------------------------------
 
 
 def is_traced(value: Any) -> bool:
@@ -410,30 +429,3 @@ def traced_in(value: Any) -> Traced | None:
     else:
         return None
     return next((traced for part in parts if (traced := traced_in(part)) is not None), None)
-
-
-@functools.cache
-def functions_of_library() -> list[tuple[dict[str, Any], str, Callable[..., Any]]]:
-    """Functions of NumPy's standard namespace that append an entry, with the namespaces and names of the plain ones."""
-    standard = standard_namespace(np.zeros(0))
-    return [
-        (vars(module), name, _with_entry(function))
-        for module in (standard, standard.linalg, standard.fft)
-        for name, function in vars(module).items()
-        if isinstance(function, (FunctionType, BuiltinFunctionType)) and targets.target_of(function) is not None
-    ]
-
-
-def _with_entry(function: Callable[..., Any]) -> Callable[..., Any]:
-    target = targets.target_of(function)
-
-    @functools.wraps(function)
-    def called(*args: Any, **named: Any) -> Any:
-        traced = traced_in((args, named))
-        if traced is None:
-            return function(*args, **named)
-        if named.get("out") is not None:
-            traced.recorder.refuse(f"{function.__name__} is not a function without effects")
-        return traced.recorder.apply(target or _UNKNOWN, function, args, named)
-
-    return called

@@ -4,9 +4,13 @@ The first call writes to the array itself, as the function does, so that its vie
 recording that share the memory are read again from the entry of the write.
 """
 
+import dis
+import functools
+import itertools
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +21,8 @@ from oxigrad.recording.targets import Target, function_of
 _ASSIGNED = Target("core", "assigned")
 _GETITEM = Target("operator", "getitem")
 _RESHAPE = Target("method", "reshape")
-# The names of calls that give the elements in the order of their indices, in another shape.
+# The names of calls that give the elements in the order of their indices, in another shape: the last are views in any
+# order in memory.
 _SHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
 
 
@@ -54,46 +59,77 @@ class Memory:
     def __init__(self, whole: Any) -> None:
         self.entry: int = whole.entry
         self.plain: np.ndarray = whole.plain
-        self._values: list[tuple[weakref.ref[Any], tuple[View, ...]]] = []
+        #: Whether values that no entry reads again are in it, so that the function may not write to it.
+        self.is_closed: bool = False
+        # The values whose entries are those after the last write.
+        self._current: list[weakref.ref[Any]] = []
         self.add(whole, ())
 
     def add(self, value: Any, views: tuple[View, ...]) -> None:
         """Notes a value that the views give, in their order."""
-        value.memory = self
-        self._values.append((weakref.ref(value), views))
+        value.memory = Place(self, views)
+        self._current.append(weakref.ref(value))
 
-    def views(self, value: Any) -> tuple[View, ...]:
-        """The views that give a value."""
-        return next(views for reference, views in self._values if reference() is value)
+    def renew(self, entry: int) -> None:
+        """Notes the entry of a write: views are read again from it where they are used."""
+        self.entry, current, self._current = entry, self._current, []
+        for value in (reference() for reference in current):
+            if value is None:
+                continue
+            if value.memory.views:
+                del value.entry
+            else:
+                value.entry = entry
+                self._current.append(weakref.ref(value))
 
-    def values(self) -> Iterator[tuple[Any, tuple[View, ...]]]:
-        """The values that there are still, with their views."""
-        self._values = [(reference, views) for reference, views in self._values if reference() is not None]
-        for reference, views in list(self._values):
-            if (value := reference()) is not None:
-                yield value, views
+
+class Place(NamedTuple):
+    """The place of a value: a memory, and the views that give it."""
+
+    memory: Memory
+    views: tuple[View, ...]
 
 
-def memory_of(value: Any) -> Memory | None:
-    """The memory of a value; None for an array that the function has not computed, which it may not write to."""
+def entry_of(value: Any) -> int:
+    """The entry of a view after a write to its memory."""
+    memory, views = value.memory
+    again = value.recorder.again(memory.entry, memory.plain)
+    for view in views:
+        again = view.of(value.recorder, again)
+    if value.recorder.refusal is not None:
+        return memory.entry
+    value.entry = again.entry
+    memory.add(value, views)
+    return value.entry
+
+
+def place_of(value: Any) -> Place | None:
+    """The place of a value; None for an array that the function has not computed, which it may not write to."""
     if value.memory is None:
-        return Memory(value)
-    return value.memory or None
+        Memory(value)
+    return value.memory if value.memory and not value.memory.memory.is_closed else None
 
 
-def note_views(sources: list[Any], result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
-    """Notes that the result of a call may share the memory of arguments."""
-    for source in sources:
-        if source.memory is False or not np.may_share_memory(source.plain, result.plain):
+def close(value: Any) -> None:
+    """Refuses later writes to the memory of a value."""
+    if value.memory:
+        value.memory.memory.is_closed = True
+    value.memory = False
+
+
+def note_views(args: list[Any], result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
+    """Notes that the result of a call may share the memory of arguments, some of which are plain arrays."""
+    for source in args:
+        is_plain = type(source) is np.ndarray
+        if not np.may_share_memory(source if is_plain else source.plain, result.plain):
             continue
-        memory = memory_of(source)
+        place = None if is_plain else place_of(source)
         position = next((at for at, arg in enumerate(call[2]) if arg is source), None)
-        if memory is None or position is None:
-            source.memory = False
-            break
-        memory.add(result, (*memory.views(source), View(*call, position)))
-        return
-    if not result.plain.flags.owndata:
+        if place is not None and position is not None:
+            place.memory.add(result, (*place.views, View(*call, position)))
+            return
+        if not is_plain:
+            close(source)
         result.memory = False
 
 
@@ -104,18 +140,18 @@ def write(value: Any, key: Any, new: Any, plain: Callable[[Any], Any], *, is_res
     """
     trace = value.recorder
     plain_key, plain_new = plain(key), plain(new)
-    memory = memory_of(value)
-    if memory is None or trace.refusal is not None:
+    place = place_of(value)
+    if place is None or trace.refusal is not None:
         operator.setitem(value.plain, plain_key, plain_new)
         return False
-    views = memory.views(value)
+    memory, views = place
     is_item = type(plain_new) is np.ndarray and _is_part(value.plain, plain_key, plain_new)
     operator.setitem(value.plain, plain_key, plain_new)
     if is_item:  # the end of `value[key] += ...`
         return True
     source = trace.again(memory.entry, memory.plain)
-    is_indexed = all(view.target == _GETITEM for view in views)
-    if not (is_indexed or (all(view.is_invertible for view in views) and not trace.is_permuted(source))):
+    are_views = all(view.target == _GETITEM or view.target.name in _SHAPES[2:] for view in views)
+    if not (are_views or (all(view.is_invertible for view in views) and not trace.is_permuted(source))):
         return False
     # All elements at an index are assigned to the array itself.
     is_whole = key is ... and bool(views) and views[-1].target == _GETITEM
@@ -127,13 +163,7 @@ def write(value: Any, key: Any, new: Any, plain: Callable[[Any], Any], *, is_res
             new = trace.write(_ASSIGNED, assigned, parts.pop(), key, new)
         for view in reversed(views):
             new = view.put(trace, parts.pop(), new)
-    memory.entry = new.entry
-    for other, its in memory.values():
-        other.entry = new.entry
-        again = new
-        for view in its:
-            again = view.of(trace, again)
-        other.entry = again.entry
+    memory.renew(new.entry)
     return True
 
 
@@ -143,3 +173,41 @@ def _is_part(array: np.ndarray, key: Any, part: np.ndarray) -> bool:
         return False
     mine = array[key]
     return isinstance(mine, np.ndarray) and mine.__array_interface__ == part.__array_interface__
+
+
+def is_exchange(value: Any, array: Any, frame: FrameType) -> bool:
+    """Whether C code, called by a frame, assigns a part of an array to the array.
+
+    NumPy's `shuffle` exchanges parts of traced arrays so, which are views. It copies parts of arrays.
+    """
+    is_part = np.ndim(value.plain) > 0 and np.may_share_memory(value.plain, array.plain)
+    return is_part and not opcode(frame.f_code, frame.f_lasti).startswith("STORE_")
+
+
+def opcode(code: CodeType, offset: int) -> str:
+    """The name of an instruction."""
+    return dis.opname[code.co_code[offset]]
+
+
+def compares_identity(frame: FrameType | None) -> bool:
+    """Whether a function under way, up to this package's, compares a variable or a result by ``is``."""
+    while frame is not None and (package := _package(frame)) != "oxigrad":
+        if package != "numpy" and _has_identity(frame.f_code):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+# What loads classes and constants, with which programs compare types by ``is``.
+_OF_CLASSES = {"LOAD_CONST", "LOAD_GLOBAL", "LOAD_ATTR", "LOAD_NAME"}
+
+
+@functools.lru_cache(maxsize=64)
+def _has_identity(code: CodeType) -> bool:
+    names = [each.opname for each in dis.get_instructions(code)]
+    is_here = any(b == "IS_OP" and a not in _OF_CLASSES for a, b in itertools.pairwise(names))
+    return is_here or any(_has_identity(each) for each in code.co_consts if isinstance(each, CodeType))
