@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,18 @@ def test_linear_algebra_has_scipy_s_arguments_values_and_derivatives(name: str) 
         jacobian = ox.jacobian(lambda x: f(scipy.linalg, x))(S)
     np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(jacobian.reshape(slopes.shape), slopes, rtol=1e-4, atol=1e-6 * np.max(np.abs(slopes)))
+
+
+@pytest.mark.parametrize(("name", "remedy"), [("cholesky", {"upper": True}), ("qr", {"mode": "complete"})])
+def test_errors_name_the_call_with_scipy_s_defaults(name: str, remedy: dict[str, Any]) -> None:
+    written = ", ".join(f"{key}={value}" if value is True else f'{key}="{value}"' for key, value in remedy.items())
+    with pytest.raises(
+        TypeError, match=re.escape(f"xp.linalg.{name}(a, {written}) is scipy.linalg.{name} for variables")
+    ):
+        ox.grad(lambda x: xp.sum(getattr(scipy.linalg, name)(x)[0]))(S)
+    ours, theirs = getattr(xp.linalg, name)(S, **remedy), getattr(scipy.linalg, name)(S)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 def test_arguments_of_scipy_without_a_derivative_are_refused_by_name() -> None:
