@@ -51,8 +51,8 @@ def lfilter(b: Any, a: Any, x: Array, /, axis: int, zi: Any) -> Any:
     if zi is not None:
         zi = array_of(zi, [x])
         if are_constant and not is_recorded(x) and not is_recorded(zi):
-            run = lambda b, a, x, zi: of_scipy("signal", "lfilter")(b, a, x, axis, zi)  # noqa: E731
-            return computed("lfilter", run, (b, a, x, zi))
+            run = lambda x, zi: of_scipy("signal", "lfilter")(np.asarray(b), np.asarray(a), x, axis, zi)  # noqa: E731
+            return computed("lfilter", run, (x, zi))
         return _from_state(b, a, x, axis, zi)
     if are_constant:
         b, a = np.asarray(b), np.asarray(a)
@@ -89,7 +89,7 @@ def _from_state(b: Array, a: Array, x: Array, axis: int, zi: Array) -> tuple[Arr
     if len(zi.shape) != len(shape) or any(n not in (1, m) for n, m in zip(zi.shape, shape, strict=True)):
         raise ShapeError(f"lfilter: zi has the shape {tuple(zi.shape)}, expected {shape}")
     later = zeros_of(shape, x)
-    b, a, one = b / a[0], a / a[0], np.ones(1)
+    b, a, one = b / a[0], a / a[0], zeros_of((1,), a) + 1.0
     begun = ops.concat([ops.broadcast_to(zi, shape), zeros_of(tuple(x.shape), x)], axis=axis)
     whole = lfilter(b, one, ops.concat([x, later], axis=axis), axis) + begun
     y = lfilter(one, a, ops.index(whole, along(axis, slice(size))), axis)
@@ -110,11 +110,8 @@ def sosfilt(sos: Any, x: Array, /, axis: int, zi: Any) -> Any:
         sos = np.ascontiguousarray(sos)  # SciPy reads no others
         return _causal("sosfilt", x, axis, lambda x: of_scipy("signal", "sosfilt")(sos, x, axis))
     if not any(map(is_recorded, (sos, x, zi))):
-        return computed(
-            "sosfilt",
-            lambda sos, x, zi: of_scipy("signal", "sosfilt")(np.ascontiguousarray(sos), x, axis, zi),
-            (sos, x, zi),
-        )
+        sos = np.ascontiguousarray(sos)
+        return computed("sosfilt", lambda x, zi: of_scipy("signal", "sosfilt")(sos, x, axis, zi), (x, zi))
     if len(sos.shape) != 2 or sos.shape[1] != 6:
         raise ShapeError(f"sosfilt: found sos of shape {tuple(sos.shape)}, expected (n, 6)")
     states = []

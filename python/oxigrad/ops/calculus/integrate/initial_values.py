@@ -143,14 +143,15 @@ class Solution:
     @functools.cached_property
     def steps(self) -> list["Step"]:
         """The steps. Raises `DerivativeError` for a method of SciPy's alone."""
-        if self._method not in _METHODS:
+        name = getattr(self._method, "__name__", self._method)  # a class, or its name
+        if name not in _METHODS:
             raise DerivativeError(
-                f"solve_ivp: method is {self._method!r}: expected one of {', '.join(_METHODS)} for a derivative"
+                f"solve_ivp: method is {name!r}: expected one of {', '.join(_METHODS)} for a derivative"
             )
         _, y0, _, args = self._call
         f: Slope = lambda t, y: _vector(self._fun(t, y, *args))  # noqa: E731
         sizes = [piece.t - piece.t_old for piece in self.interpolants]
-        return _METHODS[self._method](f, self.times, _floats(array(y0)), sizes)
+        return _METHODS[name](f, self.times, _floats(array(y0)), sizes)
 
     def __call__(self, t: Any) -> Array:
         """The solution at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
