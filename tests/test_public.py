@@ -69,7 +69,7 @@ API: dict[types.ModuleType, str] = {
         solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
         solve_triangular solveh_banded sqrtm svd svdvals tensordot tensorinv tensorsolve toeplitz trace vecdot
         vector_norm""",
-    xp.fft: """dct dctn dst dstn idct idctn idst idstn fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq
+    xp.fft: """dct dctn dst dstn idct idctn idst idstn fft fft2 fftfreq fftn fftshift fht hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ifht ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """cumulative_simpson cumulative_trapezoid odeint quad simpson solve_ivp trapezoid""",
     xp.interpolate: "CubicSpline PchipInterpolator RegularGridInterpolator make_interp_spline",
@@ -105,6 +105,14 @@ OPTIMIZERS: dict[str, list[str]] = {
 def names_of(module: str, names: str) -> list[str]:
     """The public names of a module, sorted."""
     return sorted([*names.split(), *OPTIMIZERS.get(module, [])])
+
+
+@pytest.mark.parametrize("module", [module for module in API if module.__name__.startswith("oxigrad.ops")])
+def test_files_that_define_functions_are_no_names_of_a_namespace(module: types.ModuleType) -> None:
+    modules = [
+        name for name, value in vars(module).items() if getattr(value, "__name__", "") == f"{module.__name__}.{name}"
+    ]
+    assert [name for name in modules if name not in module.__all__] == []
 
 
 @pytest.mark.parametrize("module", API, ids=lambda module: module.__name__)

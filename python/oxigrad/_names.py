@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType, MappingProxyType, ModuleType
@@ -47,12 +48,16 @@ def unknown_name(
 
 
 def without(
-    module: str, names: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({})
+    module: str, names: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({}), *, package: str = ""
 ) -> Callable[[str], object]:
     """The ``__getattr__`` of a module that has these public ``names``, and no others.
 
-    ``elsewhere`` as of `unknown_name`.
+    Submodules of the ``package`` that defines them are no names of the module, such as ``stats.normal``. ``elsewhere``
+    as of `unknown_name`.
     """
+    contents = vars(sys.modules[package]) if package else {}
+    for name in [name for name in contents if f"{package}.{name}" in sys.modules and name not in names]:
+        del contents[name]
 
     def absent(name: str) -> object:
         raise unknown_name(module, name, names, elsewhere)

@@ -406,6 +406,11 @@ def test_scipy_s_names() -> None:
     assert ours.grad(asp.stats.norm.cdf)(0.3) == pytest.approx(stats.norm.pdf(0.3))
     assert importlib.import_module("oxigrad.autograd.scipy.stats.norm") is asp.stats.norm
     check_grads(lambda x: asp.special.logsumexp(x) + anp.sum(asp.special.gammaln(x**2 + 1.0)))(X)
+    linalg = pytest.importorskip("scipy.linalg")
+    expected = np.sum(linalg.cholesky(np.diag(X**2 + 1.0) + 0.1)[0] ** 3)
+    factor = lambda x: anp.sum(asp.linalg.cholesky(anp.diag(x**2 + 1.0) + 0.1)[0] ** 3)  # noqa: E731
+    assert ours.value_and_grad(factor)(X)[0] == pytest.approx(expected)
+    check_grads(factor, modes=["rev"], order=1)(X)
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])

@@ -44,9 +44,16 @@ NUMBERS = """
 k, ours = keras.optimizers, oxigrad.keras
 plain = k.AdamW(k.schedules.CosineDecay(0.02, 20), weight_decay=0.1, clipnorm=1.0)
 plain.exclude_from_weight_decay(var_names=["bias"])
+
+def without_bias(optimizer):
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    return optimizer
+
 pairs = {
     "AdamW": (k.AdamW(0.02), ours.AdamW(0.02)),
     "decay": (plain, ours.AdamW(schedules.cosine(0.02, 20), weight_decay=0.1, clipnorm=1.0, no_weight_decay="bias")),
+    "excluded": tuple(without_bias(each.AdamW(0.02, weight_decay=0.3)) for each in (k, ours)),
+    "excluded of SGD": tuple(without_bias(each.SGD(0.02, weight_decay=0.3)) for each in (k, ours)),
     "SGD": (k.SGD(0.02, momentum=0.9, weight_decay=0.01), ours.SGD(0.02, momentum=0.9, weight_decay=0.01)),
     "RMSprop": (k.RMSprop(0.01), ours.RMSprop(0.01)),
     "Lion": (k.Lion(0.002), ours.Lion(0.002)),
@@ -143,7 +150,7 @@ def test_the_example_trains(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_numbers_are_those_of_keras(backend: str) -> None:
     distances = run(backend, SETUP + NUMBERS)
-    assert len(distances) == 7
+    assert len(distances) == 9
     assert {name: distance for name, distance in distances.items() if not distance < 2e-5} == {}
 
 

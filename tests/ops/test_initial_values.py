@@ -123,3 +123,26 @@ def test_integrals_with_weights_are_refused() -> None:
         ox.grad(lambda c: xp.integrate.quad(lambda x: c * x, 0.0, 1.0, weight="cos", wvar=1.0)[0])(1.0)
     assert xp.integrate.quad(lambda x: 0.0 * x + 1.0, 0.0, 1.0, full_output=1)[2]["last"] == 1
     assert ox.grad(lambda a: xp.integrate.quad(lambda x: x * x, a, 2.0)[0])(2.0) == -4.0
+
+
+@pytest.mark.parametrize("method", [*METHODS, scipy_integrate.RK45])
+@pytest.mark.parametrize("span", [(0.0, 3.0), (3.0, 0.0)])
+def test_dense_output_is_a_function_of_time_alone(method: Any, span: tuple[float, float]) -> None:
+    named = {**settings("RK45"), "method": method, "dense_output": True}
+    solve = lambda module: module.integrate.solve_ivp(lambda t, y: [y[1], -y[0]], span, Y0, **named)  # noqa: E731
+    ours, theirs = solve(xp).sol, scipy_integrate.solve_ivp(lambda t, y: [y[1], -y[0]], span, Y0, **named).sol
+    times = np.array([0.4, 1.3])
+    np.testing.assert_array_equal(ours(times), theirs(times))
+    np.testing.assert_array_equal(ours.ts, theirs.ts)
+    assert (ours.t_min, ours.t_max) == (theirs.t_min, theirs.t_max)
+    value, pull = ox.vjp(lambda t: ours(t)[0], times)
+    np.testing.assert_allclose(value, theirs(times)[0], rtol=1e-8)
+    np.testing.assert_allclose(pull(np.ones(2))[0], theirs(times)[1], rtol=1e-4)  # as the slope of y[0] is y[1]
+    assert ox.grad(lambda t: ours([t])[0, 0])(1.3) == pytest.approx(theirs(1.3)[1], rel=1e-4)
+
+
+def test_dense_output_of_a_method_of_scipy_alone() -> None:
+    solution = xp.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], method="LSODA", dense_output=True).sol
+    assert solution(0.5)[0] == pytest.approx(np.exp(-0.5), rel=1e-2)
+    with pytest.raises(ox.DerivativeError, match="^solve_ivp: method is 'LSODA'"):
+        ox.grad(lambda t: solution(t)[0])(0.5)

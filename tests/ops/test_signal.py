@@ -201,3 +201,27 @@ def test_correlations_of_complex_matrices_are_scipys(name: str, mode: str, shape
     np.testing.assert_allclose(f(x, h), expected, rtol=1e-12)
     np.testing.assert_allclose(ox.vjp(f, x, h)[0], expected, rtol=1e-12)
     check_grads(f, (x, h), order=1)
+
+
+@pytest.mark.parametrize("size", [1, 6])
+def test_filters_from_a_state(size: int) -> None:
+    b, a, zi, x = np.array([1.0, 2.0]), np.array([2.0, 1.0, 0.5]), np.array([1.0, -2.0]), X[0, :size]
+    f = lambda b, a, x, zi: xp.signal.lfilter(b, a, x, zi=zi)  # noqa: E731
+    for dtype in (np.float32, np.float64, np.complex128):
+        args = [each.astype(dtype) for each in (b, a, x, zi)]
+        expected, value = scipy.signal.lfilter(*args[:3], zi=args[3]), ox.vjp(f, *args)[0]
+        for one, other in zip(value, expected, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, rtol=1e-5 if dtype == np.float32 else 1e-12)
+    check_grads(lambda *args: xp.sum(xp.concat([*f(*args)]) ** 3), (b, a, x, zi), order=2)
+    with pytest.raises(ox.ShapeError, match=r"^lfilter: zi has the shape \(3,\), expected \(2,\)"):
+        ox.vjp(lambda x: f(b, a, x, np.zeros(3)), x)
+
+
+def test_states_are_of_the_signals_library() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(X[0])
+    state = xp.signal.lfilter([1.0, 2.0], [1.0, 0.5], x, zi=torch.zeros(1, dtype=x.dtype))[1]
+    final = xp.signal.sosfilt(SOS, x, zi=torch.zeros((len(SOS), 2), dtype=x.dtype))[1]
+    assert isinstance(state, torch.Tensor) and isinstance(final, torch.Tensor)
+    np.testing.assert_allclose(final, scipy.signal.sosfilt(SOS, X[0], zi=np.zeros((len(SOS), 2)))[1])

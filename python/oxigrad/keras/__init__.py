@@ -28,8 +28,9 @@ _OF_KERAS = """name clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_
 
 _DOC = """`oxigrad.optim.{name}` as an optimizer of Keras.
 
-    ``no_weight_decay`` has regular expressions of the paths of variables that have no weight decay. Other arguments
-    are the hyperparameters of `oxigrad.optim.{name}`, and the arguments of `keras.optimizers.Optimizer`.
+    ``no_weight_decay`` has regular expressions of the paths of variables that have no weight decay, beside the
+    variables of Keras' method ``exclude_from_weight_decay``. Other arguments are the hyperparameters of
+    `oxigrad.optim.{name}`, and the arguments of `keras.optimizers.Optimizer`.
 
     >>> import keras
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -87,14 +88,14 @@ class _Optimizer(keras.optimizers.Optimizer):
         self.settings = settings
         self.no_weight_decay = _expressions(no_weight_decay)
         self._groups: dict[Any, dict[str, float]] = {}
-        if decays and self.no_weight_decay:
-            self._groups[lambda path, _: self._matches(self.no_weight_decay, path)] = {"weight_decay": 0.0}
-        elif self.no_weight_decay:
-            self.exclude_from_weight_decay(var_names=self.no_weight_decay)
+        if decays:
+            self._groups[lambda index, _: not self._use_weight_decay(self._trainable_variables[int(index)])] = {
+                "weight_decay": 0.0
+            }
 
-    def _matches(self, expressions: Iterable[str], index: str) -> bool:
-        """Whether a regular expression matches the path of the variable at an index."""
-        return any(re.search(each, self._trainable_variables[int(index)].path) for each in expressions)
+    # Keras asks this method too, for its own decay; it answers for the variables of `exclude_from_weight_decay`.
+    def _use_weight_decay(self, variable: Any) -> bool:
+        return super()._use_weight_decay(variable) and not _matches(self.no_weight_decay, variable)
 
     def build(self, variables: Any) -> None:
         """Creates the variables of the state."""
@@ -134,6 +135,11 @@ class _Optimizer(keras.optimizers.Optimizer):
         return {**config, **self.settings, "no_weight_decay": [*self.no_weight_decay]}
 
 
+def _matches(expressions: Iterable[str], variable: Any) -> bool:
+    """Whether a regular expression matches the path of a variable."""
+    return any(re.search(each, variable.path) for each in expressions)
+
+
 def _expressions(expressions: Iterable[str]) -> list[str]:
     """Regular expressions as a list; one may stand alone."""
     return [expressions] if isinstance(expressions, str) else [*expressions]
@@ -169,8 +175,8 @@ class Muon(_Optimizer):
         many_axes = self.optimizer.matrices is not None
 
         def is_matrix(index: str, array: Any) -> bool:
-            axes = len(array.shape)
-            return (axes >= 2 if many_axes else axes == 2) and not self._matches(self.excluded, index)
+            axes, variable = len(array.shape), self._trainable_variables[int(index)]
+            return (axes >= 2 if many_axes else axes == 2) and not _matches(self.excluded, variable)
 
         self.optimizer = optim.partition({is_matrix: self.optimizer, "*": _of_optim("AdamW", **self.adamw)})
 

@@ -50,7 +50,8 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
                 arguments = theirs.bind(*args, **named).arguments
             except TypeError as error:
                 raise TypeError(f"{function.__name__}: {error}") from None
-            check_given_axes(function.__name__, arguments)
+            if not isinstance(next(iter(arguments.values()), None), (list, tuple)):  # which are not arrays yet
+                check_given_axes(function.__name__, arguments)
             positional = [arguments.pop(name, defaults[name]) for name in leading] or [*arguments.pop(variadic, ())]
             output = arguments.pop("output", None)
             passed = (

@@ -3,11 +3,13 @@
 import contextlib
 import functools
 import importlib
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from oxigrad import xp
 from oxigrad.ops.backends.functions.scipy_functions import REPLACED
+from oxigrad.scipy import linalg
 from oxigrad.scipy.closures import reads_variables
 
 # The parts of SciPy whose functions `oxigrad.xp` has.
@@ -30,12 +32,21 @@ def names() -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         for part in _PARTS:
-            _replace(importlib.import_module(f"scipy.{part}"), functools.reduce(getattr, part.split("."), xp), stack)
+            _replace(importlib.import_module(f"scipy.{part}"), counterpart(part), stack)
         stats: Any = importlib.import_module("scipy.stats")
         for name in xp.stats.__all__:
             if hasattr(stats, name):
                 _replace(getattr(stats, name), getattr(xp.stats, name), stack)
         yield
+
+
+def counterpart(part: str) -> Any:
+    """The functions of `oxigrad.xp` under the names of a part of SciPy, with SciPy's arguments and results."""
+    ours = functools.reduce(getattr, part.split("."), xp)
+    if part != "linalg":
+        return ours
+    functions = {name: getattr(module, name) for module in (ours, linalg) for name in module.__all__}
+    return types.SimpleNamespace(**functions)
 
 
 def _replace(theirs: Any, ours: Any, stack: contextlib.ExitStack) -> None:

@@ -1,4 +1,4 @@
-"""Fourier transforms of the standard, and Hermitian, cosine and sine transforms of `scipy.fft`: `oxigrad.xp.fft`.
+"""Fourier transforms of the standard, and transforms under the names of `scipy.fft`: `oxigrad.xp.fft`.
 
 >>> import oxigrad as ox
 >>> import numpy as np
@@ -9,15 +9,17 @@ array([0.5, 0.5, 0.5, 0.5])
 from collections.abc import Callable
 
 from oxigrad._names import without
-from oxigrad.ops.fft import hermitian, standard, trigonometric
+from oxigrad.ops.fft import hankel, hermitian, standard, trigonometric
+from oxigrad.ops.fft.hankel import *
 from oxigrad.ops.fft.hermitian import *
 from oxigrad.ops.fft.standard import *
 from oxigrad.ops.fft.trigonometric import *
 
 __all__: list[str] = []
 __all__ += standard.__all__
+__all__ += hankel.__all__
 __all__ += hermitian.__all__
 __all__ += trigonometric.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.fft", __all__)
+__getattr__ = without("oxigrad.xp.fft", __all__, package=__name__)

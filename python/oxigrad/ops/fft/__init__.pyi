@@ -30,12 +30,16 @@ def dstn(
     workers: Any = None, orthogonalize: Any = None,
 ) -> Array:
     """`dst` along several axes, with the arguments of `dctn`."""
+def fht(a: Any, dln: Any, mu: Any, offset: Any = 0.0, bias: Any = 0.0) -> Array:
+    """The Hankel transform of order ``mu`` of values at steps ``dln`` of the logarithm, along the last axis."""
 def hfft2(
-    x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: _bool = False, workers: Any = None,
+    x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: _bool = False, workers: Any = None, *,
+    plan: Any = None,
 ) -> Array:
     """`hfftn` along two axes."""
 def hfftn(
-    x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None,
+    x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, *,
+    plan: Any = None,
 ) -> Array:
     """The real transform of an array that is Hermitian along the last of the axes, of which ``x`` is one half."""
 def idct(
@@ -58,17 +62,21 @@ def idstn(
     workers: Any = None, orthogonalize: Any = None,
 ) -> Array:
     """The inverse of `dstn`."""
+def ifht(A: Any, dln: Any, mu: Any, offset: Any = 0.0, bias: Any = 0.0) -> Array:
+    """The inverse of `fht`."""
 def ihfft2(
-    x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: _bool = False, workers: Any = None,
+    x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, overwrite_x: _bool = False, workers: Any = None, *,
+    plan: Any = None,
 ) -> Array:
     """`ihfftn` along two axes."""
 def ihfftn(
-    x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None,
+    x: Any, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: _bool = False, workers: Any = None, *,
+    plan: Any = None,
 ) -> Array:
     """The inverse of `hfftn`."""
 
 __all__ = [
-    'dct', 'dctn', 'dst', 'dstn', 'fft', 'fft2', 'fftfreq', 'fftn', 'fftshift', 'hfft', 'hfft2', 'hfftn', 'idct',
-    'idctn', 'idst', 'idstn', 'ifft', 'ifft2', 'ifftn', 'ifftshift', 'ihfft', 'ihfft2', 'ihfftn', 'irfft', 'irfft2',
-    'irfftn', 'rfft', 'rfft2', 'rfftfreq', 'rfftn',
+    'dct', 'dctn', 'dst', 'dstn', 'fft', 'fft2', 'fftfreq', 'fftn', 'fftshift', 'fht', 'hfft', 'hfft2', 'hfftn', 'idct',
+    'idctn', 'idst', 'idstn', 'ifft', 'ifft2', 'ifftn', 'ifftshift', 'ifht', 'ihfft', 'ihfft2', 'ihfftn', 'irfft',
+    'irfft2', 'irfftn', 'rfft', 'rfft2', 'rfftfreq', 'rfftn',
 ]

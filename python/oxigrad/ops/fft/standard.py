@@ -4,8 +4,9 @@
 `oxigrad.autodiff.rules.vjp_rules` defines the derivatives with respect to complex numbers.
 """
 
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,7 +22,21 @@ from oxigrad.ops.core.standard import roll
 
 
 def _composite(function: F) -> F:
-    return composite(function, "fft")
+    """A function of the standard, whose first argument has SciPy's name too; SciPy's further ones have no effect."""
+    transform = composite(function, "fft")
+
+    @functools.wraps(transform)
+    def called(*args: Any, **named: Any) -> Any:
+        for name in _WITHOUT_EFFECT & named.keys():
+            del named[name]
+        if "x" in named and not args:
+            args = (named.pop("x"),)
+        return transform(*args, **named)
+
+    return cast("F", called)
+
+
+_WITHOUT_EFFECT = {"overwrite_x", "plan", "workers"}
 
 
 __all__ = [

@@ -27,4 +27,4 @@ __all__ += equations.__all__
 __all__ += numpy_keywords.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.linalg", __all__)
+__getattr__ = without("oxigrad.xp.linalg", __all__, package=__name__)

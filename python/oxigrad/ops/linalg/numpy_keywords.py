@@ -119,7 +119,8 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 # --- functions of the standard with NumPy's keywords ------------------------------------------------------------------
 
 
-def _symmetric(name: str, a: Any, UPLO: str) -> Any:
+def from_triangle(name: str, a: Any, UPLO: str) -> Any:
+    """The Hermitian matrix with the lower or upper triangle of ``a``, for the function ``name``."""
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise ValueError(f"UPLO is {UPLO!r}: expected 'L' or 'U'")
     a = array(a)
@@ -130,18 +131,18 @@ def _symmetric(name: str, a: Any, UPLO: str) -> Any:
 
 
 def _is_matrix(UPLO: Any) -> bool:
-    return isinstance(UPLO, (Variable, list)) or is_array(plain(UPLO))
+    return isinstance(UPLO, (Variable, list, tuple)) or is_array(plain(UPLO))
 
 
 @shaped
-def eigh(a: Any, UPLO: str = "L") -> Any:
+def eigh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
     """Eigenvalues and eigenvectors of a symmetric matrix, from its lower (or upper) triangle.
 
-    With a matrix in the place of ``UPLO``, those of the generalized problem, as in `scipy.linalg.eigh`.
+    With a matrix ``b``, also in the place of ``UPLO``, those of the generalized problem, as in `scipy.linalg.eigh`.
     """
-    if _is_matrix(UPLO):
-        return linalg.eigh(a, b=UPLO)
-    whole = _symmetric("eigh", a, UPLO)
+    if b is not None or _is_matrix(UPLO):
+        return linalg.eigh(a, b=UPLO if b is None else b)
+    whole = from_triangle("eigh", a, UPLO)
     if UPLO.upper() == "L":
         return linalg.eigh(whole)
     eigenvalues, vectors = linalg.eigh(whole)
@@ -183,11 +184,11 @@ def _are_real(a: Any, eigenvalues: Any) -> bool:
 
 
 @shaped
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def eigvalsh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
     """Eigenvalues of a symmetric matrix, from its lower (or upper) triangle; of the generalized problem as `eigh`."""
-    if _is_matrix(UPLO):
-        return linalg.eigvalsh(a, b=UPLO)
-    return linalg.eigvalsh(_symmetric("eigvalsh", a, UPLO))
+    if b is not None or _is_matrix(UPLO):
+        return linalg.eigvalsh(a, b=UPLO if b is None else b)
+    return linalg.eigvalsh(from_triangle("eigvalsh", a, UPLO))
 
 
 @shaped
@@ -196,7 +197,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NON
     if hermitian and a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"pinv: found shape {tuple(a.shape)}, expected square matrices, since hermitian=True")
     chosen = rcond if rtol is _NONE or rtol is None else rtol
-    return linalg.pinv(_symmetric("pinv", a, "L") if hermitian else array(a), rtol=chosen)
+    return linalg.pinv(from_triangle("pinv", a, "L") if hermitian else array(a), rtol=chosen)
 
 
 @shaped
@@ -213,4 +214,4 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         raise ValueError("svd: hermitian=True chooses other signs of the vectors: expected False, or compute_uv=False")
     if compute_uv:
         return linalg.svd(a, full_matrices=full_matrices)
-    return linalg.svdvals(_symmetric("svd", a, "L") if hermitian else a)
+    return linalg.svdvals(from_triangle("svd", a, "L") if hermitian else a)

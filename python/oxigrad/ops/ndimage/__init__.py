@@ -29,4 +29,4 @@ __all__ += interpolation.__all__
 __all__ += windows.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.ndimage", __all__)
+__getattr__ = without("oxigrad.xp.ndimage", __all__, package=__name__)

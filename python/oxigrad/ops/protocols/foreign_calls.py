@@ -23,6 +23,9 @@ _LINES = (
 # The parts of SciPy that `oxigrad.xp` has too.
 _PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate", "interpolate")
 
+# Calls of functions of `xp.linalg` whose defaults are not SciPy's.
+_DEFAULTS_OF_SCIPY = {"cholesky": "cholesky(a, upper=True)", "qr": 'qr(a, mode="complete")'}
+
 
 # Above the numbers of pandas' classes, which leave operators to a class with a larger one.
 PANDAS_PRIORITY = 10_000
@@ -97,7 +100,7 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
     function = f"scipy.{part}.{name}"
     xp: Any = sys.modules["oxigrad.xp"]
     if part in _PARTS and hasattr(operator.attrgetter(part)(xp), name.partition(".")[0]):
-        return f"xp.{part}.{name} is {function} for variables"
+        return f"xp.{part}.{_DEFAULTS_OF_SCIPY.get(name, name)} is {function} for variables"
     if part == "optimize" and name in ("curve_fit", "least_squares", "minimize", "root"):
         return f"oxigrad.scipy.{name} is {function} for variables"
     standard = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad._core import record
 from oxigrad.ops.backends import converted, is_array_like, is_foreign, is_matrix
-from oxigrad.ops.linalg import constant_matrices
+from oxigrad.ops.protocols import constant_matrices
 
 _COMPARISONS = ("equal", "not_equal")
 

@@ -59,14 +59,7 @@ _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
 _IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
 # Functions with a zero derivative, or that ignore the elements: their results are plain values. (`nextafter` is not
 # included: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
-_CONSTANT = {
-    "fix",
-    "round",
-    "around",
-    "spacing",
-    "can_cast",
-    "result_type",
-}
+_CONSTANT = {"fix", "round", "around", "spacing", "can_cast", "result_type"}
 # Functions of shapes and dtypes: their results are equal for all examples of a batch, and in each replay of a
 # recording.
 OF_TYPES = set(
@@ -311,6 +304,8 @@ def _with_numpy_arguments(
             raise TypeError
         inspect.signature(numpys).bind(*args, **named)  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):
+        if "b" in named and (form := _forms().form_of(numpys)) is not None:  # with SciPy's generalized problem
+            return form(*args, **named)
         if error is None:
             return NotImplemented
         raise error from None

@@ -10,4 +10,4 @@ __all__ = ["distance"]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without("oxigrad.xp.spatial", __all__)
+    __getattr__ = without("oxigrad.xp.spatial", __all__, package=__name__)

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad._names import unknown_name
+from oxigrad._names import without
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.special import combinatorial, composed, table
@@ -43,10 +43,7 @@ for _name in composed.__all__:
         setattr(composed, _name, _function)
     globals()[_name] = getattr(composed, _name)
 globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too
-
-
-def __getattr__(name: str) -> Any:  # the functions of the table
-    raise unknown_name("oxigrad.xp.special", name, __all__)
+__getattr__ = without("oxigrad.xp.special", __all__, package=__name__)
 
 
 def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:

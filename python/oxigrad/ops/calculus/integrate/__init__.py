@@ -33,4 +33,4 @@ __all__ += quadrature.__all__
 __all__ += samples.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.integrate", __all__)
+__getattr__ = without("oxigrad.xp.integrate", __all__, package=__name__)

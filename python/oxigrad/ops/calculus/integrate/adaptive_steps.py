@@ -7,9 +7,11 @@ from typing import Any
 from oxigrad._core import plain
 from oxigrad._names import check_callable
 from oxigrad._typing import Array
-from oxigrad.ops.backends import fetched
+from oxigrad.ops.backends import fetched, is_array
 from oxigrad.ops.calculus.integrate.roots import check_args
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.primitives import stack
 from oxigrad.ops.core.standard import asarray
 from oxigrad.ops.scipy_signatures import scipy_signature
@@ -51,13 +53,20 @@ def odeint(
     """
     check_callable(func, "odeint")
     check_args(args, "odeint")
-    y, size, solution = y0, math.inf, [y0]
+    y = _state(y0)
+    t, size, solution = array(t), math.inf, [y]
     tolerances = tuple(1.49012e-8 if tolerance is None else tolerance for tolerance in (rtol, atol))
-    slope = (lambda y, t: func(t, y, *args)) if tfirst else lambda y, t: func(y, t, *args)
+    slope = lambda y, t: _state(func(t, y, *args) if tfirst else func(y, t, *args))  # noqa: E731
     for i in range(1, t.shape[0]):
         y, size = _advanced(slope, y, (t[i - 1], t[i]), size, tolerances)
         solution.append(y)
     return stack([asarray(y) for y in solution])
+
+
+def _state(y: Any) -> Any:
+    """A list as an array, integers in floating point."""
+    y = array(y) if isinstance(y, (list, tuple)) else y
+    return floating(y) if is_array(plain(y)) else y
 
 
 def _advanced(

@@ -1,5 +1,6 @@
 """Initial value problems: SciPy's `solve_ivp` chooses the steps, which are taken again by differentiable functions."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -65,31 +66,19 @@ def solve_ivp(
     )
     if events is not None and callable(events) and result.t_events is not None:
         functions = [events]
+    call = (t_span, y0, t_eval, arguments)
+    result.sol = Solution(result, fun, call, method, reads_variables=reads[0])
     if reads[0]:
-        _differentiated(result, fun, functions, (t_span, y0, t_eval, arguments), method)
+        _differentiated(result, functions, call)
     if not dense_output:
         result.sol = None
     return result
 
 
-def _differentiated(
-    result: Any, fun: Callable[..., Any], events: Sequence[Callable[..., Any]], call: tuple[Any, ...], method: Any
-) -> None:
+def _differentiated(result: Any, events: Sequence[Callable[..., Any]], call: tuple[Any, ...]) -> None:
     """The result with differentiable functions in the place of its arrays."""
-    t_span, y0, t_eval, args = call
-    if method not in _METHODS:
-        raise DerivativeError(
-            f"solve_ivp: method is {method!r}: expected one of {', '.join(_METHODS)} for a derivative"
-        )
-    pieces = result.sol.interpolants
-    start, end = t_span
-    offsets = [piece.t_old - float(plain(start)) for piece in pieces[1:]]
-    times = [start, *(start + offset for offset in offsets)]
-    is_whole = result.status == 0
-    times.append(end if is_whole else start + (pieces[-1].t - float(plain(start))))
-    f: Slope = lambda t, y: _vector(fun(t, y, *args))  # noqa: E731
-    steps = _METHODS[method](f, times, _floats(array(y0)), [piece.t - piece.t_old for piece in pieces])
-    result.sol = Solution([float(plain(t)) for t in times], steps)
+    (start, _), _, t_eval, args = call
+    times, steps = result.sol.times, result.sol.steps
     terminal = None
     if result.t_events is not None:
         event_times = [
@@ -128,17 +117,48 @@ def _time(event: Callable[..., Any], solution: "Solution", t: float, args: tuple
 
 
 class Solution:
-    """The dense output: a function of times, differentiable by them and by all that the steps read."""
+    """The dense output: a function of times, differentiable by them and by all that the steps read.
 
-    def __init__(self, ts: Sequence[float], steps: Sequence["Step"]) -> None:
-        self.ts: np.ndarray = np.asarray(ts)
-        self.steps: Sequence[Step] = steps
-        self._sign = 1.0 if self.ts[-1] >= self.ts[0] else -1.0
+    Without variables its values are SciPy's, and the steps are taken when a time is a variable.
+    """
+
+    def __init__(
+        self, result: Any, fun: Callable[..., Any], call: tuple[Any, ...], method: Any, *, reads_variables: bool
+    ) -> None:
+        self._plain, self._call, self._method, self._fun = result.sol, call, method, fun
+        self._is_whole, self._reads_variables = result.status == 0, reads_variables
+        self.ts: np.ndarray = result.sol.ts
+        self.interpolants: list[Any] = result.sol.interpolants
+        self.t_min: float = result.sol.t_min
+        self.t_max: float = result.sol.t_max
+
+    @functools.cached_property
+    def times(self) -> list[Any]:
+        """The ends of the steps, as functions of ``t_span``."""
+        (start, end), pieces = self._call[0], self.interpolants
+        offsets = [piece.t_old - float(plain(start)) for piece in pieces[1:]]
+        last = end if self._is_whole else start + (pieces[-1].t - float(plain(start)))
+        return [start, *(start + offset for offset in offsets), last]
+
+    @functools.cached_property
+    def steps(self) -> list["Step"]:
+        """The steps. Raises `DerivativeError` for a method of SciPy's alone."""
+        name = getattr(self._method, "__name__", self._method)  # a class, or its name
+        if name not in _METHODS:
+            raise DerivativeError(
+                f"solve_ivp: method is {name!r}: expected one of {', '.join(_METHODS)} for a derivative"
+            )
+        _, y0, _, args = self._call
+        f: Slope = lambda t, y: _vector(self._fun(t, y, *args))  # noqa: E731
+        sizes = [piece.t - piece.t_old for piece in self.interpolants]
+        return _METHODS[name](f, self.times, _floats(array(y0)), sizes)
 
     def __call__(self, t: Any) -> Array:
         """The solution at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
-        at = np.asarray(plain_tree(t))
-        which = np.searchsorted(self._sign * self.ts, self._sign * at, side="left") - 1
+        if not self._reads_variables and not has_variable(t):
+            return self._plain(t)
+        at, sign = np.asarray(plain_tree(t)), 1.0 if self.ts[-1] >= self.ts[0] else -1.0
+        which = np.searchsorted(sign * self.ts, sign * at, side="left") - 1
         which = np.clip(which, 0, len(self.steps) - 1)
         if not at.ndim:
             return self.steps[int(which)].at(t)

@@ -44,7 +44,8 @@ def plain_tree(value: Any) -> Any:
 
 
 def check_args(args: Any, name: str) -> tuple[Any, ...]:
-    """The further arguments of a solver's function; raises `TypeError` for anything but a tuple or a list."""
-    if not isinstance(args, (tuple, list)):
-        raise TypeError(f"{name}: args is {args!r}: expected a tuple, such as (a,)")
-    return tuple(args)
+    """The further arguments of a solver's function; raises `TypeError` for a number, which is no sequence of them."""
+    try:
+        return tuple(args)
+    except TypeError:
+        raise TypeError(f"{name}: args is {args!r}: expected a tuple, such as (a,)") from None

@@ -21,4 +21,4 @@ __all__ += cubic_polynomials.__all__
 __all__ += grids.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__: Callable[[str], object] = without("oxigrad.xp.interpolate", __all__)
+__getattr__: Callable[[str], object] = without("oxigrad.xp.interpolate", __all__, package=__name__)

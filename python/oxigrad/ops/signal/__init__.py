@@ -1,0 +1,28 @@
+"""Convolutions and linear filters of signals, named as in `scipy.signal`: `oxigrad.xp.signal`.
+
+A convolution is differentiable in both arguments, `lfilter` and `sosfilt` in the signal, the coefficients and the
+initial state, to all orders. Other filters are linear in the signal, and their coefficients are constants. Values are
+SciPy's. Arrays of other libraries are copied to host memory; `NotImplementedError` is raised if the host cannot read
+them. Rank filters are in `oxigrad.xp.ndimage`: ``medfilt`` is `median_filter` in the mode "constant".
+
+>>> import numpy as np
+>>> import oxigrad as ox
+>>> ox.grad(lambda h: convolve(np.array([1.0, 2.0, 3.0]), h)[1])(np.array([0.0, 1.0]))
+array([2., 1.])
+"""
+
+from collections.abc import Callable
+
+from oxigrad._names import without
+from oxigrad.ops.signal import convolutions, filters, sampling
+from oxigrad.ops.signal.convolutions import *
+from oxigrad.ops.signal.filters import *
+from oxigrad.ops.signal.sampling import *
+
+__all__: list[str] = []
+__all__ += convolutions.__all__
+__all__ += filters.__all__
+__all__ += sampling.__all__
+__dir__: Callable[[], list[str]] = __all__.copy
+
+__getattr__ = without("oxigrad.xp.signal", __all__, package=__name__)
