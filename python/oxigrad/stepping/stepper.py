@@ -45,7 +45,7 @@ class Stepper:
         #: The options of its steps, which the optimizer replaces when one is set.
         self.options: SteppingOptions = options
         self.placement: Any = placement
-        self.core = _core.Stepper(private_slots=True)
+        self.core: _core.Stepper = _core.Stepper(private_slots=True)
         self.counts: StepCounts = StepCounts(options.loss_scale, self.core)
         #: The plan of the last step, if it is known.
         self.plan: Plan | None = None

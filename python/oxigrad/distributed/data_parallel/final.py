@@ -85,7 +85,8 @@ class ReplayedGradients(FinalGradients):
         """
         self._taken = announced if takes else None
         self._paths = announced.paths
-        self._order, self.has_begun = {}, True
+        self._order = {}
+        self.has_begun: bool = True
 
         def take(which: int, g: Any) -> bool:
             is_dense, complete = announced.add(which, g)

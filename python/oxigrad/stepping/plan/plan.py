@@ -30,7 +30,7 @@ from oxigrad.stepping.parameters.parameter_group import ParameterGroup, Stepping
 from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.slices import Slices
+from oxigrad.stepping.plan.slices import Gather, Slices
 from oxigrad.stepping.version import Version
 
 
@@ -65,14 +65,14 @@ class Plan(Assignment):
         slices: Slices | None = None,
     ) -> None:
         super().__init__()
-        self.versions = [*versions, *options.versions]
+        self.versions: list[Version] = [*versions, *options.versions]
         self._structures = [version.structure for version in self.versions]  # before the settings are read
         self.structure: _core.Structure = structure
         self.present: bytes | None = present
         self.options = options
         self.frozen: set[str] = set()
         self.idle: bool = False
-        self.gather = slices.gather if slices else None
+        self.gather: Gather | None = slices.gather if slices else None
         holds_gradients = structure.holds_gradients()
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
         self.inactive: set[str] = set(untrained)

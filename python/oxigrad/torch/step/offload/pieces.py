@@ -60,6 +60,7 @@ class TensorPiece(Piece):
         sums = [(each, *totals.get(id(p), (None, False))) for each, p in zip(slices, tensors, strict=True)]
         self._sums = [(s if s is None else each.of(conversion.local(s)), is_begun) for each, s, is_begun in sums]
         self.device: Any = self._gradients[0].device
+        self.size: int
         self._starts, self.size = laid_out(t.nbytes for t in (*self._gradients, *self._weights))
         self._place: Any = None
         self._views: tuple[list[Any], list[Any]] = [], []
@@ -154,6 +155,7 @@ class FilePiece(TensorPiece):
         self.is_mapped: bool = sum(tensor.nbytes for *_, tensor in seats) > largest
         self._seats = [] if self.is_mapped else seats
         spans = [(start, tensor.nbytes) for start, *_, tensor in self._seats]
+        self.size: int
         self._starts, self._ranges, self.size = laid_out_as_in_file(spans)
 
     def _of_update(self, memory: Any) -> tuple[list[Any], list[Any], list[TensorSlots]]:

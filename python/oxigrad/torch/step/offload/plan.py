@@ -21,8 +21,7 @@ class HostBatch(StepProgram):
     ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`.
     """
 
-    # The base class reads it, and never assigns another.
-    plan: TensorPlan  # pyright: ignore[reportIncompatibleVariableOverride]
+    plan: TensorPlan
 
     def __init__(
         self,
