@@ -34,9 +34,11 @@ impl Scatter<'_> {
         // SAFETY: the caller's promise; `check` has compared lengths, dtypes and layouts.
         let Some(rows) = (unsafe { self.rows() }) else { return Ok(false) };
         // SAFETY: as above; each row is below the product of the extents.
-        match to.dtype {
-            Dtype::F32 => unsafe { self.add_rows::<f32>(&rows, from, to) },
-            _ => unsafe { self.add_rows::<f64>(&rows, from, to) },
+        unsafe {
+            match to.dtype {
+                Dtype::F32 => self.add_rows::<f32>(&rows, from, to),
+                _ => self.add_rows::<f64>(&rows, from, to),
+            }
         }
         Ok(true)
     }
@@ -72,6 +74,7 @@ impl Scatter<'_> {
     ///
     /// # Safety
     /// As `add`, after `check`.
+    #[expect(clippy::cast_ptr_alignment, reason = "the indices are read at any alignment")]
     unsafe fn rows(&self) -> Option<Vec<usize>> {
         let count = self.indices.first().map_or(0, Buffer::len);
         let mut rows = vec![0; count];

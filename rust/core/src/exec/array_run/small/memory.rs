@@ -23,10 +23,10 @@ pub(super) unsafe fn copy(
     unsafe {
         match (dtype == into, dtype.size()) {
             (true, 4) => copy_rows(from, extents, strides, to, 4, |row, step, count, to| {
-                copy_elements::<u32>(row, step, count, to)
+                copy_elements::<u32>(row, step, count, to);
             }),
             (true, 8) => copy_rows(from, extents, strides, to, 8, |row, step, count, to| {
-                copy_elements::<u64>(row, step, count, to)
+                copy_elements::<u64>(row, step, count, to);
             }),
             _ => copy_rows(from, extents, strides, to, into.size(), |row, step, count, to| {
                 for at in 0..count {
