@@ -333,9 +333,13 @@ def test_mistakes_with_optimizers_of_torch(library: Any, tmp_path: Path) -> None
     parameter = torch.nn.Parameter(torch.ones(2))
     opt = tensors.AdamW([parameter])
     theirs = torch.optim.SGD([parameter], lr=0.1)
-    with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no betas: .* of the class AdamW"):
+    with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no betas, eps: .* of the class AdamW"):
         opt.load_state_dict(theirs.state_dict())
     assert opt.param_groups[0]["betas"] == (0.9, 0.999)
+    momentum = tensors.SGD([parameter], lr=0.5, momentum=0.9)
+    with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no dampening, momentum: .* class SGD"):
+        momentum.load_state_dict(opt.state_dict())
+    assert (momentum.param_groups[0]["lr"], momentum.param_groups[0]["momentum"]) == (0.5, 0.9)
     ours = optim.AdamW()
     with pytest.raises(
         ox.StateError, match=r"of an optimizer of PyTorch: .* oxigrad\.torch\.load_state_dict converts it"
