@@ -111,6 +111,21 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         AttributeError,
         "a variable has no attribute 'detach': use ox.stop_gradient(x)",
     ),
+    "a batched value in a function of JAX": (
+        lambda: ox.vmap(lambda x: pytest.importorskip("jax").numpy.sum(x))(np.ones((2, 3))),
+        NotImplementedError,
+        "a function of JAX got a batched value of oxigrad: expected the function of oxigrad.xp with its name",
+    ),
+    "a batched value in a function of PyTorch": (
+        lambda: ox.vmap(lambda x: pytest.importorskip("torch").sum(x))(np.ones((2, 3))),
+        ox.DerivativeError,
+        "torch.sum takes tensors, and found a batched value: xp.sum takes variables over tensors",
+    ),
+    "to_numpy()": (
+        lambda: ox.grad(lambda x: xp.sum((pytest.importorskip("pandas").Series(X) * x).to_numpy()))(X),
+        AttributeError,
+        "the result of pandas and a variable is a variable",
+    ),
     "numpy()": (lambda: ox.grad(lambda x: xp.sum(x.numpy()))(X), AttributeError, "use ox.stop_gradient(x)"),
     "backward()": (lambda: ox.grad(lambda x: cubes(x).backward())(X), AttributeError, "ox.grad(f)(x)"),
     "a scheduler of torch": (

@@ -46,6 +46,9 @@ def test_apply(name: str) -> None:
     expected = opt.apply(MODEL, GRADS, state)[0]
     wrong: list[tuple[Any, str]] = [(given, "the state") for given in (None, [], "state", 3, {})]
     wrong += [({"slots": state["slots"]}, "no step"), ({"step": 0}, "no slots")]
+    wrong.append(
+        ({**state, "learning_rate": 5.0}, "has learning_rate: expected step, slots, .*under 'hyperparameters'")
+    )
     for step in (-1, math.nan, math.inf, 0.5, "one", None, True, np.float64(np.nan), np.array(-2)):
         wrong.append(({**state, "step": step}, "has step"))
     wrong += [({**state, "slots": slots}, "slots") for slots in (None, [], {}, {"w": None, "b": {}})]
