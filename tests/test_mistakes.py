@@ -111,6 +111,21 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         AttributeError,
         "a variable has no attribute 'detach': use ox.stop_gradient(x)",
     ),
+    "a batched value in a function of JAX": (
+        lambda: ox.vmap(lambda x: pytest.importorskip("jax").numpy.sum(x))(np.ones((2, 3))),
+        NotImplementedError,
+        "a function of JAX got a batched value of oxigrad: expected the function of oxigrad.xp with its name",
+    ),
+    "a batched value in a function of PyTorch": (
+        lambda: ox.vmap(lambda x: pytest.importorskip("torch").sum(x))(np.ones((2, 3))),
+        ox.DerivativeError,
+        "torch.sum takes tensors, and found a batched value: xp.sum takes variables over tensors",
+    ),
+    "to_numpy()": (
+        lambda: ox.grad(lambda x: xp.sum((pytest.importorskip("pandas").Series(X) * x).to_numpy()))(X),
+        AttributeError,
+        "the result of pandas and a variable is a variable",
+    ),
     "numpy()": (lambda: ox.grad(lambda x: xp.sum(x.numpy()))(X), AttributeError, "use ox.stop_gradient(x)"),
     "backward()": (lambda: ox.grad(lambda x: cubes(x).backward())(X), AttributeError, "ox.grad(f)(x)"),
     "a scheduler of torch": (
@@ -333,9 +348,13 @@ def test_mistakes_with_optimizers_of_torch(library: Any, tmp_path: Path) -> None
     parameter = torch.nn.Parameter(torch.ones(2))
     opt = tensors.AdamW([parameter])
     theirs = torch.optim.SGD([parameter], lr=0.1)
-    with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no betas: .* of the class AdamW"):
+    with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no betas, eps: .* of the class AdamW"):
         opt.load_state_dict(theirs.state_dict())
     assert opt.param_groups[0]["betas"] == (0.9, 0.999)
+    momentum = tensors.SGD([parameter], lr=0.5, momentum=0.9)
+    with pytest.raises(ox.StateError, match=r"param_groups\[0\] of the state has no dampening, momentum: .* class SGD"):
+        momentum.load_state_dict(opt.state_dict())
+    assert (momentum.param_groups[0]["lr"], momentum.param_groups[0]["momentum"]) == (0.5, 0.9)
     ours = optim.AdamW()
     with pytest.raises(
         ox.StateError, match=r"of an optimizer of PyTorch: .* oxigrad\.torch\.load_state_dict converts it"

@@ -46,6 +46,9 @@ def test_apply(name: str) -> None:
     expected = opt.apply(MODEL, GRADS, state)[0]
     wrong: list[tuple[Any, str]] = [(given, "the state") for given in (None, [], "state", 3, {})]
     wrong += [({"slots": state["slots"]}, "no step"), ({"step": 0}, "no slots")]
+    wrong.append(
+        ({**state, "learning_rate": 5.0}, "has learning_rate: expected step, slots, .*under 'hyperparameters'")
+    )
     for step in (-1, math.nan, math.inf, 0.5, "one", None, True, np.float64(np.nan), np.array(-2)):
         wrong.append(({**state, "step": step}, "has step"))
     wrong += [({**state, "slots": slots}, "slots") for slots in (None, [], {}, {"w": None, "b": {}})]
@@ -61,3 +64,25 @@ def test_apply(name: str) -> None:
         held.apply(MODEL, GRADS, {"step": 0, "slots": {"w": {}, "b": {}}})
     for path, array in opt.apply(MODEL, GRADS, state)[0].items():
         np.testing.assert_array_equal(array, expected[path])
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd", "lamb"])
+def test_a_gradient_of_none_is_refused_as_by_optax(name: str, library: Any) -> None:
+    jax, optax = library("jax"), library("optax")
+    module = importlib.import_module("oxigrad.optax")
+    params = jax.tree.map(jax.numpy.asarray, MODEL)
+    grads = {**jax.tree.map(jax.numpy.asarray, GRADS), "b": None}
+    with pytest.raises(ValueError, match="structure"):
+        optax.adam(0.1).update(grads, optax.adam(0.1).init(params), params)
+    tx = getattr(module, name)(0.1)
+    state = tx.init(params)
+    for take in (tx.update, jax.jit(tx.update), tx.apply):
+        with pytest.raises(ox.StructureError, match="b: the gradient is None: expected an array"):
+            take(grads, state, params)
+    # Of a frozen parameter, or of integers, it may be None.
+    frozen = module.transformation(optim.Adam(0.1, groups={"b": None}))
+    counted = {**params, "n": jax.numpy.arange(2)}
+    updates, _ = frozen.update({**grads, "n": None}, frozen.init(counted), counted)
+    assert not updates["b"].any()
+    assert not updates["n"].any()
+    np.testing.assert_allclose(updates["w"], -0.1, rtol=1e-6)

@@ -654,3 +654,21 @@ def test_a_pickle_is_refused_and_nothing_is_run(tmp_path: Path) -> None:
     (tmp_path / "bad").write_bytes(b"cos\nsystem\n(S'touch " + str(tmp_path / "ran").encode() + b"'\ntR.")
     refused(tmp_path / "bad")
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 as torch.save writes", b"not a state at all, but text"])
+def test_a_file_of_another_format_says_which_is_expected(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "state.pt"
+    file.write_bytes(content)
+    opt = optim.SGD(0.1, momentum=0.9)
+    with pytest.raises(ox.StateError, match=r"state\.pt: .*: expected a complete safetensors file, as save writes it"):
+        opt.load(file)
+    assert opt.step == 0
+
+
+def test_a_missing_folder_is_named_by_the_path_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "none" / "state.safetensors"
+    with pytest.raises(FileNotFoundError, match="its folder does not exist") as raised:
+        optim.SGD(0.1).save(file)
+    assert raised.value.filename == str(file)
+    assert not any(tmp_path.iterdir())

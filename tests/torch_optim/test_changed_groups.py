@@ -81,3 +81,35 @@ def test_lists_of_other_classes_are_groups(steps: int) -> None:
             take(opt, step)
         found.append(results(opt))
     torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_options_of_precision_are_read_at_each_step(way: str) -> None:
+    """Steps of 1e-3 vanish when 1 is rounded to bfloat16, and accumulate in a compensation or in master weights."""
+    for options, expected in (({}, 1.0), ({"rounding": "kahan"}, 0.984), ({"master": True}, 0.984)):
+        p = torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+        opt = ours.SGD([p], lr=1e-3, **WAYS[way])
+        for step in range(20):
+            if step == 4:
+                opt.param_groups[0].update(options)
+            opt.zero_grad()
+            p.sum().backward()
+            opt.step()
+        torch.testing.assert_close(
+            p.detach().double(), torch.full((3,), expected, dtype=torch.float64), rtol=0, atol=4e-3
+        )
+
+
+@pytest.mark.parametrize(("key", "value"), [("rounding", "up"), ("master", "yes"), ("state_dtype", "fp32")])
+def test_a_wrong_option_of_precision_changes_nothing(key: str, value: Any) -> None:
+    p = torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+    opt = ours.Adam([p], lr=0.5)
+    for _ in range(2):
+        p.grad = torch.ones_like(p)
+        opt.step()
+    before = p.detach().clone()
+    opt.param_groups[0][key] = value
+    with pytest.raises((TypeError, ValueError), match=rf"param_groups\[0\]\['{key}'\] is '{value}': expected"):
+        opt.step()
+    assert torch.equal(p, before)
+    assert opt.state[p]["step"] == 2

@@ -9,7 +9,7 @@ from oxigrad._core import StateError, StructureError, is_inexact
 from oxigrad._names import path_name
 from oxigrad.ops.backends import dtype_name, is_array, is_complex
 from oxigrad.optax.library import jax
-from oxigrad.optim import Optimizer
+from oxigrad.optim import Optimizer, ParameterGroup
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -69,9 +69,19 @@ class Named:
         """Whether there is a leaf that an optimizer may update."""
         return any(map(is_inexact, self.leaves))
 
-    def gradients(self, updates: Any) -> Any:
-        """The gradients of the leaves, in nested dicts, in the dtypes of the leaves."""
+    def gradients(self, updates: Any, opt: Optimizer) -> Any:
+        """The gradients of the leaves, in nested dicts, in the dtypes of the leaves.
+
+        Raises `StructureError` for a gradient of None whose parameter the optimizer updates, as optax does: the state
+        does not count the updates of each parameter.
+        """
         gradients = self.like(updates, "updates")
+        for path, leaf, g in zip(self.paths, self.leaves, gradients, strict=True):
+            if g is None and _group(opt, path, leaf) is not None:
+                raise StructureError(
+                    f"{path_name(path)}: the gradient is None: expected an array; optax.masked, or a group of None, "
+                    "leaves a parameter as it is"
+                )
         return self.nested([_of_dtype(g, leaf) for g, leaf in zip(gradients, self.leaves, strict=True)])
 
     def by_slot(self, slots: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
@@ -87,8 +97,7 @@ class Named:
         by_path = {}
         rule_of = functools.cache(lambda group: group.rule())
         for i, (path, leaf) in enumerate(zip(self.paths, self.leaves, strict=True)):
-            group = opt._assign(path, leaf) if is_inexact(leaf) else None
-            if group is not None:
+            if (group := _group(opt, path, leaf)) is not None:
                 parameter_slots = {name: column[i] for name, column in columns.items() if column[i] is not None}
                 _check_slots(path, leaf, parameter_slots, rule_of(group))
                 with jax.enable_x64(True):  # numbers are of float64 in every mode
@@ -108,6 +117,11 @@ def given_parameters(params: Any) -> Named:
 def key_paths(params: Any) -> list[str]:
     """The key paths of the leaves of a pytree, as groups of hyperparameters match them."""
     return Named(params).paths
+
+
+def _group(opt: Optimizer, path: str, leaf: Any) -> ParameterGroup | None:
+    """The group of a leaf; None if it is frozen, or no parameter."""
+    return opt._assign(path, leaf) if is_inexact(leaf) else None
 
 
 def _of_dtype(g: Any, leaf: Any) -> Any:

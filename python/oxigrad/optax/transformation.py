@@ -185,7 +185,7 @@ class Steps:
 
         ``value`` is the loss.
         """
-        gradients, count = named.gradients(updates), count_of(state)
+        gradients, count = named.gradients(updates, opt), count_of(state)
         if not named.has_parameters:
             return named.leaves, {"slots": {}, "step": count}
         before = {"step": count, "slots": named.by_path(state.slots, opt)}

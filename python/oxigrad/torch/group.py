@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.composition import compose
 from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.stepping.arrays.precision import Precision
@@ -33,22 +34,20 @@ class TensorGroup(RuleGroup):
     ) -> None:
         self.entry, self._values, self._scaled, self._square = entry, values, scaled, square
         self._number = number
-        self.precision: Precision = Precision(
-            values.get("state_dtype"),
-            bool(values.get("master")),
-            values.get("rounding") or "nearest",
-            keeps_halves=entry.follows_torch,
+        options = values.get("state_dtype"), values.get("master") or False, values.get("rounding") or "nearest"
+        self.precision: Precision = checked_precision(
+            *options, keeps_halves=entry.follows_torch, slot_dtype_option="state_dtype", named=named(number)
         )
         # Master weights are the parameters of the rule.
         self._storage = None if self.precision.master else storage
         self._key = self._read_key()
-        parts, absent, flags = self._key
+        parts, absent, flags, _ = self._key
         self._flags: dict[str, Any] = dict(flags)
         self._rule: Rule = entry.rule.remembering(_built)(entry.rule, parts, absent, self.precision, storage)
         self._names = [name for name in self._rule.numbers if name not in ("step", "inverse_scale", "loss")]
 
     def _read_key(self) -> tuple[Any, ...]:
-        """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""
+        """The key of the kernel: the parts of the rule, the slots that are absent, the flags, and the precision."""
         entry, values = self.entry, self._values
         read = self._read = entry.values(values, named(self._number), self._storage)
         if self._square is not None:
@@ -73,7 +72,12 @@ class TensorGroup(RuleGroup):
             for name, default in part.defaults.items()
             if is_flag(default)
         }
-        return parts, absent, tuple(flags.items())
+        return (
+            parts,
+            absent,
+            tuple(flags.items()),
+            (values.get("state_dtype"), values.get("master"), values.get("rounding")),
+        )
 
     @property
     def _clip(self) -> Rule:

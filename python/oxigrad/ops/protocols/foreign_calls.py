@@ -176,7 +176,7 @@ def refused_by_torch(cls: type, function: Any, types: Any, args: Any = (), kwarg
     """
     name = getattr(function, "__name__", "function")
     raise DerivativeError(
-        f"torch.{name} takes tensors, and found a variable: {_twin(name)}"
+        f"torch.{name} takes tensors, and found {_traced(cls)}: {_twin(name)}"
         "oxigrad.interop.torch.from_torch(f) is a function f of tensors for variables; a module of PyTorch is "
         "trained by its own backward and the optimizers of oxigrad.torch"
     )
@@ -187,19 +187,24 @@ def _twin(name: str) -> str:
     return f"xp.{name} takes variables over tensors, and " if hasattr(xp, name) and not name.startswith("_") else ""
 
 
+def _traced(cls: type) -> str:
+    """The values of a class that functions of other libraries do not take, for errors."""
+    return "a variable" if issubclass(cls, Variable) else "a batched value"
+
+
 class JAXArray:
     """The attribute ``__jax_array__``, which raises `NotImplementedError` if a function of JAX reads it.
 
     JAX replaces a `TypeError`. The attribute is absent for other readers, and for the operators of JAX's arrays, which
-    then defer to the variable.
+    then defer to the value.
     """
 
-    def __get__(self, x: Variable | None, owner: type) -> Any:
+    def __get__(self, x: Any, owner: type) -> Any:
         module = _module(sys._getframe(1))
         if not module.startswith("jax.") or module.endswith(".array_methods"):
             raise AttributeError("__jax_array__")
         raise NotImplementedError(
-            "a function of JAX got a variable of oxigrad: expected the function of oxigrad.xp with its name, or "
+            f"a function of JAX got {_traced(owner)} of oxigrad: expected the function of oxigrad.xp with its name, or "
             "oxigrad.interop.jax.from_jax(f), which makes a function f of JAX's arrays accept variables"
         )
 

@@ -57,6 +57,7 @@ METHODS = {
     "requires_grad_": "each argument of a differentiated function is a variable",
     "retain_grad": "tape.gradient(y, [x]) takes any variable of the tape",
     "sigmoid": "use xp.special.expit(x)",
+    "to_numpy": "the result of pandas and a variable is a variable, which functions of NumPy and xp take",
     "to": "use xp.astype(x, dtype), or xp.asarray(x, device=...)",
     "unsqueeze": "use xp.expand_dims(x, axis)",
     **{name: f"use {text}" for name, text in _ACTIVATIONS.items()},

@@ -209,9 +209,19 @@ def _is_default(name: str, value: Any) -> bool:
 
 
 def checked_precision(
-    slot_dtype: Any, master: Any, rounding: Any, *, slot_dtype_option: str = "slot_dtype"
+    slot_dtype: Any,
+    master: Any,
+    rounding: Any,
+    *,
+    keeps_halves: bool = False,
+    slot_dtype_option: str = "slot_dtype",
+    named: Callable[[str], str] = str,
 ) -> Precision:
-    """The options of precision, validated; ``slot_dtype_option`` is the name of the first one in messages."""
-    options = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
-    names = {"slot_dtype": slot_dtype_option}
-    return Precision(**{name: _DOMAINS[name].check(names.get(name, name), value) for name, value in options.items()})
+    """The options of precision, validated; ``slot_dtype_option`` is the name of the first one.
+
+    ``named`` gives the name of an option in messages.
+    """
+    options = {"slot_dtype": (slot_dtype_option, slot_dtype), "master": ("master", master)}
+    options["rounding"] = ("rounding", rounding)
+    checked = {name: _DOMAINS[name].check(named(key), value) for name, (key, value) in options.items()}
+    return Precision(**checked, keeps_halves=keeps_halves)

@@ -141,7 +141,8 @@ TORCH = {
     "weight_decay": Note("Strength of the decay; coupled to the gradient unless the optimizer decouples it."),
     "decoupled_weight_decay": Note("Whether the weight decay is applied to the parameters, as in AdamW."),
     "state_dtype": Note(
-        'Dtype of the moments: "float32", "bfloat16", "float16", "8bit" or "4bit"; None as in PyTorch.',
+        'Dtype of the moments: "float32", "bfloat16", "float16", "8bit" or "4bit"; None is the '
+        "parameter's dtype in PyTorch's optimizers, float32 in others.",
         section="precision",
     ),
     "amp_fused": Note(
@@ -149,7 +150,8 @@ TORCH = {
         section="gradients",
     ),
     "max_norm": Note(
-        "Global gradient norm to which all gradients of the group are clipped; None does not clip.", section="gradients"
+        "Global norm, over all groups, to which a step clips the gradients of the group; None does not clip.",
+        section="gradients",
     ),
     "in_backward": Note(
         "Whether each parameter is updated during the backward pass, which then frees its gradient.",

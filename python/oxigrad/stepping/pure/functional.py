@@ -29,6 +29,8 @@ from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.stepping.writes import called_leaves
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
+# The keys of a state.
+_KEYS = ("step", "slots", "micro", "missed_steps", "hyperparameters")
 
 
 def _no_group(path: str, array: Any) -> Mapping[str, Any]:
@@ -202,6 +204,11 @@ def _check_state(options: SteppingOptions, state: Any) -> None:
     for name in ("step", "slots", *(["micro"] if options.accumulate > 1 else [])):
         if name not in state:
             raise StateError(f"the state has no {name}: {expected}")
+    if unknown := [name for name in state if name not in _KEYS]:
+        raise StateError(
+            f"the state has {', '.join(map(str, unknown))}: expected {', '.join(_KEYS)}; values of hyperparameters are "
+            "keywords of apply, or a dict under 'hyperparameters'"
+        )
     if not isinstance(state["slots"], Mapping):
         raise StateError(f"the slots of the state are {type(state['slots']).__name__}: {expected}")
     for name in ("step", "micro"):

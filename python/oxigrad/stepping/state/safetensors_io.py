@@ -81,7 +81,7 @@ def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
                 importlib.import_module("ml_dtypes")  # tells NumPy the dtype
             return opened.get_tensors(), opened.metadata() or {}
     except (SafetensorError, ValueError) as error:  # a ValueError: NumPy has at most 64 axes
-        raise StateError(f"{path}: {error}") from error
+        raise StateError(f"{path}: {error}: expected a complete safetensors file, as save writes it") from error
 
 
 def source(file: Any) -> str:
@@ -137,6 +137,8 @@ def _replacing(file: Any) -> Iterator[str]:
     with contextlib.suppress(FileNotFoundError):
         refuse_irregular(os.fsdecode(file), os.stat(target).st_mode)
     parent, name = os.path.split(target)
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(errno.ENOENT, "its folder does not exist", os.fsdecode(file))
     prefix = f".oxigrad-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}-"
     _remove_stale(parent, prefix)
     with _folder(parent, prefix) as folder:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oxigrad._core import StateError
+from oxigrad.rules.core.rule import is_flag
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.library import torch
@@ -45,9 +46,10 @@ def check_state(opt: Any, state: Any) -> None:
     """Raises `StateError` for a state that an optimizer cannot continue from, but for what PyTorch checks itself."""
     check_form(state)
     groups, saved = opt.param_groups, state["param_groups"]
-    tuples = {key for key, item in opt.entry.places.values() if item is not None}
+    defaults = opt.entry.rule.defaults  # PyTorch completes groups of earlier releases, which lack flags
+    numbers = {key for name, (key, _) in opt.entry.places.items() if not is_flag(defaults[name])} & opt.defaults.keys()
     for number, group in enumerate(saved):
-        if missing := sorted(tuples - group.keys()):
+        if missing := sorted(numbers - group.keys()):
             raise StateError(
                 f"param_groups[{number}] of the state has no {', '.join(missing)}: expected the state of an optimizer "
                 f"of the class {type(opt).__name__}"
