@@ -57,13 +57,15 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _CONVERTED = {list, tuple, str, type(None)}
 
 
-def composite(function: F, extension: str | None = None, *, is_standard: bool = True) -> F:
+def composite(function: F, extension: str | None = None, *, is_standard: bool = True, name: str | None = None) -> F:
     """Decorates a function of ops to call the array library's function, if there is one, on plain values.
 
     ``extension`` names the standard's extension that has the library's function: "linalg" or "fft". A NumPy function
-    outside the standard differs between libraries: it is called only if the library follows NumPy.
+    outside the standard differs between libraries: it is called only if the library follows NumPy. ``name`` is the
+    library's name of the function, by default the function's own.
     """
-    name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
+    name = name or function.__name__
+    on_variables, where = accepts_array_likes(function), _array_positions(function)
     parameters = parameter_kinds(function)
     names, kinds = list(parameters), list(parameters.values())
     stop: Any = None if where is None else where.stop
