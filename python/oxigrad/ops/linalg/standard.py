@@ -316,15 +316,10 @@ def eigh(x: Array, /, *, b: Array | None = None) -> EighResult:
     return EighResult(*_results("eigh", x, 2))
 
 
-@accepts_array_likes
+@functools.partial(composite, extension="linalg", beyond={"b"})
 def eigvalsh(x: Array, /, *, b: Array | None = None) -> Array:
     """Eigenvalues of a Hermitian matrix, in ascending order; with ``b``, of the generalized problem as in `eigh`."""
-    return _eigenvalues(x) if b is None else eigh(x, b=b).eigenvalues
-
-
-@functools.partial(composite, extension="linalg", name="eigvalsh")
-def _eigenvalues(x: Array, /) -> Array:
-    return eigh(x).eigenvalues
+    return eigh(x, b=b).eigenvalues
 
 
 @shaped
