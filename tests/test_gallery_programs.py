@@ -58,6 +58,20 @@ def test_values_are_those_under_numpy(name: str) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_recording_serves_other_arguments(name: str) -> None:
+    module = program(name)
+    gradient = ox.value_and_grad(module["loss"])
+    recorded, start = ox.record(gradient), module["start"]()
+    other = ox.tree.map(lambda x: 1.01 * x, start)
+    for _ in range(2):  # the first call records, the second one is compared
+        recorded(start)
+    replays = recorded.replays
+    for one, another in zip(ox.tree.leaves(recorded(other)), ox.tree.leaves(gradient(other)), strict=True):
+        np.testing.assert_allclose(one, another, rtol=1e-12, atol=1e-14)
+    assert recorded.replays == replays + 1 and len(recorded.recordings) == 1
+
+
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - PLAIN))
 def test_where_numpys_own_names_do_not_suffice_an_error_says_so(name: str) -> None:
     module = under_numpy(name)

@@ -109,6 +109,33 @@ class TestLinearize:
         largest = linalg.eigs(square, k=1, return_eigenvectors=False)[0]
         np.testing.assert_allclose(abs(largest), abs(np.linalg.eigvals(matrix)).max(), rtol=1e-9)
 
+    def test_an_operator_has_rows_of_zeros_for_constants(self) -> None:
+        pytest.importorskip("scipy")
+
+        def f(x: Any) -> Any:
+            return {"a": np.ones(2), "b": 3.0 * x, "c": 1.0, "n": 7}
+
+        operator = ox.linearize(f, X)[1].operator()
+        dense = np.vstack([np.zeros((2, 3)), 3.0 * np.eye(3), np.zeros((1, 3))])
+        np.testing.assert_array_equal(operator @ np.eye(3), dense)
+        np.testing.assert_array_equal(operator.T @ np.eye(6), dense.T)
+        constant = ox.linearize(lambda x: np.ones(2), X)[1].operator()
+        assert constant.shape == (2, 3)
+        np.testing.assert_array_equal(constant @ X, np.zeros(2))
+        np.testing.assert_array_equal(constant.T @ np.ones(2), np.zeros(3))
+
+    def test_an_operator_multiplies_complex_vectors(self) -> None:
+        linalg = pytest.importorskip("scipy.sparse.linalg")
+        rng = np.random.default_rng(1)
+        matrix = rng.normal(size=(5, 5)) + 5.0 * np.eye(5)
+        right = rng.normal(size=5) + 1.0j * rng.normal(size=5)
+        operator = ox.linearize(lambda x: np.tanh(matrix @ x), np.zeros(5))[1].operator()
+        np.testing.assert_allclose(operator @ right, matrix @ right, rtol=1e-13)
+        np.testing.assert_allclose(operator.H @ right, matrix.T @ right, rtol=1e-13)
+        np.testing.assert_allclose(
+            linalg.gmres(operator, right, rtol=1e-12)[0], np.linalg.solve(matrix, right), rtol=1e-9
+        )
+
     def test_an_operator_of_complex_arrays_is_refused(self) -> None:
         pytest.importorskip("scipy")
         with pytest.raises(ox.DtypeError, match="found complex arrays, expected real ones"):

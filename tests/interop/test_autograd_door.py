@@ -57,6 +57,11 @@ def test_every_public_name_is_there(theirs: ModuleType, name: str) -> None:
     assert {each for each in public if not hasattr(of_ours, each)} == set()
 
 
+def test_every_name_for_extensions_is_there(theirs: ModuleType) -> None:
+    of_theirs = importlib.import_module("autograd.extend")
+    assert {name for name in dir(of_theirs) if not name.startswith("__") and not hasattr(extend, name)} == set()
+
+
 X, Z, M = RNG.normal(size=4), RNG.normal(size=3) + 1j * RNG.normal(size=3), RNG.normal(size=(3, 3))
 # Functions of the package and an array, of numbers: real ones of real and of complex arguments.
 REAL: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
@@ -64,6 +69,7 @@ REAL: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "nested lists": (lambda np, x: np.linalg.det(np.array([[x[0], x[1]], [x[2], 2.0]])), X),
     "concatenate": (lambda np, x: np.sum(np.concatenate([x, x[:2] ** 2]) ** 2), X),
     "stack and einsum": (lambda np, x: np.einsum("ij,kj->", np.stack([x, x**2]), np.vstack([x, x])), X),
+    "full": (lambda np, x: np.sum(np.full((2, 4), x[0]) ** 2 * x) * np.full((), x[1], dtype=float), X),
     "where": (lambda np, x: np.sum(np.where(x > 0, x**3, np.exp(x))), X),
     "inverse": (lambda np, x: np.trace(np.linalg.inv(x @ x.T + np.eye(3))), M),
     "eigh": (lambda np, x: np.linalg.eigh(x + x.T)[0][0], M),
@@ -148,6 +154,7 @@ def test_a_primitive_has_derivatives_of_both_orders() -> None:
     f = cube()
     assert ours.grad(f)(2.0) == 12.0
     assert ours.grad(ours.grad(f))(2.0) == 12.0
+    assert f.fun(2.0) == 8.0
     np.testing.assert_allclose(ours.elementwise_grad(lambda x: f(x, scale=2.0))(X), 6.0 * X**2)
     check_grads(lambda x: anp.sum(f(anp.sin(x))), modes=["rev"])(X)
 
@@ -196,6 +203,14 @@ def test_a_primitive_is_called_for_each_example_of_a_batch() -> None:
     f = cube()
     np.testing.assert_allclose(ox.vmap(f)(X), X**3)
     np.testing.assert_allclose(ox.vmap(ox.grad(f))(X), 3.0 * X**2)
+
+
+def test_lists_of_values_of_a_batch_are_arrays() -> None:
+    batch = RNG.normal(size=(3, 2))
+    doubled = ox.vmap(lambda x: anp.array([[x[0], 1.0], [2.0 * x[1], x[0]]]))(batch)
+    np.testing.assert_array_equal(doubled[:, 1], np.stack([2.0 * batch[:, 1], batch[:, 0]], axis=1))
+    np.testing.assert_array_equal(ox.vmap(lambda x: anp.sum([x[0], x[1]]))(batch), batch[:, 0] + batch[:, 1])
+    np.testing.assert_array_equal(ox.vmap(lambda x: anp.full(2, x[0]))(batch), batch[:, :1] * np.ones(2))
 
 
 def test_a_primitive_without_a_rule_says_so() -> None:
@@ -327,7 +342,13 @@ def test_a_vjp_of_a_list_may_be_an_array() -> None:
     assert ours.grad(lambda x: weighted([x, x * x]))(5.0) == 32.0
 
 
-@pytest.mark.parametrize("use", [lambda: core.VJPNode.new_root(), lambda: tracer.new_box(1.0, 0, None)])
+def subclass_of_nodes() -> None:
+    class Node(tracer.Node): ...  # type: ignore[misc, valid-type]
+
+
+@pytest.mark.parametrize(
+    "use", [lambda: core.VJPNode.new_root(), lambda: tracer.new_box(1.0, 0, None), subclass_of_nodes]
+)
 def test_parts_of_autograd_s_graph_are_refused_at_their_use(use: Callable[[], Any]) -> None:
     with pytest.raises(NotImplementedError, match="found a use of autograd's graph"):
         use()
@@ -361,6 +382,8 @@ def test_wrong_derivatives_are_found() -> None:
 
 
 def test_flatten_and_graphs() -> None:
+    vector, unflatten = flatten({"a": [], "b": ()})
+    assert vector.shape == (0,) and unflatten(vector) == {"a": [], "b": ()}
     flat, unflatten = flatten({"b": [1.0, X], "a": M})
     np.testing.assert_array_equal(flat, [*M.ravel(), 1.0, *X])
     np.testing.assert_array_equal(unflatten(flat)["b"][1], X)
@@ -449,9 +472,10 @@ print(autograd.__name__, grad(lambda x: np.sin(x))(0.0), linalg.det(np.eye(2)), 
 
 def test_a_program_runs_unchanged(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(f"{PROGRAM}\nimport beside\nprint(beside.VALUE, sys.path[0] == {str(tmp_path)!r})")
+    (tmp_path / "beside.py").write_text("import autograd\nVALUE = autograd.__name__")
     done = run("-m", "oxigrad.autograd", str(program), "--option")
-    assert (done.stdout, done.stderr) == ("oxigrad.autograd 1.0 1.0 ['--option']\n", "")
+    assert (done.stdout, done.stderr) == ("oxigrad.autograd 1.0 1.0 ['--option']\noxigrad.autograd True\n", "")
     assert run("-m", "oxigrad.autograd").returncode == 1
 
 

@@ -50,6 +50,30 @@ def test_in_the_context_names_of_scipy_take_variables(part: str) -> None:
     assert dict(vars(module)) == before
 
 
+def test_names_take_values_of_vmap_and_of_recordings() -> None:
+    matrices = np.random.default_rng(1).normal(size=(3, 4, 4))
+    f = ox.record(lambda x: scipy.special.expit(scipy.linalg.norm(x)))
+    with names():
+        determinants = ox.vmap(lambda x: scipy.linalg.det(x))(matrices)
+        np.testing.assert_allclose(f(matrices[0]), scipy.special.expit(np.linalg.norm(matrices[0])))
+    np.testing.assert_allclose(determinants, np.linalg.det(matrices))
+
+
+@pytest.mark.parametrize("of_keyword", [True, False])
+def test_generalized_eigenvalues_of_plain_arrays_and_variables(of_keyword: bool) -> None:
+    rng = np.random.default_rng(2)
+    a, b = (x + x.T for x in rng.normal(size=(2, 4, 4)))
+    b = b @ b + np.eye(4)
+
+    def values(a: Any, b: Any) -> Any:
+        return xp.linalg.eigvalsh(a, b=b) if of_keyword else xp.linalg.eigvalsh(a, b)
+
+    expected = scipy.linalg.eigh(a, b, eigvals_only=True)
+    np.testing.assert_allclose(values(a, b), expected, rtol=1e-12)
+    np.testing.assert_allclose(values(a.tolist(), b.tolist()), expected, rtol=1e-12)
+    check_grads(lambda a, b: values((a + a.T) / 2, (b + b.T) / 2), (a, b), order=1)
+
+
 @pytest.mark.parametrize("name", ["eigh", "eigvalsh"])
 def test_the_generalized_problem_has_scipy_s_arguments(name: str) -> None:
     a, b = X[:, :4] + X[:, :4].T, X @ X.T + np.eye(4)

@@ -476,7 +476,7 @@ NAMES = [
         set(standard.__all__ + numpy_extras.__all__ + primitives.__all__ + products.__all__ + sets.__all__) - {"item"}
     ),
     *(function.__name__ for function in ox._core.elementwise_functions()),
-    *(f"linalg.{name}" for name in xp.linalg.__all__ if not name.endswith("Result") and name != "eigvalsh"),
+    *(f"linalg.{name}" for name in xp.linalg.__all__ if not name.endswith("Result")),
     *(f"fft.{name}" for name in xp.fft.__all__),
     *(f"special.{name}" for name in xp.special.__all__),
 ]

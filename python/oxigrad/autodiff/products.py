@@ -1,18 +1,19 @@
 """Functions of derivatives: linearization, products with derivative matrices, diagonals, and aliases of transforms."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._core import DtypeError
+from oxigrad._core import DtypeError, Variable
 from oxigrad._names import check_callable, library
 from oxigrad._typing import Argnums, Differentiable, P, T, Tree, Ts
 from oxigrad.autodiff.arguments import resolve
 from oxigrad.autodiff.function_calls import replaced
-from oxigrad.autodiff.jacobians import jacobian, total_size
+from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.rules.tangents import check_several
 from oxigrad.autodiff.transforms import Recording, grad, jvp, vjp
 from oxigrad.autodiff.vmap import vmap
@@ -92,41 +93,70 @@ class LinearMap(Generic[Y]):
     def operator(self) -> Any:
         """The map as a `LinearOperator` of SciPy, for GMRES, LSMR, eigs and others.
 
-        Vectors have the elements of all differentiated arrays of the primals, and of the value, in the order of
-        `oxigrad.tree.leaves`. Raises `DtypeError` for complex arrays, along which derivatives may not be linear.
+        Vectors have the elements of all differentiated arrays of the primals, and of all floating-point arrays and
+        numbers of the value, in the order of `oxigrad.tree.leaves`. They may be complex. Raises `DtypeError` for
+        complex arrays in the primals or the value, along which derivatives may not be linear.
         """
         linalg: Any = library("scipy.sparse.linalg", "LinearMap.operator needs SciPy: python -m pip install scipy")
-        inputs, outputs = self._call.watched.variables, [each for each in self._call.outputs if each is not None]
+        call, inputs = self._call, self._call.watched.variables
+        # Arrays of the value that the primals do not reach have rows of zeros.
+        pairs = zip(call.outputs, tree.leaves(call.value), strict=True)
+        outputs = [leaf if output is None else output for output, leaf in pairs]
+        outputs = [output for output in outputs if isinstance(output, Variable) or is_smooth(output)]
         if any(map(is_complex, (*inputs, *outputs))):
             raise DtypeError(
                 "LinearMap.operator: found complex arrays, expected real ones: take real and imaginary parts"
             )
 
-        def together(vectors: Any, likes: Sequence[Any]) -> list[tuple[Any, Any]]:
-            ends = np.cumsum([like.size for like in likes])[:-1]
-            parts = zip(likes, np.split(np.asarray(vectors).T, ends, axis=1), strict=True)
-            return [(like, np.reshape(part, (-1, *like.shape)).astype(like.dtype)) for like, part in parts]
+        def together(vectors: np.ndarray, likes: Sequence[Any]) -> list[tuple[Any, Any]]:
+            parts = zip(likes, np.split(vectors.T, np.cumsum([*map(_size, likes)])[:-1], axis=1), strict=True)
+            return [
+                (like, np.reshape(part, (-1, *like.shape)).astype(like.dtype))
+                for like, part in parts
+                if isinstance(like, Variable)
+            ]
 
-        def columns(parts: Sequence[Any], count: int) -> np.ndarray:
-            return np.concatenate([np.reshape(np.asarray(part), (count, -1)) for part in parts], axis=1).T
+        @_linear_over_complex
+        def matmat(vectors: np.ndarray) -> np.ndarray:
+            count = vectors.shape[1]
+            variables = [output for output in outputs if isinstance(output, Variable)]
+            pushed = iter(call.tape.push(together(vectors, inputs), variables, count))
+            parts = [next(pushed) if isinstance(each, Variable) else np.zeros((count, _size(each))) for each in outputs]
+            return _columns(parts, count)
 
-        def matmat(vectors: Any) -> np.ndarray:
-            count = np.shape(vectors)[1]
-            return columns(self._call.tape.push(together(vectors, inputs), outputs, count), count)
-
-        def rmatmat(vectors: Any) -> np.ndarray:
+        @_linear_over_complex
+        def rmatmat(vectors: np.ndarray) -> np.ndarray:
             seeds = together(vectors, outputs)
-            each = [[(output, part[k]) for output, part in seeds] for k in range(np.shape(vectors)[1])]
-            return np.hstack([columns(self._call.tape.pull(seed, inputs), 1) for seed in each])
+            each = [[(output, part[k]) for output, part in seeds] for k in range(vectors.shape[1])]
+            return np.hstack([_columns(call.tape.pull(seed, inputs), 1) for seed in each])
 
         return linalg.LinearOperator(
-            shape=(total_size(outputs), total_size(inputs)),
-            dtype=np.result_type(*(each.dtype for each in (*inputs, *outputs))),
+            shape=(sum(map(_size, outputs)), sum(map(_size, inputs))),
+            dtype=np.result_type(*(each.dtype for each in (*inputs, *outputs) if isinstance(each, Variable))),
             matvec=lambda vector: matmat(np.reshape(vector, (-1, 1)))[:, 0],
             rmatvec=lambda vector: rmatmat(np.reshape(vector, (-1, 1)))[:, 0],
             matmat=matmat,
             rmatmat=rmatmat,
         )
+
+
+def _size(array: Any) -> int:
+    return math.prod(np.shape(array))
+
+
+def _columns(parts: Sequence[Any], count: int) -> np.ndarray:
+    """Arrays with a leading axis of this size as the columns of one matrix."""
+    return np.concatenate([np.reshape(np.asarray(part), (count, -1)) for part in parts], axis=1).T
+
+
+def _linear_over_complex(product: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], np.ndarray]:
+    """The product of a real matrix with vectors, which may be complex."""
+
+    def of_vectors(vectors: Any) -> np.ndarray:
+        vectors = np.asarray(vectors)
+        return product(vectors.real) + 1j * product(vectors.imag) if np.iscomplexobj(vectors) else product(vectors)
+
+    return of_vectors
 
 
 def linearize(f: Callable[[*Ts], Y], *primals: *Ts) -> tuple[Y, LinearMap[Y]]:

@@ -13,6 +13,7 @@ from oxigrad.autodiff.transforms import Recording
 from oxigrad.autograd.primitives import *  # noqa: F403 - names of autograd.core too
 from oxigrad.autograd.tracer import Box
 from oxigrad.autograd.tracer import JVPNode as JVPNode
+from oxigrad.autograd.tracer import SparseObject as SparseObject
 from oxigrad.autograd.tracer import VJPNode as VJPNode
 from oxigrad.ops.backends import is_array, is_complex, is_smooth
 from oxigrad.ops.core.host_calls import of_dtype

@@ -1,5 +1,8 @@
 """Names for extensions: primitives, their rules, and vector spaces, as `autograd.extend` has them."""
 
+from oxigrad.autograd.core import JVPNode as JVPNode
+from oxigrad.autograd.core import SparseObject as SparseObject
+from oxigrad.autograd.core import VJPNode as VJPNode
 from oxigrad.autograd.core import VSpace as VSpace
 from oxigrad.autograd.core import vspace as vspace
 from oxigrad.autograd.primitives import *

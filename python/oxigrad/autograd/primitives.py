@@ -69,6 +69,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return call_leaves(f_raw, None, pull, wrapped in primitive_jvps, whole, expand, args, kwargs)
 
+    vars(wrapped)["fun"] = f_raw
     return wrapped
 
 

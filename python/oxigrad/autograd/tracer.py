@@ -105,13 +105,26 @@ class _Internal:
     def __call__(self, *_: Any) -> NoReturn:
         raise self._error()
 
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> NoReturn:  # of a subclass
+        raise self._error()
+
     def _error(self) -> NotImplementedError:
         return NotImplementedError(f"{self._name}: found a use of autograd's graph, which oxigrad.Tape replaces")
 
 
+Node: _Internal = _Internal("autograd.tracer.Node")
 new_box: _Internal = _Internal("autograd.tracer.new_box")
+trace: _Internal = _Internal("autograd.tracer.trace")
 trace_stack: _Internal = _Internal("autograd.tracer.trace_stack")
 VJPNode: _Internal = _Internal("autograd.core.VJPNode")
 JVPNode: _Internal = _Internal("autograd.core.JVPNode")
+
+
+class SparseObject:
+    """Class of autograd's sparse cotangents, without instances here: cotangents are arrays."""
+
+    def __init__(self, *_: Any) -> None:
+        raise NotImplementedError("autograd.core.SparseObject: found a sparse cotangent, expected an array")
+
 
 __all__ = ["Box", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace"]

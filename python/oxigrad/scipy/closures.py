@@ -35,12 +35,12 @@ def _contents(f: types.FunctionType) -> Iterator[Any]:
             continue
 
 
-def reads_variables(value: Any) -> bool:
-    """Whether a value has a variable within, or a function there reads one."""
+def reads_variables(value: Any, kinds: type | tuple[type, ...] = Variable) -> bool:
+    """Whether a value has a variable within, or a function there reads one; or any value of ``kinds``."""
     seen, values = set[int](), [value]
     while values:
         each = values.pop()
-        if isinstance(each, Variable):
+        if isinstance(each, kinds):
             return True
         if id(each) not in seen:
             seen.add(id(each))

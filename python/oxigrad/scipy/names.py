@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from oxigrad import xp
+from oxigrad._core import BatchLevel, Variable
 from oxigrad.ops.backends.functions.scipy_functions import REPLACED
 from oxigrad.scipy import linalg
 from oxigrad.scipy.closures import reads_variables
 
 # The parts of SciPy whose functions `oxigrad.xp` has.
 _PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spatial.distance", "special")
+# Values that SciPy's own functions do not take: `vmap` and recordings have classes of their own.
+_KINDS = (Variable, BatchLevel)
 
 
 @contextlib.contextmanager
@@ -71,7 +74,7 @@ def twins(theirs: Any, ours: Any) -> dict[str, Callable[..., Any]]:
 def _either(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs, updated=())
     def called(*args: Any, **named: Any) -> Any:
-        return (ours if reads_variables((args, named)) else theirs)(*args, **named)
+        return (ours if reads_variables((args, named), _KINDS) else theirs)(*args, **named)
 
     setattr(called, REPLACED, theirs)
     return called

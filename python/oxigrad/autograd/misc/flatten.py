@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from oxigrad import tree
 
 
@@ -13,7 +15,8 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     >>> flat, unflatten(flat)
     (array([2., 3., 1.]), {'a': [np.float64(2.0), np.float64(3.0)], 'b': np.float64(1.0)})
     """
-    return tree.ravel(_by_sorted_keys(value))
+    value = _by_sorted_keys(value)
+    return tree.ravel(value) if tree.leaves(value) else (np.zeros(0), lambda _: value)
 
 
 def _by_sorted_keys(value: Any) -> Any:

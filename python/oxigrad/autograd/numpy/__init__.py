@@ -12,6 +12,7 @@ from oxigrad.autograd.numpy.numpy_wrapper import array as array
 from oxigrad.autograd.numpy.numpy_wrapper import array_from_args as array_from_args
 from oxigrad.autograd.numpy.numpy_wrapper import asarray as asarray
 from oxigrad.autograd.numpy.numpy_wrapper import concatenate_args as concatenate_args
+from oxigrad.autograd.numpy.numpy_wrapper import full as full
 from oxigrad.autograd.numpy.numpy_wrapper import lifted as _lifted
 from oxigrad.autograd.numpy.numpy_wrapper import make_diagonal as make_diagonal
 from oxigrad.autograd.numpy.numpy_wrapper import where as where

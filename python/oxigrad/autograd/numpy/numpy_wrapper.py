@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad.autodiff.transforms import stop_gradient
 from oxigrad.autograd.modules import public
-from oxigrad.ops.backends import has_variable
+from oxigrad.ops.backends import has_batched, has_variable
 from oxigrad.ops.numpy import creation
 
 #: Functions whose list is a list of arrays, which NumPy passes on to the variables among them.
@@ -58,20 +58,30 @@ def converting_lists(f: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         # A loop, as a generator for each call takes longer than many of the functions.
         for each in args:
-            if isinstance(each, (list, tuple)) and has_variable(each):
-                args = tuple(array(x) if isinstance(x, (list, tuple)) and has_variable(x) else x for x in args)
+            if isinstance(each, (list, tuple)) and _is_differentiable(each):
+                args = tuple(array(x) if isinstance(x, (list, tuple)) and _is_differentiable(x) else x for x in args)
                 break
         return f(*args, **kwargs)
 
     return wrapped
 
 
+def _is_differentiable(values: Any) -> bool:
+    """Whether a variable or a value of `vmap` or of a recording is among the values."""
+    return has_variable(values) or has_batched(values)
+
+
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Array of numbers, arrays, variables, or nested lists of these."""
-    return (creation.array if has_variable([A]) else np.array)(A, *args, **kwargs)
+    return (creation.array if _is_differentiable([A]) else np.array)(A, *args, **kwargs)
 
 
 asarray = array
+
+
+def full(shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+    """Array filled with a number, a variable, or an array that is broadcast."""
+    return (creation.full if _is_differentiable([fill_value]) else np.full)(shape, fill_value, *args, **kwargs)
 
 
 def concatenate_args(axis: int, *args: Any) -> Any:

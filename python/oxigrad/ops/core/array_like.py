@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import beneath, converted, fetched, has_variable, is_array, is_foreign, namespace
+from oxigrad.ops.backends import beneath, converted, fetched, has_batched, has_variable, is_array, is_foreign, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
@@ -18,7 +18,7 @@ def array(x: Any, dtype: Dtype = None) -> Any:
     elif is_foreign(x):
         x = np.asarray(converted(x))
     elif not is_array(x):
-        x = standard.asarray(x) if has_variable((x,)) else np.asarray(x)
+        x = standard.asarray(x) if has_variable((x,)) or has_batched((x,)) else np.asarray(x)
     return x if dtype is None or dtype is np._NoValue else ops.astype(x, dtype, copy=False)
 
 

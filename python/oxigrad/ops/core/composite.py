@@ -3,7 +3,7 @@
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, cast
 
 import numpy as np
@@ -57,11 +57,14 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _CONVERTED = {list, tuple, str, type(None)}
 
 
-def composite(function: F, extension: str | None = None, *, is_standard: bool = True) -> F:
+def composite(
+    function: F, extension: str | None = None, *, is_standard: bool = True, beyond: Set[str] = frozenset()
+) -> F:
     """Decorates a function of ops to call the array library's function, if there is one, on plain values.
 
     ``extension`` names the standard's extension that has the library's function: "linalg" or "fft". A NumPy function
-    outside the standard differs between libraries: it is called only if the library follows NumPy.
+    outside the standard differs between libraries: it is called only if the library follows NumPy. ``beyond`` names
+    keywords that the library's function lacks.
     """
     name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
     parameters = parameter_kinds(function)
@@ -94,7 +97,7 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
         is_named = named and (not args or has_batched(named.values()))
         library = standard_namespace(*(named.values() if is_named else args))
         library = library if extension is None else getattr(library, extension)
-        is_theirs = is_standard or adapter_of_library(library).follows_numpy
+        is_theirs = (is_standard or adapter_of_library(library).follows_numpy) and beyond.isdisjoint(named)
         implementation = getattr(library, name, on_variables) if is_theirs else on_variables
         if not named.keys() <= parameters.keys():  # parameters of NumPy's function, or else of the library's
             result = _numpy_calls[0](function, args, named, None)
@@ -116,7 +119,9 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
             if library is not np and any(arg.__class__ in (list, tuple, int) for arg in (*args, *named.values())):
                 return on_variables(*args, **named)
             raise
-        except AttributeError:
+        except AttributeError as error:
+            if beyond and len(args) > positional:
+                return _numpy_calls[0](function, args, named, error)
             if where is not None and any(arg.__class__ in (list, tuple) for arg in args[where]):
                 return called(*_with_arrays(args, where), **named)
             _require_arrays(function, args, where or slice(0, 0))

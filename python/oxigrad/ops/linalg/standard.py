@@ -15,6 +15,7 @@ A sum of a loss of the vectors and one of the values calls the decomposition onc
 such as ``(v * exp(w)) @ v.T``, is no such sum, and wrong by two calls: `expm`, `logm`, `sqrtm` and their kin are exact.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -315,7 +316,7 @@ def eigh(x: Array, /, *, b: Array | None = None) -> EighResult:
     return EighResult(*_results("eigh", x, 2))
 
 
-@_composite
+@functools.partial(composite, extension="linalg", beyond={"b"})
 def eigvalsh(x: Array, /, *, b: Array | None = None) -> Array:
     """Eigenvalues of a Hermitian matrix, in ascending order; with ``b``, of the generalized problem as in `eigh`."""
     return eigh(x, b=b).eigenvalues
