@@ -105,12 +105,15 @@ def rules_by_position(
     """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
 
     Raises `TypeError` if a rule reads an unknown value or does not read the first ``special`` one, in which it is
-    linear, or if a rule or ``f`` is not callable.
+    linear, for more rules than arguments, or if a rule or ``f`` is not callable.
     """
     check_callable(f, decorator)
     for rule in rules:
         if rule is not None:
             check_callable(rule, f"{decorator}, rule")
+    count = len(_positional(f))
+    if len(rules) > count and not _of_kinds(f, inspect.Parameter.VAR_POSITIONAL):
+        raise TypeError(f"{f.__name__}: found {len(rules)} rules, expected at most {count}, one for each argument")
     names = [*special, *inspect.signature(f).parameters]
     reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
     if unknown := {name for read in reads for name in read} - {*names}:

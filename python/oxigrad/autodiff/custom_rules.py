@@ -77,7 +77,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     value and the arguments.
 
     The cotangents are a tuple with one item for each positional argument, of its structure, shape and dtype. For a
-    single argument, the cotangent alone is accepted. None means zeros. Items for leaves that are not differentiated are
+    single argument, the cotangent alone is accepted. An item of None means zeros. Items for leaves that are not differentiated are
     ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword
     arguments are passed on, and not differentiated.
 
@@ -241,7 +241,8 @@ class RuledCall(FunctionCall):
     def fitted(self, pulled: Any, values: Leaves) -> list[Any]:
         """The cotangents of the variables that the rule has returned for its arguments, unbroadcast."""
         arguments, _ = self.arguments(values)
-        pulled = pulled if isinstance(pulled, tuple) or len(arguments) != 1 else (pulled,)
+        # None is what a rule without a return statement returns.
+        pulled = pulled if isinstance(pulled, tuple) or pulled is None or len(arguments) != 1 else (pulled,)
         return self.chosen((_completed(pulled, arguments), {}))
 
     def push(self, values: Leaves, tangents: Leaves) -> dict[int, Any]:
@@ -355,7 +356,14 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
         called = rules_by_position("define_vjp", f, rules, ("g", "y"))
 
         def rule(*values: Tree) -> tuple[Tree, ...]:
-            return tuple([call and call(values) for call in called[: len(values) - 2]])
+            pulled = [call and call(values) for call in called[: len(values) - 2]]
+            for position, (call, cotangent) in enumerate(zip(called, pulled, strict=False)):
+                if call and cotangent is None:  # as of a rule without a return statement
+                    raise DerivativeError(
+                        f"{name_of(f)}: the rule of argument {position} returned None: expected a cotangent; for a "
+                        "derivative of zero, pass None instead of the rule"
+                    )
+            return tuple(pulled)
 
         return custom_vjp(f, rule)
 
@@ -403,11 +411,10 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
             # The transpose of a linear function of one number multiplies by its value at 1.
             if not all(isinstance(value, float) for value in (g, y, *[args[k] for k in at])):
                 return NotImplemented
-            chosen = [called[k] if k in at else None for k in range(len(args))]
-            slopes = [call and call((1.0, y, *args)) for call in chosen]
-            if not all(slope is None or isinstance(slope, float) for slope in slopes):
+            slopes = {k: call((1.0, y, *args)) for k in at if (call := called[k])}
+            if not all(isinstance(slope, float) for slope in slopes.values()):
                 return NotImplemented
-            return tuple([slope and g * slope for slope in slopes])
+            return tuple([g * slopes[k] if k in slopes else None for k in range(len(args))])
 
         whole, expand = entries(f, lambda: Rule(None, pull, push))
 
