@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oxigrad._core import DerivativeError
 from oxigrad._names import check_callable
 from oxigrad._typing import Argnums
 
@@ -129,8 +130,18 @@ def rules_by_position(
                 f"is linear in {special[0]}, or None for zero"
             )
 
-    def of(rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
+    def of(position: int, rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
         at = [(name, names.index(name)) for name in read]
-        return lambda values: rule(**{name: values[k] for name, k in at})
 
-    return [rule and of(rule, read) for rule, read in zip(rules, reads, strict=True)]
+        def called(values: tuple[Any, ...]) -> Any:
+            value = rule(**{name: values[k] for name, k in at})
+            if value is None:  # as of a rule without a return statement
+                raise DerivativeError(
+                    f"{f.__name__}: the rule of argument {position} returned None: expected a derivative; None instead "
+                    "of a rule means zero"
+                )
+            return value
+
+        return called
+
+    return [rule and of(at, rule, read) for at, (rule, read) in enumerate(zip(rules, reads, strict=True))]

@@ -77,8 +77,8 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     value and the arguments.
 
     The cotangents are a tuple with one item for each positional argument, of its structure, shape and dtype. For a
-    single argument, the cotangent alone is accepted. An item of None means zeros. Items for leaves that are not differentiated are
-    ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword
+    single argument, the cotangent alone is accepted. An item of None means zeros. Items for leaves that are not
+    differentiated are ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword
     arguments are passed on, and not differentiated.
 
     ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any
@@ -112,14 +112,14 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
         check_callable(rule, "custom_vjp, rule")
     # These are closure variables, not attributes: recordings watch the variables that a function reads.
     forward: Callable[..., tuple[Any, Any]] | None = None
-    pull: Pullback | None = None if rule is None else lambda g, y, args, *_: rule(g, y, *args)
+    pull: Pullback | None = None if rule is None else lambda g, y, args, *_: _returned(rule(g, y, *args))
 
     def defvjp(fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
         """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
         nonlocal forward, pull
         for function, name in ((fwd, "fwd"), (bwd, "bwd")):
             check_callable(function, f"defvjp, {name}")
-        forward, pull = fwd, lambda *call: bwd(call[-1], call[0])
+        forward, pull = fwd, lambda *call: _returned(bwd(call[-1], call[0]))
 
     whole, expand = entries(f, lambda: Rule(forward, pull))
 
@@ -129,6 +129,12 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 
     vars(wrapped)["defvjp"] = defvjp
     return cast(CustomVJP, wrapped)
+
+
+def _returned(pulled: Any) -> Any:
+    if pulled is None:  # as of a rule without a return statement
+        raise DerivativeError("the rule returned None: expected a tuple of cotangents, one for each argument")
+    return pulled
 
 
 def entries(f: Callable[..., Any], rule: Callable[[], Rule]) -> tuple[Callable[..., Any], Callable[..., "RuledCall"]]:
@@ -241,8 +247,7 @@ class RuledCall(FunctionCall):
     def fitted(self, pulled: Any, values: Leaves) -> list[Any]:
         """The cotangents of the variables that the rule has returned for its arguments, unbroadcast."""
         arguments, _ = self.arguments(values)
-        # None is what a rule without a return statement returns.
-        pulled = pulled if isinstance(pulled, tuple) or pulled is None or len(arguments) != 1 else (pulled,)
+        pulled = pulled if isinstance(pulled, tuple) or len(arguments) != 1 else (pulled,)
         return self.chosen((_completed(pulled, arguments), {}))
 
     def push(self, values: Leaves, tangents: Leaves) -> dict[int, Any]:
@@ -299,9 +304,9 @@ def _level_of_constants(values: Leaves) -> int | None:
 def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The cotangents in the structure of the arguments, unbroadcast, with `Zero` for each leaf without one."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
-        count = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
+        found = f"a tuple of {len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
         raise DerivativeError(
-            f"the rule: found {count} cotangents, expected a tuple of {len(arguments)}, one for each argument"
+            f"the rule: found {found}, expected a tuple of {len(arguments)} cotangents, one for each argument"
         )
     return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 
@@ -356,14 +361,7 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
         called = rules_by_position("define_vjp", f, rules, ("g", "y"))
 
         def rule(*values: Tree) -> tuple[Tree, ...]:
-            pulled = [call and call(values) for call in called[: len(values) - 2]]
-            for position, (call, cotangent) in enumerate(zip(called, pulled, strict=False)):
-                if call and cotangent is None:  # as of a rule without a return statement
-                    raise DerivativeError(
-                        f"{name_of(f)}: the rule of argument {position} returned None: expected a cotangent; for a "
-                        "derivative of zero, pass None instead of the rule"
-                    )
-            return tuple(pulled)
+            return tuple([call and call(values) for call in called[: len(values) - 2]])
 
         return custom_vjp(f, rule)
 

@@ -112,8 +112,8 @@ def defvjp_argnum(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None
         for argnum, vjp in zip(argnums, vjps, strict=True):
             if not callable(vjp):
                 raise TypeError(
-                    f"{_name(fun)}: the VJP of argument {argnum} is of type {type(vjp).__name__}: expected a function of "
-                    "the cotangent, as in lambda ans, x: lambda g: ..."
+                    f"{_name(fun)}: the VJP of argument {argnum} is of type {type(vjp).__name__}: expected a "
+                    "function of the cotangent, as in lambda ans, x: lambda g: ..."
                 )
         return lambda g: [_pulled(fun, argnum, vjp, g) for argnum, vjp in zip(argnums, vjps, strict=True)]
 

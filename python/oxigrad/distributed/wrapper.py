@@ -88,8 +88,8 @@ class Wrapper(WrappingOptimizer):
         """Checks that no other worker of this process trains by the same objects."""
         if self._is_alone and current().size > 1:
             raise StructureError(
-                f"{self.name}: it trains alone, as it was made where no worker runs: expected a wrapper for each worker, "
-                "made by the function that run calls; nothing was changed"
+                f"{self.name}: it trains alone, as it was made where no worker runs: expected a wrapper for each "
+                "worker, made by the function that run calls; nothing was changed"
             )
         self.communicator.claim("the optimizer", self.optimizer)
         for path, array in self._parameters.writable(model).items():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, holds_variable, without_variables
+from oxigrad.ops.backends import array_of, holds_variable, is_array, without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import log_of
 
@@ -25,9 +25,10 @@ LOG_2_PI = math.log(2.0 * math.pi)
 _LEAST = -1e3
 
 
-def _if(valid: Any, value: Any) -> Any:
-    # Of a constant NaN the derivative would be zero, as at a minimum: that of a product with NaN is NaN.
-    return ops.where(valid, value, value * math.nan)
+def _if(valid: Any, value: Any, factor: float = 1.0) -> Any:
+    """``factor * value``, and NaN if it is not valid: a product, as the derivative of a constant would be zero."""
+    bare = plain(value)
+    return ops.multiply(value, ops.where(valid, ops.full_like(bare, factor) if is_array(bare) else factor, math.nan))
 
 
 def _positive(parameter: Any) -> Any:
@@ -288,7 +289,8 @@ class Discrete(_Distribution):
 
     def _constant(self, constant: float, count: Any, shapes: Any) -> Any:
         """A constant, and NaN for a count of NaN."""
-        return ops.where(plain(count) == plain(count), constant, functools.reduce(ops.multiply, shapes, count))
+        valid = plain(count) == plain(count)
+        return ops.where(valid, constant, functools.reduce(ops.add, (_if(valid, shape, 0.0) for shape in shapes)))
 
     def _lowest(self, shapes: tuple[Any, ...]) -> tuple[Any, Any]:
         """The least count, and one that is finite."""

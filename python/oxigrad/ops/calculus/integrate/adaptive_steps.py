@@ -10,6 +10,7 @@ from oxigrad._typing import Array
 from oxigrad.ops.backends import fetched
 from oxigrad.ops.calculus.integrate.roots import check_args
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.primitives import stack
 from oxigrad.ops.core.standard import asarray
 from oxigrad.ops.scipy_signatures import scipy_signature
@@ -42,7 +43,8 @@ def odeint(
 ) -> Array:
     """The solution of ``dy/dt = func(y, t, *args)`` at times ``t`` of shape (n,), from ``y0`` at the first of them.
 
-    The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
+    The function is called as ``func(t, y, *args)`` if ``tfirst``. It may return a list.
+    Tolerances are 1.49012e-8 where they are None.
 
     The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error
     of at most ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants:
@@ -51,13 +53,18 @@ def odeint(
     """
     check_callable(func, "odeint")
     check_args(args, "odeint")
+    y0, t = map(_of_list, (y0, t))
     y, size, solution = y0, math.inf, [y0]
     tolerances = tuple(1.49012e-8 if tolerance is None else tolerance for tolerance in (rtol, atol))
-    slope = (lambda y, t: func(t, y, *args)) if tfirst else lambda y, t: func(y, t, *args)
+    slope = lambda y, t: _of_list(func(*((t, y) if tfirst else (y, t)), *args))  # noqa: E731
     for i in range(1, t.shape[0]):
         y, size = _advanced(slope, y, (t[i - 1], t[i]), size, tolerances)
         solution.append(y)
     return stack([asarray(y) for y in solution])
+
+
+def _of_list(value: Any) -> Any:
+    return array(value) if isinstance(value, (list, tuple)) else value
 
 
 def _advanced(
