@@ -78,8 +78,8 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 
     The cotangents are a tuple with one item for each positional argument, of its structure, shape and dtype. For a
     single argument, the cotangent alone is accepted. An item of None means zeros. Items for leaves that are not
-    differentiated are ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword
-    arguments are passed on, and not differentiated.
+    differentiated are ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be
+    trees. Keyword arguments are passed on, and not differentiated.
 
     ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any
     code. Their results are assumed to share no memory with the arguments. Under `oxigrad.vmap` they are called for each
