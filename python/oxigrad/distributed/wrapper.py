@@ -70,7 +70,7 @@ class Wrapper(WrappingOptimizer):
         super().__init__(optimizer)
         self.communicator = current() if communicator is None else communicator
         self._is_alone = communicator is None and isinstance(self.communicator, SingleWorker)
-        self._claimed: Communicator | None = None
+        self._claimed = -1  # the generation that it has claimed its objects in
         self.timeout = timeout
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
@@ -79,7 +79,7 @@ class Wrapper(WrappingOptimizer):
 
     def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
         """See `WrappingOptimizer._within_step`: counted by the clock, and whole."""
-        if self._claimed is not self.communicator:
+        if self._claimed != self.communicator.generation:
             self._claim(model)
         with self._clock:
             return self._whole(model, step)
@@ -94,7 +94,7 @@ class Wrapper(WrappingOptimizer):
         self.communicator.claim("the optimizer", self.optimizer)
         for path, array in self._parameters.writable(model).items():
             self.communicator.claim(path or "the root", array)
-        self._claimed = self.communicator
+        self._claimed = self.communicator.generation
 
     def _own_state(self, *, for_others: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """See `WrappingOptimizer._own_state`."""
