@@ -336,3 +336,21 @@ def test_slices_refuse_wrappers() -> None:
     extend.SlicedSteps(opt, ValueError("of slices"))
     with pytest.raises(ValueError, match="of slices"):
         opt.build({"w": np.ones(3)})
+
+
+def test_methods_of_adapters_have_names_of_ops() -> None:
+    class Misspelt(extend.Adapter):
+        def op_sqrrt(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(TypeError, match=r"adapter Misspelt has op_sqrrt.*did you mean op_sqrt\?"):
+        extend.register_adapter("misspelt", Misspelt)
+    assert "misspelt" not in dispatch.REGISTERED
+
+
+def test_a_wrapper_without_a_step_says_so() -> None:
+    class Stepless(extend.WrappingOptimizer):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Stepless has no _step"):
+        Stepless(optim.SGD()).update({"w": np.ones(2)}, {"w": np.ones(2)})

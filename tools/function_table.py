@@ -71,7 +71,7 @@ This is a table of the catalogue of functions, `ox.support()`. See also [NumPy's
 | ufuncs of `scipy.special` | yes, `scipy.special.erf(x)` | `xp.special` |
 | other functions of `scipy.special` | no | `xp.special` |
 | cosine and sine transforms of `scipy.fft` | no | `xp.fft` |
-| `scipy.integrate`, `scipy.linalg`, `scipy.ndimage`, `scipy.signal` | no | `xp.integrate`, `xp.linalg`, `xp.ndimage`, `xp.signal` |
+| `scipy.integrate`, `scipy.interpolate`, `scipy.linalg`, `scipy.ndimage`, `scipy.signal` | no | `xp.integrate`, `xp.interpolate`, `xp.linalg`, `xp.ndimage`, `xp.signal` |
 | `scipy.spatial.distance` | no | `xp.spatial.distance` |
 | distributions of `scipy.stats` | no | `xp.stats` |
 | `scipy.optimize` | its objectives: [`oxigrad.scipy`](interop.md) | |
@@ -94,13 +94,13 @@ array([-16.,  30., -14.])
   the environment SciPy refuses a call of a variable and a plain array together (`TypeError`); `xp.special` takes both.
 * SciPy's other functions convert their arguments to NumPy arrays, and no protocol intercepts them. `scipy.stats` also computes
   in place, with masks. Use `xp`, which has the same names, arguments and defaults. An argument that is not implemented is refused by
-  name.
+  name. Inside `with oxigrad.scipy.names():`, SciPy's functions accept variables.
 * Values are SciPy's, for arrays of every library that can be read in host memory. For other arrays, `NotImplementedError` names the
   function.
 * `xp.linalg` has the functions of `numpy.linalg` as well; they are in the [table of NumPy's functions](numpy.md).
 * A continuous distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`. A discrete distribution has `logpmf`, `pmf`,
   `cdf`, `logcdf`, `sf` and `logsf`. Each has derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits
-  are SciPy's.
+  are SciPy's. If a parameter is invalid, the value and its derivatives are NaN.
 * A ufunc without a rule raises `DerivativeError`. So does a parameter without a derivative, such as the order of a Bessel function. The
   error names the function and the parameter.
 * *Calls* is the number of different calls that are tested, *keywords* lists the keyword arguments among them. *First* and

@@ -285,3 +285,26 @@ def test_rules_that_ignore_the_cotangent_are_refused_in_forward_mode_by_name(x: 
                 derivative(x)
     constant = ox.custom_vjp(cube, lambda g, y, x: 0.0 * x)
     np.testing.assert_array_equal(ox.jvp(constant, (x,), (one,))[1], 0.0 * x)
+
+
+@pytest.mark.parametrize("x", [3.0, np.array([1.0, 2.0])])
+@pytest.mark.parametrize("form", ["fwd, bwd", "rule", "define_vjp", "define_jvp"])
+def test_rules_without_a_return_statement_are_refused(form: str, x: Any) -> None:
+    f = ox.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (x * x, x), lambda residuals, g: None)
+    functions: dict[str, Any] = {
+        "fwd, bwd": f,
+        "rule": ox.custom_vjp(lambda x: x * x, lambda g, y, x: None),
+        "define_vjp": ox.define_vjp(lambda g, x: None)(lambda x: x * x),
+        "define_jvp": ox.define_jvp(lambda t, x: None)(lambda x: x * x),
+    }
+    with pytest.raises(ox.DerivativeError, match="returned None: expected"):
+        ox.grad(lambda x: xp.sum(functions[form](x)))(x)
+
+
+@pytest.mark.parametrize("define", [ox.define_vjp, ox.define_jvp])
+def test_more_rules_than_arguments_are_refused(define: Any) -> None:
+    rule = (lambda g: g) if define is ox.define_vjp else lambda t: t
+    with pytest.raises(TypeError, match="found 2 rules, expected at most 1, one for each argument"):
+        define(rule, rule)(lambda x: x)
+    assert ox.grad(define(rule, rule)(lambda x, y=0.0: x + y))(1.0) == 1.0

@@ -458,7 +458,7 @@ class TestCustomVjp:
         assert (gx.shape, gb.shape, gs) == ((2, 3), (1, 3), 6.0)
 
     def test_the_result_of_a_rule_is_checked(self) -> None:
-        with pytest.raises(ox.DerivativeError, match="the rule: found 1 cotangents, expected a tuple of 2"):
+        with pytest.raises(ox.DerivativeError, match="the rule: found a tuple of 1, expected a tuple of 2"):
             ox.grad(ox.custom_vjp(lambda x, y: x, lambda g, z, x, y: (g,)))(1.0, 2.0)
         with pytest.raises(ox.ShapeError, match=r"argument 0: found a cotangent of shape \(2,\), expected \(3,\)"):
             ox.grad(ox.custom_vjp(np.sum, lambda g, z, x: np.ones(2)))(X)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxigrad import distributed
+from oxigrad import StructureError, distributed, optim
 from oxigrad.distributed import Aborted, Header, NotSupported, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.communicator import SingleWorker
 from oxigrad.distributed.engines.threads import ThreadCommunicator, ThreadJob
@@ -376,3 +376,38 @@ def test_a_worker_joins_only_where_the_job_accepts_newcomers() -> None:
         job.join()
     assert job.wait(DEADLINE) == [0, 1]
     assert distributed.run(lambda comm: comm.rank, workers=2, accept_newcomers=True) == [0, 1]
+
+
+@pytest.mark.parametrize("shared", ["model", "optimizer", "module", "wrapper"])
+@pytest.mark.parametrize(
+    "method", [distributed.DataParallel, lambda optimizer: distributed.SyncReplicas(optimizer, 2, 2)]
+)
+def test_objects_that_workers_share_are_refused(shared: str, method: Any) -> None:
+    model, optimizer, wrapper = {"w": np.zeros(2)}, optim.SGD(1.0), method(optim.SGD(1.0))
+    module = pytest.importorskip("torch").nn.Linear(2, 1) if shared == "module" else None
+
+    def worker(comm: Any) -> Any:
+        opt = wrapper if shared == "wrapper" else method(optimizer if shared == "optimizer" else optim.SGD(1.0))
+        if module is not None:
+            return opt.update(module, {"weight": np.ones((1, 2), np.float32), "bias": np.ones(1, np.float32)})
+        return opt.update(model if shared == "model" else {"w": np.zeros(2)}, {"w": np.full(2, comm.rank + 1.0)})
+
+    names = {
+        "model": "^w: ",
+        "optimizer": "^the optimizer: ",
+        "module": "^(weight|bias): ",
+        "wrapper": "it trains alone",
+    }
+    with pytest.raises(StructureError, match=names[shared]):
+        distributed.run(worker, workers=2, timeout=DEADLINE)
+
+
+def test_arrays_that_no_step_writes_to_may_be_shared() -> None:
+    array = np.zeros(2)
+    array.flags.writeable = False
+
+    def worker(comm: Any) -> Any:
+        return distributed.DataParallel(optim.SGD(1.0)).update({"w": array}, {"w": np.full(2, comm.rank + 1.0)})
+
+    for model in distributed.run(worker, workers=2):
+        np.testing.assert_array_equal(model["w"], [-1.5, -1.5])

@@ -487,3 +487,13 @@ def test_install_is_refused_after_an_import_of_autograd(theirs: ModuleType) -> N
 def test_a_module_that_autograd_lacks_is_named() -> None:
     done = run("-c", "import oxigrad.autograd as a; a.install(); a.install(); import autograd.nothing")
     assert "ModuleNotFoundError: autograd.nothing: oxigrad.autograd has no such module" in done.stderr
+
+
+def test_vjps_that_are_no_functions_or_return_nothing_are_refused() -> None:
+    for maker, text in [(lambda ans, x: 2.0, "is of type float"), (lambda ans, x: lambda g: None, "returned None")]:
+        square = extend.primitive(lambda x: x * x)
+        extend.defvjp(square, maker)
+        with pytest.raises(TypeError, match=f"the VJP of argument 0 {text}: expected"):
+            ours.grad(square)(3.0)
+    extend.defvjp(square, None)
+    assert ours.grad(square)(3.0) == 0.0

@@ -335,3 +335,10 @@ def test_imaginary_parts_are_not_lost() -> None:
 def test_points_of_integers_are_points_of_floats_as_in_scipy(x0: Any) -> None:
     found = ox.scipy.minimize(lambda x: sum((each - 1.5) ** 2 for each in (x if np.ndim(x0) else [x])), x0)
     np.testing.assert_allclose(found.x, np.full(np.shape(x0), 1.5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["minimize", "root", "least_squares"])
+@pytest.mark.parametrize("derivative", ["jac", "hess"])
+def test_derivatives_of_the_user_are_refused_by_name(name: str, derivative: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name}: {derivative} is unknown: derivatives are computed automatically"):
+        getattr(ox.scipy, name)(lambda x: x * x, 1.0, **{derivative: "2-point"})

@@ -146,3 +146,27 @@ def test_dense_output_of_a_method_of_scipy_alone() -> None:
     assert solution(0.5)[0] == pytest.approx(np.exp(-0.5), rel=1e-2)
     with pytest.raises(ox.DerivativeError, match="^solve_ivp: method is 'LSODA'"):
         ox.grad(lambda t: solution(t)[0])(0.5)
+
+
+@pytest.mark.parametrize(
+    ("slope", "error", "text"),
+    [
+        (lambda t, y: None, TypeError, "fun returned None: expected the derivative of y"),
+        (lambda t, y: y * np.nan, ox.NonFiniteError, r"fun returned array\(\[nan\]\) at the start"),
+        (lambda t, y: y * np.inf, ox.NonFiniteError, r"fun returned array\(\[inf\]\) at the start"),
+    ],
+)
+def test_slopes_that_solve_ivp_cannot_begin_with_are_refused(slope: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        xp.integrate.solve_ivp(slope, (0.0, 1.0), [1.0])
+
+
+def test_odeint_takes_lists_as_scipys_does() -> None:
+    def pendulum(y: Any, t: Any, b: Any) -> list[Any]:
+        return [y[1], -b * y[1] - 5.0 * y[0]]
+
+    for y0 in ([1.0, 0.0], (1, 0)):
+        expected = scipy_integrate.odeint(pendulum, y0, [0.0, 1.0, 2.0], (0.25,), rtol=1e-10, atol=1e-10)
+        solution = xp.integrate.odeint(pendulum, y0, [0.0, 1.0, 2.0], (0.25,), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(solution, expected, atol=1e-7)
+    check_grads(lambda b: xp.integrate.odeint(pendulum, [b, 0.0], [0.0, 1.0], (b,))[-1], (0.25,))

@@ -12,7 +12,6 @@ from pages import examples
 
 # In these a list is a tree, a block of blocks, returned as a list, or an error in NumPy too.
 OTHER_MEANINGS = {
-    "xp.integrate.odeint",
     "xp.block",
     "xp.trim_zeros",
     "xp.astype",

@@ -194,3 +194,21 @@ def test_normal_vectors_of_singular_and_diagonal_covariances() -> None:
     )
     check_grads(lambda x, variances: ours.logpdf(x, None, variances), (x, np.arange(1.0, 5.0)))
     check_grads(lambda x, variance: ours.logpdf(x, cov=variance), (x, 1.3))
+
+
+@pytest.mark.parametrize(
+    ("function", "point", "invalid"),
+    [
+        (xp.stats.norm.logpdf, (1.0, 0.0, -1.0), 2),
+        (xp.stats.uniform.cdf, (0.5, 0.0, -1.0), 2),
+        (xp.stats.gamma.pdf, (1.0, -2.0), 1),
+        (xp.stats.truncnorm.cdf, (0.5, 1.0, -1.0), 1),
+        (xp.stats.norm.ppf, (1.5,), 0),
+        (xp.stats.poisson.logpmf, (1.0, -2.0), 1),
+        (xp.stats.binom.sf, (1.0, 3.0, 1.5), 2),
+    ],
+)
+def test_derivatives_by_an_invalid_parameter_are_nan(function: Any, point: tuple[float, ...], invalid: int) -> None:
+    value, slope = ox.value_and_grad(function, argnums=invalid)(*point)
+    assert np.isnan(value)
+    assert np.isnan(slope)

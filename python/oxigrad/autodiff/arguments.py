@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oxigrad._core import DerivativeError
 from oxigrad._names import check_callable
 from oxigrad._typing import Argnums
 
@@ -105,12 +106,15 @@ def rules_by_position(
     """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
 
     Raises `TypeError` if a rule reads an unknown value or does not read the first ``special`` one, in which it is
-    linear, or if a rule or ``f`` is not callable.
+    linear, for more rules than arguments, or if a rule or ``f`` is not callable.
     """
     check_callable(f, decorator)
     for rule in rules:
         if rule is not None:
             check_callable(rule, f"{decorator}, rule")
+    count = len(_positional(f))
+    if len(rules) > count and not _of_kinds(f, inspect.Parameter.VAR_POSITIONAL):
+        raise TypeError(f"{f.__name__}: found {len(rules)} rules, expected at most {count}, one for each argument")
     names = [*special, *inspect.signature(f).parameters]
     reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
     if unknown := {name for read in reads for name in read} - {*names}:
@@ -126,8 +130,18 @@ def rules_by_position(
                 f"is linear in {special[0]}, or None for zero"
             )
 
-    def of(rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
+    def of(position: int, rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
         at = [(name, names.index(name)) for name in read]
-        return lambda values: rule(**{name: values[k] for name, k in at})
 
-    return [rule and of(rule, read) for rule, read in zip(rules, reads, strict=True)]
+        def called(values: tuple[Any, ...]) -> Any:
+            value = rule(**{name: values[k] for name, k in at})
+            if value is None:  # as of a rule without a return statement
+                raise DerivativeError(
+                    f"{f.__name__}: the rule of argument {position} returned None: expected a derivative; None instead "
+                    "of a rule means zero"
+                )
+            return value
+
+        return called
+
+    return [rule and of(at, rule, read) for at, (rule, read) in enumerate(zip(rules, reads, strict=True))]

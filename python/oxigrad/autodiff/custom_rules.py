@@ -77,9 +77,9 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     value and the arguments.
 
     The cotangents are a tuple with one item for each positional argument, of its structure, shape and dtype. For a
-    single argument, the cotangent alone is accepted. None means zeros. Items for leaves that are not differentiated are
-    ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be trees. Keyword
-    arguments are passed on, and not differentiated.
+    single argument, the cotangent alone is accepted. An item of None means zeros. Items for leaves that are not
+    differentiated are ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be
+    trees. Keyword arguments are passed on, and not differentiated.
 
     ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any
     code. Their results are assumed to share no memory with the arguments. Under `oxigrad.vmap` they are called for each
@@ -112,14 +112,14 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
         check_callable(rule, "custom_vjp, rule")
     # These are closure variables, not attributes: recordings watch the variables that a function reads.
     forward: Callable[..., tuple[Any, Any]] | None = None
-    pull: Pullback | None = None if rule is None else lambda g, y, args, *_: rule(g, y, *args)
+    pull: Pullback | None = None if rule is None else lambda g, y, args, *_: _returned(rule(g, y, *args))
 
     def defvjp(fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
         """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
         nonlocal forward, pull
         for function, name in ((fwd, "fwd"), (bwd, "bwd")):
             check_callable(function, f"defvjp, {name}")
-        forward, pull = fwd, lambda *call: bwd(call[-1], call[0])
+        forward, pull = fwd, lambda *call: _returned(bwd(call[-1], call[0]))
 
     whole, expand = entries(f, lambda: Rule(forward, pull))
 
@@ -129,6 +129,12 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 
     vars(wrapped)["defvjp"] = defvjp
     return cast(CustomVJP, wrapped)
+
+
+def _returned(pulled: Any) -> Any:
+    if pulled is None:  # as of a rule without a return statement
+        raise DerivativeError("the rule returned None: expected a tuple of cotangents, one for each argument")
+    return pulled
 
 
 def entries(f: Callable[..., Any], rule: Callable[[], Rule]) -> tuple[Callable[..., Any], Callable[..., "RuledCall"]]:
@@ -298,9 +304,9 @@ def _level_of_constants(values: Leaves) -> int | None:
 def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The cotangents in the structure of the arguments, unbroadcast, with `Zero` for each leaf without one."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
-        count = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
+        found = f"a tuple of {len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
         raise DerivativeError(
-            f"the rule: found {count} cotangents, expected a tuple of {len(arguments)}, one for each argument"
+            f"the rule: found {found}, expected a tuple of {len(arguments)} cotangents, one for each argument"
         )
     return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 
@@ -403,11 +409,10 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
             # The transpose of a linear function of one number multiplies by its value at 1.
             if not all(isinstance(value, float) for value in (g, y, *[args[k] for k in at])):
                 return NotImplemented
-            chosen = [called[k] if k in at else None for k in range(len(args))]
-            slopes = [call and call((1.0, y, *args)) for call in chosen]
-            if not all(slope is None or isinstance(slope, float) for slope in slopes):
+            slopes = {k: call((1.0, y, *args)) for k in at if (call := called[k])}
+            if not all(isinstance(slope, float) for slope in slopes.values()):
                 return NotImplemented
-            return tuple([slope and g * slope for slope in slopes])
+            return tuple([g * slopes[k] if k in slopes else None for k in range(len(args))])
 
         whole, expand = entries(f, lambda: Rule(None, pull, push))
 

@@ -81,6 +81,22 @@ def _of_structure(value: Any, g: Any) -> Any:
     return items if isinstance(value, list) else tuple(items)
 
 
+def _name(fun: Callable[..., Any]) -> str:
+    return getattr(fun, "__name__", repr(fun))
+
+
+def _zeros(g: Any) -> None:
+    """The VJP of an argument by which the derivative is zero."""
+
+
+def _pulled(fun: Callable[..., Any], argnum: int, vjp: Callable[[Any], Any], g: Any) -> Any:
+    pulled = vjp(g)
+    # A function without a return statement returns None, which must not stand for zeros.
+    if pulled is None and vjp is not _zeros:
+        raise TypeError(f"{_name(fun)}: the VJP of argument {argnum} returned None: expected a cotangent")
+    return pulled
+
+
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -94,7 +110,13 @@ def defvjp_argnum(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None
 
     def of_all(argnums: Sequence[int], *call: Any) -> Callable[[Any], list[Any]]:
         vjps = [vjpmaker(argnum, *call) for argnum in argnums]
-        return lambda g: [vjp(g) for vjp in vjps]
+        for argnum, vjp in zip(argnums, vjps, strict=True):
+            if not callable(vjp):
+                raise TypeError(
+                    f"{_name(fun)}: the VJP of argument {argnum} is of type {type(vjp).__name__}: expected a "
+                    "function of the cotangent, as in lambda ans, x: lambda g: ..."
+                )
+        return lambda g: [_pulled(fun, argnum, vjp, g) for argnum, vjp in zip(argnums, vjps, strict=True)]
 
     defvjp_argnums(fun, of_all)
 
@@ -107,12 +129,12 @@ def defvjp(
 
     def of_one(argnum: int, ans: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], Any]:
         if argnum not in makers:
-            name = getattr(fun, "__name__", fun)
+            name = _name(fun)
             raise NotImplementedError(
                 f"{name}: found no VJP for argument {argnum}, expected one in defvjp({name}, ...)"
             )
         maker = makers[argnum]
-        return (lambda g: None) if maker is None else maker(ans, *args, **kwargs)
+        return _zeros if maker is None else maker(ans, *args, **kwargs)
 
     defvjp_argnum(fun, of_one)
 

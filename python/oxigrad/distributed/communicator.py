@@ -93,6 +93,12 @@ class Communicator:
         self._running: Running | None = None
         self.unfinished = {}
 
+    def claim(self, name: str, thing: Any) -> None:
+        """Notes an object that this worker alone writes to, such as an array of its model.
+
+        Raises `StructureError` if another worker of this process has it.
+        """
+
     # --- primitives ---------------------------------------------------------------------------------------------------
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:

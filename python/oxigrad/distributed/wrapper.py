@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from oxigrad import NonFiniteError
+from oxigrad import NonFiniteError, StructureError
 from oxigrad._typing import Config, T, Tree
 from oxigrad.distributed.communicator import Communicator, SingleWorker, current
 from oxigrad.distributed.fields import Field, restored, written
@@ -69,6 +69,8 @@ class Wrapper(WrappingOptimizer):
     ) -> None:
         super().__init__(optimizer)
         self.communicator = current() if communicator is None else communicator
+        self._is_alone = communicator is None and isinstance(self.communicator, SingleWorker)
+        self._claimed = -1  # the generation that it has claimed its objects in
         self.timeout = timeout
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
@@ -77,8 +79,22 @@ class Wrapper(WrappingOptimizer):
 
     def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
         """See `WrappingOptimizer._within_step`: counted by the clock, and whole."""
+        if self._claimed != self.communicator.generation:
+            self._claim(model)
         with self._clock:
             return self._whole(model, step)
+
+    def _claim(self, model: Tree) -> None:
+        """Checks that no other worker of this process trains by the same objects."""
+        if self._is_alone and current().size > 1:
+            raise StructureError(
+                f"{self.name}: it trains alone, as it was made where no worker runs: expected a wrapper for each "
+                "worker, made by the function that run calls; nothing was changed"
+            )
+        self.communicator.claim("the optimizer", self.optimizer)
+        for path, array in self._parameters.writable(model).items():
+            self.communicator.claim(path or "the root", array)
+        self._claimed = self.communicator.generation
 
     def _own_state(self, *, for_others: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """See `WrappingOptimizer._own_state`."""

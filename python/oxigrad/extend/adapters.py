@@ -4,6 +4,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad import _core
+from oxigrad._names import nearest
 from oxigrad.ops.backends import dispatch
 from oxigrad.ops.backends.generic import Adapter
 
@@ -20,7 +22,7 @@ def register_adapter(
             default the library's own.
 
     Raises `ValueError` for a library that has another adapter, and `TypeError` for anything but a subclass of
-    `Adapter`.
+    `Adapter`, and for a method ``op_<name>`` of which there is no op.
 
     >>> class Ledger(Adapter):
     ...     is_immutable = True
@@ -31,6 +33,11 @@ def register_adapter(
         raise ValueError(f"library is {library!r}: expected the name of a top-level module")
     if not (isinstance(adapter, type) and issubclass(adapter, Adapter)):
         raise TypeError(f"adapter is {adapter!r}: expected a subclass of Adapter")
+    ops = [f"op_{name}" for name, _ in _core.ops()]
+    for name in dir(adapter):
+        if name.startswith("op_") and name not in ops:
+            hint = f" (did you mean {near}?)" if (near := nearest(name, ops)) else ""
+            raise TypeError(f"adapter {adapter.__name__} has {name}, and no op has this name{hint}")
     before = dispatch.adapter_class(library)
     if before is not Adapter and before.__qualname__ != adapter.__qualname__:
         raise ValueError(f"library is {library!r}, which has the adapter {before.__name__}: expected another library")

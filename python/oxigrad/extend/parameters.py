@@ -58,6 +58,10 @@ class Parameters:
         leaves = tree.flatten(model)[0] if (planned := plan.leaves(model)) is None else planned
         return {p.text: leaves[p.index] for p in plan.parameters}
 
+    def writable(self, model: Tree) -> dict[str, Any]:
+        """The arrays of `leaves` that a step writes to."""
+        return {path: array for path, array in self.leaves(model).items() if _core.is_writable(array)}
+
     def gradients(
         self, model: Tree, grads: Tree | None, *, optional: bool = False, on_host: bool = True
     ) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """Takes one step, as `update`; with ``keep_root``, a model that would have to be replaced is refused."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _step(model, grads, *, keep_root=False)")
 
     def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
         """The result of a ``step`` on a model, within the context of each step."""

@@ -44,11 +44,23 @@ class Problem(NamedTuple):
     rows: Sequence[Rows]
 
 
+# SciPy's arguments for derivatives.
+_DERIVATIVES = {"jac", "hess", "hessp", "jac_sparsity"}
+
+
 def unbatched(function: F) -> F:
-    """Decorates a solver, which has no batching rule: the error of a value that `oxigrad.vmap` batches names it."""
+    """Decorates a solver, which has no batching rule: the error of a value that `oxigrad.vmap` batches names it.
+
+    SciPy's arguments for derivatives are refused.
+    """
 
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
+        for name in named.keys() & _DERIVATIVES:
+            raise TypeError(
+                f"{function.__name__}: {name} is unknown: derivatives are computed automatically; ox.custom_vjp gives "
+                "the function your own"
+            )
         try:
             return function(*args, **named)
         except UnbatchedError as error:

@@ -1,8 +1,9 @@
-//! Sums along axes and products of narrow matrices: comparison with plain loops, and reproducible bits.
+//! Sums along axes and of rows by their indices, and products of narrow matrices: comparison with plain loops, and reproducible bits.
 
 use super::random_cases;
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::matmul::{Factor, Product};
+use oxigrad_core::array::scatter::Scatter;
 use oxigrad_core::array::sum::{self, Axes};
 use oxigrad_core::error::Error;
 use oxigrad_core::simd::Element;
@@ -67,6 +68,38 @@ proptest! {
             let tolerance = if single { 1e-6 * (1.0 + expected.abs()) } else { 1e-11 };
             prop_assert!((sum - expected).abs() <= tolerance, "{} is not {}", sum, expected);
         }
+    }
+
+    #[test]
+    fn rows_are_added_in_the_order_of_their_indices_or_none_is(
+        outer in 0usize..4, extents in prop::collection::vec(1usize..5, 1..4), inner in 0usize..4, count in 0usize..9,
+        wrong in 0usize..12, seed: u64,
+    ) {
+        let total: usize = extents.iter().product();
+        let index = |axis: usize, at: usize, extent: usize| {
+            let extent = i64::try_from(extent).expect("it is small");
+            let drawn = (uniform(seed, u32::try_from(axis).expect("it is small"), at as u64) * 1e6) as i64;
+            if axis == 0 && at == wrong { extent } else { drawn % (2 * extent) - extent }
+        };
+        let indices: Vec<Vec<i64>> =
+            extents.iter().enumerate().map(|(axis, extent)| (0..count).map(|at| index(axis, at, *extent)).collect()).collect();
+        let mut memory: Vec<Vec<u8>> =
+            indices.iter().map(|axis| axis.iter().flat_map(|index| index.to_ne_bytes()).collect()).collect();
+        let buffers: Vec<Buffer> = memory.iter_mut().map(|axis| buffer(axis, Dtype::I64)).collect();
+        let (terms, mut expected) = (numbers(outer * count * inner, seed), numbers(outer * total * inner, !seed));
+        let (mut from, mut to) = (bytes(Dtype::F64, &terms), bytes(Dtype::F64, &expected));
+        let scatter = Scatter { outer, extents: &extents, inner, indices: &buffers };
+        // SAFETY: all lie in memory of ours, apart.
+        let is_done = unsafe { scatter.add(&buffer(&mut from, Dtype::F64), &buffer(&mut to, Dtype::F64)) }.expect("they fit");
+        prop_assert_eq!(is_done, wrong >= count);
+        for (place, term) in terms.iter().enumerate().filter(|_| is_done) {
+            let (before, at, after) = (place / (count * inner), place / inner % count, place % inner);
+            let row = indices.iter().zip(&extents).fold(0, |row, (axis, extent)| {
+                row * extent + usize::try_from(axis[at].rem_euclid(i64::try_from(*extent).expect("it is small"))).expect("it is positive")
+            });
+            expected[(before * total + row) * inner + after] += term;
+        }
+        prop_assert_eq!(read(Dtype::F64, &to), expected);
     }
 
     #[test]

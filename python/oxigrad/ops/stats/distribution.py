@@ -2,8 +2,8 @@
 
 These rules hold where a formula has no derivative. An edge of the support belongs to it, and derivatives there are the
 limits from inside, which may be infinite. Beyond the support, and at infinity, functions are constant. If a parameter
-is not positive, or a probability is not between 0 and 1, results are NaN, as SciPy's. A row with parameters that may be
-negative states the valid ones.
+is not positive, or a probability is not between 0 and 1, results are NaN, as SciPy's, and so are
+derivatives. A row with parameters that may be negative states the valid ones.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, holds_variable, without_variables
+from oxigrad.ops.backends import array_of, holds_variable, is_array, without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import log_of
 
@@ -25,12 +25,18 @@ LOG_2_PI = math.log(2.0 * math.pi)
 _LEAST = -1e3
 
 
+def _if(valid: Any, value: Any, factor: float = 1.0) -> Any:
+    """``factor * value``, and NaN if it is not valid: a product, as the derivative of a constant would be zero."""
+    bare = plain(value)
+    return ops.multiply(value, ops.where(valid, ops.full_like(bare, factor) if is_array(bare) else factor, math.nan))
+
+
 def _positive(parameter: Any) -> Any:
-    return ops.where(parameter > 0.0, parameter, math.nan)
+    return _if(parameter > 0.0, parameter)
 
 
 def _probability(q: Any) -> Any:
-    return ops.where(ops.logical_or(q < 0.0, q > 1.0), math.nan, q)
+    return _if(ops.logical_not(ops.logical_or(q < 0.0, q > 1.0)), q)
 
 
 def _standardized(x: Any, loc: Any, scale: Any) -> Any:
@@ -136,7 +142,7 @@ class Continuous(_Distribution):
         if self.is_valid is None:
             return tuple(map(_positive, shapes))
         valid = self.is_valid(*map(plain, shapes))
-        return tuple(ops.where(valid, guarded.array_beside(shape, *shapes), math.nan) for shape in shapes)
+        return tuple(_if(valid, guarded.array_beside(shape, *shapes)) for shape in shapes)
 
     def _values(self, x: Any, shapes: tuple[Any, ...], loc: Any, scale: Any, f: Any, ends: tuple[float, float]) -> Any:
         """``f`` of the standardized ``x`` inside of the support, and constants on both sides; and the scale."""
@@ -271,7 +277,7 @@ class Discrete(_Distribution):
 
     def _count(self, k: Any, shapes: tuple[Any, ...], loc: Any) -> Any:
         """The count, or NaN for invalid parameters."""
-        return ops.where(self.is_valid(*map(plain, shapes)), k - loc * 1.0, math.nan)
+        return _if(self.is_valid(*map(plain, shapes)), k - loc * 1.0)
 
     def _of_one(self, f: Callable[..., Any], constant: float, k: Any, shapes: Any, loc: Any) -> Array:
         """``f`` of a count that is one of the distribution's, and a constant of other numbers."""
@@ -279,7 +285,12 @@ class Discrete(_Distribution):
         is_one = ops.logical_and(count >= low, count <= self.high(*shapes))
         is_one = ops.logical_and(is_one, ops.logical_and(count == ops.floor(count), ops.abs(count) < math.inf))
         value = f(ops.where(is_one, count, safe), *shapes)
-        return ops.where(is_one, value, ops.where(plain(count) == plain(count), constant, math.nan))
+        return ops.where(is_one, value, self._constant(constant, count, shapes))
+
+    def _constant(self, constant: float, count: Any, shapes: Any) -> Any:
+        """A constant, and NaN for a count of NaN."""
+        valid = plain(count) == plain(count)
+        return ops.where(valid, constant, functools.reduce(ops.add, (_if(valid, shape, 0.0) for shape in shapes)))
 
     def _lowest(self, shapes: tuple[Any, ...]) -> tuple[Any, Any]:
         """The least count, and one that is finite."""
@@ -303,8 +314,7 @@ class Discrete(_Distribution):
         below = ops.logical_or(count < low, count == -math.inf)
         inside = ops.logical_and(ops.logical_not(below), count < high)
         value = f(ops.where(inside, count, safe), *shapes)
-        above = ops.where(plain(count) == plain(count), ends[1], math.nan)
-        return ops.where(inside, value, ops.where(below, ends[0], above))
+        return ops.where(inside, value, ops.where(below, ends[0], self._constant(ends[1], count, shapes)))
 
     @_by_place_or_name
     def cdf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:

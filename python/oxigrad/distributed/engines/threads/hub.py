@@ -1,6 +1,7 @@
 """The hub of a job of threads, on whose lock the workers wait."""
 
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -60,6 +61,7 @@ class ThreadHub(Hub):
         #: The thread of each worker, and those of workers that were excluded.
         self.threads: dict[str, threading.Thread] = {}
         self.hung: set[threading.Thread] = set()
+        self._owners: dict[int, tuple[weakref.ref[Any], str]] = {}
 
     @property
     def members(self) -> list[str]:
@@ -121,6 +123,17 @@ class ThreadHub(Hub):
             if place[2] == self._generation and rank not in self._lost():
                 self.hung.add(self.threads[self._members[rank]])
                 await super().exclude(place, rank)
+
+    def claim(self, uid: str, thing: Any) -> int | None:
+        """Gives an object to a worker; returns the rank of another one that has it and is alive, or None."""
+        with self.lock:
+            reference, owner = self._owners.get(id(thing), (None, uid))
+            if owner != uid and owner in self._members and reference is not None and reference() is thing:
+                rank = self._members.index(owner)
+                if rank not in self._lost():
+                    return rank
+            self._owners[id(thing)] = weakref.ref(thing), uid
+            return None
 
     def kill(self, rank: int) -> None:
         """Ends the worker of a rank: its thread ends at its next call."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import StructureError
 from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
@@ -53,6 +54,14 @@ class ThreadCommunicator(HubCommunicator):
 
     def _following(self, place: Place) -> "ThreadCommunicator":
         return type(self)(self._hub, self._uid, place, self.timeout)
+
+    def claim(self, name: str, thing: Any) -> None:
+        """See `Communicator.claim`."""
+        if (rank := self._hub.claim(self._uid, thing)) is not None:
+            raise StructureError(
+                f"{name}: the workers of rank {rank} and {self.rank} share one object: expected one for each worker, "
+                "made by the function that run calls"
+            )
 
     def run_in(self, thread: threading.Thread) -> None:
         """Notes the thread of the worker."""

@@ -44,7 +44,8 @@ def odeint(
 ) -> Array:
     """The solution of ``dy/dt = func(y, t, *args)`` at times ``t`` of shape (n,), from ``y0`` at the first of them.
 
-    The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
+    The function is called as ``func(t, y, *args)`` if ``tfirst``. It may return a list.
+    Tolerances are 1.49012e-8 where they are None.
 
     The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error
     of at most ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants:

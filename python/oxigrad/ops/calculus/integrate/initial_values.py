@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, Tape, Variable, plain
+from oxigrad._core import DerivativeError, NonFiniteError, Tape, Variable, plain
 from oxigrad._names import check_callable
 from oxigrad._typing import Array
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
@@ -40,7 +40,7 @@ def solve_ivp(
     are then differentiated, to any order. The time of an event follows from the implicit function theorem.
 
     ``method`` is "RK23", "RK45", "DOP853" or "Radau"; without variables any of SciPy's. Raises `DerivativeError` for
-    others.
+    others, `TypeError` if ``fun`` returns no numbers, and `NonFiniteError` if they are not finite at the start.
     """
     check_callable(fun, "solve_ivp")
     arguments = () if args is None else check_args(args, "solve_ivp")
@@ -56,13 +56,21 @@ def solve_ivp(
         vars(called).update(vars(f) if hasattr(f, "__dict__") else {})
         return called
 
+    def slope(t: Any, y: Any) -> Any:
+        value = unchecked(t, y)
+        if not checked:  # SciPy would choose steps of size NaN forever
+            _check_slope(value)
+            checked.append(True)
+        return value
+
+    unchecked, checked = bare(fun), list[bool]()
     functions = [] if events is None else [events] if callable(events) else [*events]
     if callable(options.get("jac")):
         options = {**options, "jac": bare(options["jac"])}
     plain_events = [bare(event) for event in functions] or None
     solve = of_scipy("integrate", "solve_ivp")
     result = solve(
-        bare(fun), *arguments_of_scipy[:2], method, arguments_of_scipy[2], True, plain_events, vectorized, **options
+        slope, *arguments_of_scipy[:2], method, arguments_of_scipy[2], True, plain_events, vectorized, **options
     )
     if events is not None and callable(events) and result.t_events is not None:
         functions = [events]
@@ -73,6 +81,13 @@ def solve_ivp(
     if not dense_output:
         result.sol = None
     return result
+
+
+def _check_slope(value: np.ndarray) -> None:
+    if value.dtype.kind not in "biufc":
+        raise TypeError(f"solve_ivp: fun returned {value[()]!r}: expected the derivative of y, of its shape")
+    if not np.all(np.isfinite(value)):
+        raise NonFiniteError(f"solve_ivp: fun returned {value[()]!r} at the start: expected finite numbers")
 
 
 def _differentiated(result: Any, events: Sequence[Callable[..., Any]], call: tuple[Any, ...]) -> None:
