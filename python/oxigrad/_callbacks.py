@@ -38,15 +38,6 @@ def attribute(x: Any, name: str) -> Any:
     return array_methods.attribute(xp, x, name)
 
 
-def batched(name: str, args: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
-    """An op on values with a level: that with the highest one among ``args`` computes it."""
-    top: Any = None
-    for arg in args:
-        if isinstance(arg, _core.BatchLevel) and (top is None or arg.level > top.level):
-            top = arg
-    return top.computed(name, args, named)
-
-
 def check_matmul(a: Any, b: Any) -> None:
     """Raises `ShapeError` for arrays whose shapes do not fit a matrix product."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
@@ -73,7 +64,6 @@ def install() -> None:
         at=indexed_update.At,
         attribute=attribute,
         attribute_names=array_methods.names,
-        batched=batched,
         cast_in_place=indexed_update.cast_in_place,
         check_matmul=check_matmul,
         complex_number=variable_methods.complex_number,

@@ -374,7 +374,6 @@ def install_callbacks(
     at: Callable[[Variable], Any],
     attribute: Callable[[Any, str], Any],
     attribute_names: Callable[[Any], list[str]],
-    batched: Callable[[str, tuple[Any, ...], dict[str, Any] | None], Any],
     cast_in_place: Callable[[Variable, Any], Any],
     check_matmul: Callable[[Any, Any], None],
     complex_number: Callable[[complex], Any],

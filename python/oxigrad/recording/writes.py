@@ -22,7 +22,7 @@ _SHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
 
 
 class View(NamedTuple):
-    """A call that gives a view of the argument at a position."""
+    """A call that gives a view of the argument at a position, in whose place is None: no value holds itself."""
 
     target: Target
     function: Callable[..., Any]
@@ -32,8 +32,8 @@ class View(NamedTuple):
 
     def of(self, trace: Any, source: Any) -> Any:
         """The view of another value."""
-        args = [source if at == self.position else arg for at, arg in enumerate(self.args)]
-        return trace.apply(self.target, self.function, tuple(args), self.named)
+        args = (*self.args[: self.position], source, *self.args[self.position + 1 :])
+        return trace.apply(self.target, self.function, args, self.named)
 
     @property
     def is_invertible(self) -> bool:
@@ -60,11 +60,11 @@ class Memory:
     def add(self, value: Any, views: tuple[View, ...]) -> None:
         """Notes a value that the views give, in their order."""
         value.memory = self
-        self._values.append((weakref.ref(value), views))
+        self._values.append((weakref.ref(value.origin), views))
 
     def views(self, value: Any) -> tuple[View, ...]:
         """The views that give a value."""
-        return next(views for reference, views in self._values if reference() is value)
+        return next(views for reference, views in self._values if reference() is value.origin)
 
     def values(self) -> Iterator[tuple[Any, tuple[View, ...]]]:
         """The values that there are still, with their views."""
@@ -91,7 +91,9 @@ def note_views(sources: list[Any], result: Any, call: tuple[Target, Callable[...
         if memory is None or position is None:
             source.memory = False
             break
-        memory.add(result, (*memory.views(source), View(*call, position)))
+        target, function, args, named = call
+        args = (*args[:position], None, *args[position + 1 :])
+        memory.add(result, (*memory.views(source), View(target, function, args, named, position)))
         return
     if not result.plain.flags.owndata:
         result.memory = False

@@ -76,6 +76,14 @@ mod _core {
     #[pymodule_export]
     use crate::recording::rule::compute_named_in_rule;
     #[pymodule_export]
+    use crate::recording::trace::Recorder;
+    #[pymodule_export]
+    use crate::recording::trace::arguments::{plain_of, traced_in, with_leaves_of_python};
+    #[pymodule_export]
+    use crate::recording::trace::entry::{TargetTraits, TraceEntry};
+    #[pymodule_export]
+    use crate::recording::trace::value::TracedValue;
+    #[pymodule_export]
     use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]
     use crate::stepper::lock::Lock;

@@ -12,7 +12,8 @@ use oxigrad_core::op::{Op, Structured};
 use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::intern;
+use pyo3::types::PyString;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
@@ -20,9 +21,11 @@ use crate::arrays::compute::matrices;
 use crate::arrays::compute::run::{read_of, run_small};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::{Call, Role, reads_of, shape_of};
+use crate::recording::call::{Call, Role, shape_of};
 use crate::recording::folding::is_bounded;
 use crate::recording::scalars::precision_named;
+use crate::recording::trace::classes::{Classes, Reach};
+use crate::recording::trace::entry::TraceEntry;
 
 /// A constant takes at most so many bytes, or as many as those that it was folded from.
 const MOST_FOLDED: usize = 1 << 16;
@@ -110,6 +113,9 @@ pub struct Parts {
     /// The computation of each call that may be part of a run, and its group.
     members: Vec<Option<(Part, u32)>>,
     inputs: u32,
+    classes: Classes,
+    /// The numbers of the calls of classes.
+    stated: HashMap<u64, u32>,
     /// The bytes of constants that were folded.
     pub folded_bytes: usize,
     /// The computations of steps: repeated blocks of a program have one.
@@ -135,57 +141,103 @@ pub enum Calls {
 }
 
 impl Parts {
-    pub fn entry(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
-        let kind: String = given.get_item(0)?.extract()?;
+    /// The next entry; ``statement`` states calls of each class once.
+    pub fn entry(
+        &mut self,
+        entry: &Bound<'_, TraceEntry>,
+        at: usize,
+        is_spread: bool,
+        statement: &Object<'_>,
+    ) -> PyResult<Entry> {
+        let (py, its) = (entry.py(), entry.get());
         let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");
-        Ok(match kind.as_str() {
+        let (class, args) = self.classes.add(entry, is_spread, |target| {
+            let reach = statement.call_method1(intern!(py, "reach"), (target,))?;
+            let reach = reach.cast_into::<PyString>()?;
+            Ok(match &*reach.to_cow()? {
+                "view" => Reach::View,
+                "fold" => Reach::Fold,
+                _ => Reach::Types,
+            })
+        })?;
+        Ok(match &*its.kind.bind(py).to_cow()? {
             "input" => {
                 self.inputs += 1;
-                Entry { origin: Origin::Input, number: self.inputs - 1, args: Vec::new() }
+                Entry { origin: Origin::Input, number: self.inputs - 1, args }
             }
             "constant" => {
-                self.constants.push(Value::new(&given.get_item(1)?));
-                Entry { origin: Origin::Constant, number: position(self.constants.len()), args: Vec::new() }
+                let value = its.value.as_ref().map_or_else(|| py.None(), |value| value.clone_ref(py));
+                self.constants.push(Value::new(value.bind(py)));
+                Entry { origin: Origin::Constant, number: position(self.constants.len()), args }
             }
             "check" => {
-                let (id, expected, line) =
-                    (given.get_item(1)?.extract()?, given.get_item(2)?.unbind(), given.get_item(3)?);
-                self.checks.push(Check { expected, line: line.extract()? });
-                Entry { origin: Origin::Check, number: position(self.checks.len()), args: vec![id] }
+                let expected = its.value.as_ref().map_or_else(|| py.None(), |value| value.clone_ref(py));
+                let line = its.line.as_ref().map_or(Ok(String::new()), |line| line.extract(py))?;
+                self.checks.push(Check { expected, line });
+                Entry { origin: Origin::Check, number: position(self.checks.len()), args }
             }
-            "call" => self.call(given)?,
-            _ => return Err(PyValueError::new_err(format!("an entry is of kind {kind:?}"))),
+            "call" => self.call(its, class, args, at, statement)?,
+            kind => return Err(PyValueError::new_err(format!("an entry is of kind {kind:?}"))),
         })
     }
 
-    fn call(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
-        let (arguments, named) = (given.get_item(1)?, given.get_item(2)?.cast_into::<PyDict>()?);
-        let (number, stated): (u32, Option<StatedCall<'_>>) =
-            (given.get_item(3)?.extract()?, given.get_item(4)?.extract()?);
-        let (at, known) = (number as usize, self.calls.len());
-        if at > known || (at == known) != stated.is_some() {
-            return Err(PyValueError::new_err(format!(
-                "found the call number {number}, expected one of {known} or the next"
-            )));
-        }
-        let args = reads_of(&arguments, &named)?;
-        if let Some((target, function, shape, is_identity, member)) = stated {
-            let kind = target.0.clone();
-            let mut call = Call::new(target, &function, &arguments, &named, shape.map(SmallVec::from_vec))?;
-            call.is_identity = is_identity;
-            let member = member.map(|member| self.member(given.py(), member, &mut call, &kind)).transpose()?.flatten();
-            call.role = match &member {
-                Some((Part::Array(Member::Sum | Member::Mean), _)) => Role::Total,
-                Some((part, _)) if part.is_view() => Role::View,
-                _ => Role::Other,
-            };
-            self.calls.push(call);
-            self.members.push(member);
-        }
-        let member = self.members[at].as_ref();
+    fn call(
+        &mut self,
+        entry: &TraceEntry,
+        class: u64,
+        args: Vec<u32>,
+        at: usize,
+        statement: &Object<'_>,
+    ) -> PyResult<Entry> {
+        let py = statement.py();
+        let number = if let Some(known) = self.stated.get(&class) {
+            *known
+        } else {
+            let (number, stated): (u32, Option<StatedCall<'_>>) =
+                statement.call_method1(intern!(py, "of"), (at,))?.extract()?;
+            let (of, known) = (number as usize, self.calls.len());
+            if of > known || (of == known) != stated.is_some() {
+                return Err(PyValueError::new_err(format!(
+                    "found the call number {number}, expected one of {known} or the next"
+                )));
+            }
+            if let Some(stated) = stated {
+                self.state(entry, stated)?;
+            }
+            // The dtype of truth values is that of what was compared, which no class tells.
+            let is_truth = entry
+                .array_type(py)
+                .is_some_and(|its| its.bind(py).get_item(1).and_then(|dtype| dtype.eq("|b1")).unwrap_or_default());
+            if !is_truth {
+                self.stated.insert(class, number);
+            }
+            number
+        };
+        let member = self.members[number as usize].as_ref();
         let reduces = matches!(member, Some((Part::Array(Member::Sum | Member::Mean | Member::Axes(..)), _)));
         let group = member.filter(|(part, _)| !part.is_view()).map(|(_, group)| *group);
         Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
+    }
+
+    /// The first call of a number.
+    fn state(
+        &mut self,
+        entry: &TraceEntry,
+        (target, function, shape, is_identity, member): StatedCall<'_>,
+    ) -> PyResult<()> {
+        let py = function.py();
+        let (kind, arguments) = (target.0.clone(), entry.args.bind(py).as_any());
+        let mut call = Call::new(target, &function, arguments, &entry.named(py), shape.map(SmallVec::from_vec))?;
+        call.is_identity = is_identity;
+        let member = member.map(|member| self.member(py, member, &mut call, &kind)).transpose()?.flatten();
+        call.role = match &member {
+            Some((Part::Array(Member::Sum | Member::Mean), _)) => Role::Total,
+            Some((part, _)) if part.is_view() => Role::View,
+            _ => Role::Other,
+        };
+        self.calls.push(call);
+        self.members.push(member);
+        Ok(())
     }
 
     /// The computation and the group of a call of a run; `None` where its eager result is not that of the core.
