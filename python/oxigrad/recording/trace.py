@@ -29,7 +29,7 @@ class Trace(Recorder):
     class_of, single, target_of = staticmethod(class_of), staticmethod(single), staticmethod(of_name)
 
     def __init__(self, line: Callable[[], str]) -> None:
-        self._line = line
+        self._line, self.traits, self.has_type_of_values = line, _traits, _has_type_of_values
         # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
         # raises an exception, which the function may catch.
         self.requests: Counter[int] = Counter()
@@ -142,16 +142,6 @@ class Trace(Recorder):
 
     is_same = staticmethod(is_same)
 
-    @staticmethod
-    def traits(target: Target) -> TargetTraits:
-        """What is known of a function."""
-        return _traits(target)
-
-    @staticmethod
-    def has_type_of_values(target: Target, args: Any, named: Any) -> bool:
-        """Whether the type of a result depends on values."""
-        return _has_type_of_values(target, args, named or {})
-
 
 _DISPATCHED = ("operator", "numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 
@@ -165,8 +155,9 @@ _SELECTIONS = set(
 _OF_SHAPE = ("attribute", "operator", "python", "rule")
 
 
-def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> bool:
+def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None) -> bool:
     """Whether the type of a result depends on values: on integers, or on the elements that a call selects."""
+    named = named or {}
     if target.name in ("getitem", "index"):
         key = named.get("key") if target.name == "index" else args[1]
         parts = key if isinstance(key, tuple) else (key,)

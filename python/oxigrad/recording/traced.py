@@ -151,17 +151,25 @@ def _operator(self: Traced, name: str, *args: Any) -> Any:
         return NotImplemented
     if name == "pow" and all(type(plain_of(arg)) is int for arg in args):
         bool(args[1] >= 0)  # by which the power is an integer or a float
-    if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
-        return self.computed(targets.OPS_OF_OPERATORS[name], tuple(args), None)
-    return self.recorder.apply(*of_name("operator", name), args, {})
+    return self.operate(name, targets.OPS_OF_OPERATORS.get(name), *args)
+
+
+# Operators of which more is asked: see `_operator`.
+_ASKED = ("mul", "pow")
 
 
 def _binary(name: str) -> Callable[..., Any]:
-    return lambda self, other: _operator(self, name, self, other)
+    op = targets.OPS_OF_OPERATORS.get(name)
+    if name in _ASKED:
+        return lambda self, other: _operator(self, name, self, other)
+    return lambda self, other: self.operate(name, op, self, other)
 
 
 def _reflected(name: str) -> Callable[..., Any]:
-    return lambda self, other: _operator(self, name, other, self)
+    op = targets.OPS_OF_OPERATORS.get(name)
+    if name in _ASKED:
+        return lambda self, other: _operator(self, name, other, self)
+    return lambda self, other: self.operate(name, op, other, self)
 
 
 def _unary(name: str) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ use oxigrad_core::array::shape::Reduction;
 use oxigrad_core::exec::array_run::small::{MOST, MOST_OF_FACTORS, Read, SmallCall, SmallRun, View};
 use oxigrad_core::exec::array_run::{ArrayRun, Fold, Group, Member};
 use oxigrad_core::op::{Op, Structured};
-use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun};
+use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun, Words};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
@@ -115,11 +115,11 @@ pub struct Parts {
     inputs: u32,
     classes: Classes,
     /// The numbers of the calls of classes.
-    stated: HashMap<u64, u32>,
+    stated: HashMap<u64, u32, Words>,
     /// The bytes of constants that were folded.
     pub folded_bytes: usize,
     /// The computations of steps: repeated blocks of a program have one.
-    computations: HashMap<Computation, u32>,
+    computations: HashMap<Computation, u32, Words>,
     pub works: Vec<Work>,
 }
 
@@ -185,7 +185,7 @@ impl Parts {
         &mut self,
         entry: &TraceEntry,
         class: u64,
-        args: Vec<u32>,
+        args: SmallVec<[u32; 4]>,
         at: usize,
         statement: &Object<'_>,
     ) -> PyResult<Entry> {

@@ -4,6 +4,7 @@
 
 pub mod buffer_protocol;
 pub mod changes;
+pub mod collection;
 pub mod contiguous;
 pub mod device_places;
 pub mod dlpack;

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 
+use oxigrad_core::recording::Words;
+use smallvec::SmallVec;
+
 use crate::arrays::memory::numpy::Numpy;
 use crate::autodiff::graph::template::EntryId;
 use crate::prelude::*;
@@ -22,11 +25,11 @@ pub enum Reach {
 /// The classes of entries so far.
 #[derive(Default)]
 pub struct Classes {
-    known: HashMap<Box<[u64]>, u64>,
+    known: HashMap<Box<[u64]>, u64, Words>,
     /// The class of each entry by its type, and by its call.
     of: Vec<(u64, u64)>,
     /// By the address of the target.
-    reaches: HashMap<usize, Reach>,
+    reaches: HashMap<usize, Reach, Words>,
     words: Vec<u64>,
 }
 
@@ -37,9 +40,9 @@ impl Classes {
         entry: &Bound<'py, TraceEntry>,
         is_spread: bool,
         reach: impl FnOnce(&Object<'py>) -> PyResult<Reach>,
-    ) -> PyResult<(u64, Vec<u32>)> {
+    ) -> PyResult<(u64, SmallVec<[u32; 4]>)> {
         let (py, its) = (entry.py(), entry.get());
-        let (mut words, mut reads) = (std::mem::take(&mut self.words), Vec::new());
+        let (mut words, mut reads) = (std::mem::take(&mut self.words), SmallVec::new());
         words.clear();
         its.local(py, &mut words)?;
         if !its.is_call(py)? {
@@ -122,7 +125,7 @@ fn push<'py>(
     value: &Object<'py>,
     class: &impl Fn(u32) -> PyResult<u64>,
     words: &mut Vec<u64>,
-    reads: &mut Vec<u32>,
+    reads: &mut SmallVec<[u32; 4]>,
 ) -> PyResult<()> {
     let mut parts = |tag: u64, count: usize, parts: &mut dyn Iterator<Item = Object<'py>>| {
         words.extend([tag, count as u64]);

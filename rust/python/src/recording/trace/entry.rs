@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::gc::PyVisit;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
+use crate::arrays::memory::numpy::Numpy;
 use crate::autodiff::graph::template::EntryId;
 use crate::prelude::*;
 use crate::recording::trace::arguments::is_any_leaf;
@@ -79,6 +80,16 @@ impl TraceEntry {
             kind_of_array: PyOnceLock::new(),
             is_float: AtomicBool::new(false),
         }
+    }
+
+    /// Whether it holds ids, numbers, text and arrays of numbers alone.
+    pub fn is_plain(&self, py: Python<'_>) -> bool {
+        let has_plain_names =
+            || self.named.as_ref().is_none_or(|named| named.bind(py).values().iter().all(|part| is_plain(&part)));
+        let value = self.value.as_ref().map(|value| value.bind(py));
+        value.is_none_or(|value| is_plain(value) || Numpy::get(py).is_plain_array(value))
+            && is_plain(self.args.bind(py))
+            && has_plain_names()
     }
 
     /// Notes the type of an array, once.
@@ -186,6 +197,17 @@ impl TraceEntry {
         visit.call(&self.args)?;
         visit.call(self.named.as_ref())
     }
+}
+
+/// Whether a value is an id, a number, text, or a tuple of such.
+fn is_plain(value: &Object<'_>) -> bool {
+    value.is_exact_instance_of::<EntryId>()
+        || value.is_none()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyString>()
+        || value.cast_exact::<PyTuple>().is_ok_and(|tuple| tuple.iter_borrowed().all(|part| is_plain(&part)))
 }
 
 /// What is known of a function that entries call.

@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use oxigrad_core::op::Op;
+use oxigrad_core::recording::Words;
 use pyo3::exceptions::PyException;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::batch_level::BatchLevel;
+use crate::arrays::memory::collection::untrack;
 use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy, OWNDATA};
 use crate::autodiff::graph::batched::new_batch_level;
 use crate::autodiff::graph::template::EntryId;
@@ -55,7 +57,9 @@ struct State {
     /// The classes of traced values, by those of plain ones.
     classes: Vec<(Py<PyAny>, Py<PyAny>)>,
     /// The targets of ops, of a rule or not.
-    targets: HashMap<(bool, usize), (Py<PyAny>, Py<PyAny>, Py<TargetTraits>)>,
+    targets: HashMap<(bool, usize), (Py<PyAny>, Py<PyAny>, Py<TargetTraits>), Words>,
+    /// The targets of operators of Python.
+    operators: Vec<(Py<PyString>, (Py<PyAny>, Py<PyAny>, Py<TargetTraits>))>,
 }
 
 /// The record of a call: its entries, and the values that it is called with.
@@ -186,6 +190,10 @@ impl Recorder {
             recorder.refuse(py, &format!("the function has more than {MOST} entries"))?;
         }
         let id = Bound::new(py, EntryId::new(u32::try_from(count).unwrap_or(u32::MAX)))?;
+        if entry.get().is_plain(py) {
+            untrack(entry.get().args.bind(py));
+            untrack(&entry);
+        }
         entries.append(entry)?;
         locked(&recorder.state).ids.push(id.clone().unbind());
         Ok(id)
@@ -354,6 +362,36 @@ impl Recorder {
             op: Some((is_rule, op)),
         };
         Self::apply(slf, &called, args, named)
+    }
+
+    /// An operator of Python, traced.
+    pub fn apply_operator<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyString>,
+        args: &[Object<'py>],
+    ) -> PyResult<Object<'py>> {
+        let py = slf.py();
+        let shared = |(target, function, traits): &(Py<PyAny>, Py<PyAny>, Py<TargetTraits>)| {
+            (target.clone_ref(py), function.clone_ref(py), traits.clone_ref(py))
+        };
+        // Names are constants of the code: one that is another object is looked up again.
+        let known = {
+            let state = locked(&slf.get().state);
+            state.operators.iter().find(|(known, _)| known.is(name)).map(|(_, known)| shared(known))
+        };
+        let (target, function, traits) = if let Some(known) = known {
+            known
+        } else {
+            let (target, function): (Py<PyAny>, Py<PyAny>) =
+                slf.call_method1(intern!(py, "target_of"), ("operator", name))?.extract()?;
+            let traits = slf.call_method1(intern!(py, "traits"), (&target,))?;
+            let found = (target, function, traits.cast_into::<TargetTraits>()?.unbind());
+            let kept = (name.clone().unbind(), shared(&found));
+            locked(&slf.get().state).operators.push(kept);
+            found
+        };
+        let (target, function, traits) = (target.into_bound(py), function.into_bound(py), traits.into_bound(py));
+        Self::apply(slf, &Called { target, function, traits, op: None }, args, None)
     }
 
     fn apply<'py>(

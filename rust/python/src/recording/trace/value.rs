@@ -214,6 +214,21 @@ impl TracedValue {
         computed(slf, op_named(name)?, &args.iter().collect::<Few<_>>(), named)
     }
 
+    /// An operator of Python; `op` is the op that it is in a derivative rule, if there is one.
+    #[pyo3(signature = (name, op, *args))]
+    fn operate<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyString>,
+        op: Option<&str>,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Object<'py>> {
+        let args: Few<_> = args.iter().collect();
+        match op.filter(|_| slf.get().mark != Mark::Plain) {
+            Some(op) => computed(slf, op_named(op)?, &args, None),
+            None => Recorder::apply_operator(slf.get().recorder.bind(slf.py()), name, &args),
+        }
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         visit.call(&self.recorder)?;
         visit.call(&self.plain)?;
