@@ -6,25 +6,23 @@ use std::sync::OnceLock;
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::matmul::is_narrow;
 use oxigrad_core::array::shape::Reduction;
-use oxigrad_core::exec::array_run::small::{MOST, MOST_OF_FACTORS, Read, SmallCall, SmallRun, View};
+use oxigrad_core::exec::array_run::small::{MOST, MOST_OF_FACTORS, SmallCall};
 use oxigrad_core::exec::array_run::{ArrayRun, Fold, Group, Member};
 use oxigrad_core::op::{Op, Structured};
 use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun, Words};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
-use pyo3::types::PyString;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::matrices;
-use crate::arrays::compute::run::{read_of, run_small};
 use crate::arrays::value::Value;
 use crate::prelude::*;
 use crate::recording::call::{Call, Role, shape_of};
 use crate::recording::folding::is_bounded;
-use crate::recording::scalars::precision_named;
-use crate::recording::trace::classes::{Classes, Reach};
+use crate::recording::scalars::{Small, precision_named, view_of};
+use crate::recording::trace::classes::Classes;
 use crate::recording::trace::entry::TraceEntry;
 
 /// A constant takes at most so many bytes, or as many as those that it was folded from.
@@ -35,30 +33,6 @@ pub enum Pass {
     Arrays(Box<ArrayRun>),
     Scalars(ScalarRun),
     Small(Box<Small>),
-}
-
-/// Calls on small arrays and numbers, which are planned for the values of the first replay.
-pub struct Small {
-    calls: Vec<(SmallCall, SmallVec<[usize; 3]>)>,
-    writes: Vec<usize>,
-    run: OnceLock<Option<SmallRun>>,
-}
-
-impl Small {
-    /// The results that are needed later; `None` where the calls do not take the values, or these are of another kind than those of the first
-    /// replay.
-    pub fn run(&self, py: Python<'_>, read: &[&Value]) -> PyResult<Option<Vec<Value>>> {
-        let mut reads: SmallVec<[_; 8]> = SmallVec::new();
-        for value in read {
-            let Some(read) = read_of(py, value)? else { return Ok(None) };
-            reads.push(read);
-        }
-        let planned = || {
-            let kinds = reads.iter().map(Read::kind).collect::<Option<_>>()?;
-            SmallRun::new(&self.calls, kinds, &self.writes)
-        };
-        self.run.get_or_init(planned).as_ref().map_or(Ok(None), |run| run_small(py, run, &reads))
-    }
 }
 
 /// The computation of a call of a run.
@@ -151,15 +125,7 @@ impl Parts {
     ) -> PyResult<Entry> {
         let (py, its) = (entry.py(), entry.get());
         let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");
-        let (class, args) = self.classes.add(entry, is_spread, |target| {
-            let reach = statement.call_method1(intern!(py, "reach"), (target,))?;
-            let reach = reach.cast_into::<PyString>()?;
-            Ok(match &*reach.to_cow()? {
-                "view" => Reach::View,
-                "fold" => Reach::Fold,
-                _ => Reach::Types,
-            })
-        })?;
+        let (class, args) = self.classes.add(entry, is_spread, statement)?;
         Ok(match &*its.kind.bind(py).to_cow()? {
             "input" => {
                 self.inputs += 1;
@@ -466,27 +432,6 @@ fn structured(
         }
         _ => None,
     }
-}
-
-/// The view of a shape with these parts.
-fn view_of(shape: &[usize], parts: &[isize]) -> Option<View> {
-    let (own, axes) = parts.split_at_checked(parts.len().checked_sub(2 * shape.len())?)?;
-    let mut view = View {
-        of: SmallVec::new(),
-        starts: SmallVec::new(),
-        index: None,
-        extents: SmallVec::from_slice(shape),
-        axes: axes.chunks_exact(2).map(|axis| (usize::try_from(axis[0]).ok(), axis[1])).collect(),
-    };
-    for (axis, part) in own.chunks_exact(3).enumerate() {
-        view.of.push(usize::try_from(part[0]).ok()?);
-        view.starts.push(usize::try_from(part[1]).ok()?);
-        let position = usize::try_from(part[2]).ok()?;
-        if position > 0 && view.index.replace((axis, position)).is_some() {
-            return None;
-        }
-    }
-    Some(view)
 }
 
 /// The bytes of the elements of a NumPy array, at eight an element.

@@ -3,10 +3,11 @@
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy};
 use crate::prelude::*;
-use crate::recording::trace::value::TracedValue;
+use crate::recording::trace::state::TracedValue;
 
-/// What stands in the place of a leaf; `None` for the leaf itself.
+/// The value in the place of a leaf; `None` for the leaf itself.
 type New<'a, 'py> = &'a mut dyn FnMut(&Object<'py>) -> PyResult<Option<Object<'py>>>;
 
 /// The value with what ``new`` gives in the place of each leaf of lists, tuples, dicts and slices.
@@ -122,4 +123,21 @@ fn is_any<'py>(
     is: &mut dyn FnMut(&Object<'py>) -> PyResult<bool>,
 ) -> PyResult<bool> {
     parts.try_fold(false, |any, part| Ok(any || is_any_leaf(&part, is)?))
+}
+
+/// Whether the elements of an array lie in the order of their indices.
+pub fn is_contiguous(array: &Object<'_>) -> PyResult<bool> {
+    match Numpy::get(array.py()).fields(array) {
+        Some(fields) => Ok(fields.flags & C_CONTIGUOUS != 0),
+        None => array.getattr("flags")?.getattr("c_contiguous")?.is_truthy(),
+    }
+}
+
+/// Whether an array is one element that is repeated.
+pub fn is_repeated(array: &Object<'_>) -> PyResult<bool> {
+    let (extents, strides): (Vec<usize>, Vec<isize>) = match Numpy::get(array.py()).fields(array) {
+        Some(fields) => (fields.extents().collect(), fields.strides().collect()),
+        None => (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?),
+    };
+    Ok(!extents.is_empty() && !extents.contains(&0) && strides.iter().all(|stride| *stride == 0))
 }

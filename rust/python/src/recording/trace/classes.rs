@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pyo3::intern;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 
 use oxigrad_core::recording::Words;
@@ -12,9 +13,9 @@ use crate::autodiff::graph::template::EntryId;
 use crate::prelude::*;
 use crate::recording::trace::entry::TraceEntry;
 
-/// What the statement of a call depends on, besides its arguments' types.
+/// The parts of a program on which the statement of a call depends, besides its arguments' types.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+enum Reach {
     Types,
     /// The statement of a view, and of what reads it, depends on what it is a view of.
     View,
@@ -39,7 +40,7 @@ impl Classes {
         &mut self,
         entry: &Bound<'py, TraceEntry>,
         is_spread: bool,
-        reach: impl FnOnce(&Object<'py>) -> PyResult<Reach>,
+        statement: &Object<'py>,
     ) -> PyResult<(u64, SmallVec<[u32; 4]>)> {
         let (py, its) = (entry.py(), entry.get());
         let (mut words, mut reads) = (std::mem::take(&mut self.words), SmallVec::new());
@@ -57,7 +58,11 @@ impl Classes {
         let reach = if let Some(known) = self.reaches.get(&address) {
             *known
         } else {
-            let reach = reach(&target)?;
+            let reach = match statement.call_method1(intern!(py, "reach"), (&target,))?.extract()? {
+                "view" => Reach::View,
+                "fold" => Reach::Fold,
+                _ => Reach::Types,
+            };
             self.reaches.insert(address, reach);
             reach
         };
@@ -95,7 +100,7 @@ impl TraceEntry {
         Ok(self.kind.bind(py).to_cow()? == "call")
     }
 
-    /// What is known of an entry without its arguments.
+    /// An entry as words, without its arguments.
     fn local(&self, py: Python<'_>, words: &mut Vec<u64>) -> PyResult<()> {
         let numpy = Numpy::get(py);
         let kind = self.kind.bind(py).to_cow()?.bytes().next().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::gc::PyVisit;
@@ -14,73 +14,8 @@ use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::memory::numpy::Numpy;
 use crate::autodiff::operations::record::Few;
 use crate::prelude::*;
-use crate::recording::trace::Recorder;
 use crate::recording::trace::arguments::plain_of;
-
-/// Whether a value is an operand of a derivative rule, and whether that is of float32.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    Plain,
-    Rule,
-    Single,
-}
-
-impl<'py> FromPyObject<'_, 'py> for Mark {
-    type Error = PyErr;
-
-    fn extract(mark: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if mark.is_instance_of::<PyString>() {
-            return Ok(Self::Single);
-        }
-        Ok(if mark.is_truthy()? { Self::Rule } else { Self::Plain })
-    }
-}
-
-/// A value of a recording: the number of its entry, and its value in this call.
-#[pyclass(frozen, subclass, extends = BatchLevel, module = "oxigrad._core")]
-pub struct TracedValue {
-    /// The recording that it belongs to.
-    #[pyo3(get)]
-    pub recorder: Py<Recorder>,
-    entry: AtomicU32,
-    #[pyo3(get)]
-    plain: Py<PyAny>,
-    pub mark: Mark,
-    /// The memory that it shares with other values; None if it shares none, False if the function may not write to it.
-    memory: Mutex<Py<PyAny>>,
-    /// The value that this is as an operand: they have one entry, and one memory.
-    origin: Option<Py<TracedValue>>,
-    alive: Arc<AtomicUsize>,
-}
-
-impl TracedValue {
-    #[inline]
-    pub fn of<'a>(value: &'a Object<'_>) -> Option<&'a Self> {
-        value.cast::<Self>().ok().map(Bound::get)
-    }
-
-    pub fn plain<'py>(&self, py: Python<'py>) -> Object<'py> {
-        self.plain.bind(py).clone()
-    }
-
-    pub fn number(&self) -> u32 {
-        self.shared().entry.load(Ordering::Relaxed)
-    }
-
-    fn shared(&self) -> &Self {
-        self.origin.as_ref().map_or(self, Py::get)
-    }
-
-    /// Whether the function may not write to it.
-    pub fn is_unwritable(&self, py: Python<'_>) -> bool {
-        locked(&self.shared().memory).bind(py).is_exact_instance_of::<PyBool>()
-    }
-
-    /// Notes that the function may not write to it.
-    pub fn set_unwritable(&self, py: Python<'_>) {
-        set_locked(&self.shared().memory, PyBool::new(py, false).to_owned().into_any().unbind());
-    }
-}
+use crate::recording::trace::state::{Mark, Recorder, TracedValue};
 
 #[pymethods]
 impl TracedValue {
@@ -234,12 +169,6 @@ impl TracedValue {
         visit.call(&self.plain)?;
         visit.call(self.origin.as_ref())?;
         self.memory.try_lock().map_or(Ok(()), |memory| visit.call(&*memory))
-    }
-}
-
-impl Drop for TracedValue {
-    fn drop(&mut self) {
-        self.alive.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
