@@ -16,7 +16,7 @@ use crate::recording::floating_errors::is_watched;
 use crate::recording::rule::compute_in_rule;
 use crate::recording::trace::arguments::{is_any_leaf, is_contiguous, plain_of};
 use crate::recording::trace::entry::TraceEntry;
-use crate::recording::trace::state::{Mark, Recorder, TracedValue};
+use crate::recording::trace::state::{KnownTarget, Mark, Recorder, TracedValue};
 use crate::recording::trace::traits::{TargetTraits, Values};
 
 /// A function that an entry calls.
@@ -95,7 +95,7 @@ impl Recorder {
         args: &[Object<'py>],
     ) -> PyResult<Object<'py>> {
         let py = slf.py();
-        let shared = |(target, function, traits): &(Py<PyAny>, Py<PyAny>, Py<TargetTraits>)| {
+        let shared = |(target, function, traits): &KnownTarget| {
             (target.clone_ref(py), function.clone_ref(py), traits.clone_ref(py))
         };
         // Names are constants of the code: one that is another object is looked up again.
@@ -155,7 +155,7 @@ impl Recorder {
         // NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         let mut ordered = None;
         if mark != Mark::Plain && is_permuted && traits.is_ufunc {
-            let copy = named.map_or_else(|| Ok(PyDict::new(py)), |named| named.copy())?;
+            let copy = named.map_or_else(|| Ok(PyDict::new(py)), PyDictMethods::copy)?;
             copy.set_item("order", "C")?;
             (ordered, is_permuted) = (Some(copy), false);
         }

@@ -225,7 +225,7 @@ impl Recorder {
         Ok(false)
     }
 
-    /// The result of a function, traced; NotImplemented where another transform's values are among the arguments.
+    /// The result of a function, traced; `NotImplemented` where another transform's values are among the arguments.
     #[pyo3(name = "apply", signature = (target, function, args, named=None))]
     fn apply_target<'py>(
         slf: &Bound<'py, Self>,

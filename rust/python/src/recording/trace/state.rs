@@ -25,19 +25,26 @@ pub enum ConstantKey {
 /// The copy of a constant, its entry, and the object, which is kept alive so that no other has its address.
 pub type Constant = (Py<PyAny>, Py<EntryId>, Py<PyAny>);
 
+/// The extents of an array, and the address of its dtype or class.
+type TypeKey = (SmallVec<[usize; 4]>, usize);
+
+/// A target with its function and its traits.
+pub type KnownTarget = (Py<PyAny>, Py<PyAny>, Py<TargetTraits>);
+
+/// The tables of a record.
 #[derive(Default)]
 pub struct State {
     /// The ids of entries, each made once.
     pub ids: Vec<Py<EntryId>>,
     pub constants: HashMap<ConstantKey, Constant>,
     /// The types of arrays, by extents and the address of the dtype or the class, which is kept alive.
-    pub types: HashMap<(SmallVec<[usize; 4]>, usize), (Py<PyTuple>, Py<PyAny>)>,
+    pub types: HashMap<TypeKey, (Py<PyTuple>, Py<PyAny>)>,
     /// The classes of traced values, by those of plain ones.
     pub classes: Vec<(Py<PyAny>, Py<PyAny>)>,
     /// The targets of ops, of a rule or not.
-    pub targets: HashMap<(bool, usize), (Py<PyAny>, Py<PyAny>, Py<TargetTraits>), Words>,
+    pub targets: HashMap<(bool, usize), KnownTarget, Words>,
     /// The targets of operators of Python.
-    pub operators: Vec<(Py<PyString>, (Py<PyAny>, Py<PyAny>, Py<TargetTraits>))>,
+    pub operators: Vec<(Py<PyString>, KnownTarget)>,
 }
 
 /// The record of a call: its entries, and the values that it is called with.
