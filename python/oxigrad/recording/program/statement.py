@@ -78,7 +78,7 @@ class _Statement:
 
     @staticmethod
     def reach(target: tuple[str, str]) -> Literal["types", "view", "fold"]:
-        """The part of a program on which a statement, and that of its readers, depends besides the types of arguments."""
+        """The part of a program on which a statement depends, besides the types of the arguments."""
         return "view" if target in VIEWS else "fold" if target in _FOLDS else "types"
 
     def of(self, at: int) -> tuple[int, tuple[Any, ...] | None]:
