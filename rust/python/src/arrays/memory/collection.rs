@@ -1,0 +1,16 @@
+//! Objects that the collector of cycles need not visit.
+
+use pyo3::ffi;
+
+use crate::prelude::*;
+
+/// Takes an object of plain data, which no cycle goes through, out of the lists of the collector, as Python does with tuples of numbers.
+pub fn untrack(object: &Object<'_>) {
+    // SAFETY: the object is there, and the interpreter lock held. An object that is tracked has the head of a collected one; its class
+    // lets it go whether it is tracked or not, as all classes must.
+    unsafe {
+        if ffi::PyObject_GC_IsTracked(object.as_ptr()) == 1 {
+            ffi::PyObject_GC_UnTrack(object.as_ptr().cast());
+        }
+    }
+}
