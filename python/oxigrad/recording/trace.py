@@ -78,6 +78,11 @@ class Trace(Recorder):
         self._scattered = {}
 
     @staticmethod
+    def fail(error: Exception) -> None:
+        """Raises the exception of a call of plain values: this frame tells that it is of a call of this package."""
+        raise error
+
+    @staticmethod
     def watched(target: Target) -> tuple[Target, Callable[..., Any]] | None:
         """A call under NumPy's present settings for errors, with its function; None where no file states them."""
         recorded = targets.watched(target)

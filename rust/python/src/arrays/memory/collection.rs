@@ -4,7 +4,9 @@ use pyo3::ffi;
 
 use crate::prelude::*;
 
-/// Takes an object of plain data, which no cycle goes through, out of the lists of the collector, as Python does with tuples of numbers.
+/// Takes an object out of the lists of the collector, as Python does with tuples of numbers.
+///
+/// No cycle through it may ever be garbage: it has no attributes of its own, and holds what is never collected alone, or plain data.
 pub fn untrack(object: &Object<'_>) {
     // SAFETY: the object is there, and the interpreter lock held. An object that is tracked has the head of a collected one; its class
     // lets it go whether it is tracked or not, as all classes must.

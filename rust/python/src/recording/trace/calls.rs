@@ -26,6 +26,8 @@ pub struct Called<'py> {
     pub traits: Bound<'py, TargetTraits>,
     /// The op, and whether it is one of a rule.
     pub op: Option<(bool, Op)>,
+    /// Whether a table of the package holds the function, so that no cycle that it is part of is garbage.
+    pub is_held: bool,
 }
 
 impl<'py> Called<'py> {
@@ -39,10 +41,24 @@ impl<'py> Called<'py> {
     }
 
     /// The result on plain values, which is not recorded.
-    fn call_plain(&self, args: &[Object<'py>], named: Option<&Bound<'py, PyDict>>) -> PyResult<Object<'py>> {
+    fn call_plain(
+        &self,
+        recorder: &Bound<'py, Recorder>,
+        args: &[Object<'py>],
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Object<'py>> {
         let args: Few<_> = args.iter().map(plain_of).collect::<PyResult<_>>()?;
-        self.call(&args, plain_names(named)?.as_ref())
+        self.call(&args, plain_names(named)?.as_ref()).map_err(|error| with_frame(recorder, error))
     }
+}
+
+/// The exception of a call of plain values, with a frame of this package: it answers no question about traced ones.
+fn with_frame(recorder: &Bound<'_, Recorder>, error: PyErr) -> PyErr {
+    let py = recorder.py();
+    if !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
+    recorder.call_method1(intern!(py, "fail"), (error.value(py),)).err().unwrap_or(error)
 }
 
 /// The arguments by name with plain values.
@@ -84,6 +100,7 @@ impl Recorder {
             function: function.into_bound(py),
             traits: traits.into_bound(py),
             op: Some((is_rule, op)),
+            is_held: true,
         };
         Self::apply(slf, &called, args, named)
     }
@@ -115,7 +132,7 @@ impl Recorder {
             found
         };
         let (target, function, traits) = (target.into_bound(py), function.into_bound(py), traits.into_bound(py));
-        Self::apply(slf, &Called { target, function, traits, op: None }, args, None)
+        Self::apply(slf, &Called { target, function, traits, op: None, is_held: true }, args, None)
     }
 
     pub fn apply<'py>(
@@ -126,7 +143,7 @@ impl Recorder {
     ) -> PyResult<Object<'py>> {
         let (py, recorder, traits) = (slf.py(), slf.get(), called.traits.get());
         if recorder.is_refused() {
-            return called.call_plain(args, named);
+            return called.call_plain(slf, args, named);
         }
         if is_any_of_others(slf, args, named)? {
             if traits.is_dispatched {
@@ -135,7 +152,7 @@ impl Recorder {
             let target = called.target.str()?;
             let text = format!("{} was called with values of an inner derivative or vmap", target.to_cow()?);
             recorder.refuse(py, &text)?;
-            return called.call_plain(args, named);
+            return called.call_plain(slf, args, named);
         }
         let marks = args.iter().filter_map(TracedValue::of).map(|traced| traced.mark);
         let mark = marks.into_iter().find(|mark| *mark != Mark::Plain).unwrap_or(Mark::Plain);
@@ -166,7 +183,7 @@ impl Recorder {
                 // The function may catch it, and go on.
                 let (target, class) = (called.target.str()?, error.get_type(py).name()?);
                 recorder.refuse(py, &format!("{} raises {}", target.to_cow()?, class.to_cow()?))?;
-                return Err(error);
+                return Err(with_frame(slf, error));
             }
             result => result?,
         };
@@ -207,7 +224,7 @@ impl Recorder {
         };
         let kind = intern!(py, "call").clone().unbind();
         let entry = TraceEntry::call(kind, target, function, PyTuple::new(py, ids)?, names, is_permuted);
-        let id = Self::append(slf, Bound::new(py, entry)?)?;
+        let id = Self::push(slf, Bound::new(py, entry)?, called.is_held && watched.is_none())?;
         let mut traced = Self::traced(slf, id.get().index(), &result, mark)?;
         let is_tuple = result.is_instance_of::<PyTuple>() || result.is_instance_of::<PyList>();
         if is_tuple && traits.is_shaped {

@@ -105,20 +105,8 @@ impl Recorder {
 
     /// Appends an entry.
     fn append<'py>(slf: &Bound<'py, Self>, entry: Bound<'py, TraceEntry>) -> PyResult<Bound<'py, EntryId>> {
-        let (py, recorder) = (slf.py(), slf.get());
-        let entries = recorder.entries.bind(py);
-        let count = entries.len();
-        if count >= MOST {
-            recorder.refuse(py, &format!("the function has more than {MOST} entries"))?;
-        }
-        let id = Bound::new(py, EntryId::new(u32::try_from(count).unwrap_or(u32::MAX)))?;
-        if entry.get().is_plain(py) {
-            untrack(entry.get().args.bind(py));
-            untrack(&entry);
-        }
-        entries.append(entry)?;
-        locked(&recorder.state).ids.push(id.clone().unbind());
-        Ok(id)
+        let is_held = entry.get().function.is_none();
+        Self::push(slf, entry, is_held)
     }
 
     /// The value of the entry of a number, traced, with its type; a plain one where the recording was refused.
@@ -235,7 +223,7 @@ impl Recorder {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Object<'py>> {
         let traits = slf.call_method1(intern!(slf.py(), "traits"), (target,))?.cast_into()?;
-        let called = Called { target: target.clone(), function: function.clone(), traits, op: None };
+        let called = Called { target: target.clone(), function: function.clone(), traits, op: None, is_held: false };
         let args: Few<_> = args.iter().collect();
         Self::apply(slf, &called, &args, named.filter(|named| !named.is_empty()))
     }
@@ -249,6 +237,28 @@ impl Recorder {
 }
 
 impl Recorder {
+    /// Appends an entry; `is_held` tells that it has no function, or one that is never garbage.
+    fn push<'py>(
+        slf: &Bound<'py, Self>,
+        entry: Bound<'py, TraceEntry>,
+        is_held: bool,
+    ) -> PyResult<Bound<'py, EntryId>> {
+        let (py, recorder) = (slf.py(), slf.get());
+        let entries = recorder.entries.bind(py);
+        let count = entries.len();
+        if count >= MOST {
+            recorder.refuse(py, &format!("the function has more than {MOST} entries"))?;
+        }
+        let id = Bound::new(py, EntryId::new(u32::try_from(count).unwrap_or(u32::MAX)))?;
+        if is_held && entry.get().is_plain(py) {
+            untrack(entry.get().args.bind(py));
+            untrack(&entry);
+        }
+        entries.append(entry)?;
+        locked(&recorder.state).ids.push(id.clone().unbind());
+        Ok(id)
+    }
+
     /// The entry of a number.
     fn entry<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, TraceEntry>> {
         Ok(self.entries.bind(py).get_item(number)?.cast_into()?)
@@ -282,7 +292,8 @@ impl Recorder {
         if dtype.getattr("kind")?.eq("O")? {
             self.refuse(py, "found an array of objects")?;
         }
-        let stated = (value.getattr("shape")?, dtype.getattr("str")?).into_pyobject(py)?.unbind();
+        let shape: Vec<usize> = value.getattr("shape")?.extract()?;
+        let stated = (PyTuple::new(py, shape)?, dtype.getattr("str")?).into_pyobject(py)?.unbind();
         if let Some(key) = key {
             let held = if numpy.is_plain_array(value) { dtype.unbind() } else { class.into_any().unbind() };
             locked(&self.state).types.insert(key, (stated.clone_ref(py), held));
