@@ -45,15 +45,6 @@ def attribute(x: Any, name: str) -> Any:
     return array_methods.attribute(xp, x, name)
 
 
-def batched(name: str, args: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
-    """An op on values with a level: that with the highest one among ``args`` computes it."""
-    top: Any = None
-    for arg in args:
-        if isinstance(arg, _core.BatchLevel) and (top is None or arg.level > top.level):
-            top = arg
-    return top.computed(name, args, named)
-
-
 def documentation(name: str, text: str, names: list[str]) -> str:
     """The docstring of an elementwise function, with a section of its arguments."""
     return arguments.documentation("xp" if name in vars(xp) else "xp.special", name, text, names)
@@ -85,7 +76,6 @@ def install() -> None:
         at=indexed_update.At,
         attribute=attribute,
         attribute_names=array_methods.names,
-        batched=batched,
         cast_in_place=indexed_update.cast_in_place,
         check_matmul=check_matmul,
         complex_number=variable_methods.complex_number,

@@ -208,6 +208,26 @@ def test_exceptions_that_plain_values_raise_are_recorded(f: Callable[[Any], Any]
     assert (g.replays, g.why) == (2, None)
 
 
+def test_exceptions_of_calls_of_plain_values_run_no_function_twice() -> None:
+    """Until Python 3.12, no exception is watched for."""
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(x)
+        y = x * 2.0
+        for _ in range(2):  # the first refuses the function, and the other is of a refused one
+            try:
+                return xp.add(y, np.ones(7))
+            except ValueError:
+                y = x
+        return x * 3.0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert equal(ox.record(f)(ARRAYS[0]), ARRAYS[0] * 3.0)
+    assert len(calls) == 1
+
+
 def _in_thread(task: Callable[[], Any]) -> Any:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         return pool.submit(task).result()

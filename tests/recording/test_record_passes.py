@@ -176,10 +176,10 @@ def wrong(entries: Any, outputs: Any) -> Any:
     """A program in which a constant has another value."""
     changed = []
     for entry in entries:
-        copy = cases.Entry(entry.kind, target=entry.target, function=entry.function, args=entry.args, named=entry.named)
-        copy.value, copy.line, copy.type, copy.is_float = entry.value, entry.line, entry.type, entry.is_float
-        if entry.kind == "constant" and isinstance(entry.value, float):
-            copy.value = entry.value + 1.0
+        is_number = entry.kind == "constant" and isinstance(entry.value, float)
+        names = ("target", "function", "args", "named", "line", "type", "is_float")
+        named = {name: getattr(entry, name) for name in names}
+        copy = cases.Entry(entry.kind, value=entry.value + 1.0 if is_number else entry.value, **named)
         changed.append(copy)
     return replay_of(changed, outputs)
 

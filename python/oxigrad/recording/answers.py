@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._core import traced_in
 from oxigrad.ops.backends import standard_namespace
 from oxigrad.recording import targets
 from oxigrad.recording.captures import EMPTY, is_of_library
 from oxigrad.recording.trace import Trace
-from oxigrad.recording.traced import UNKNOWN, is_traced, traced_in
+from oxigrad.recording.traced import UNKNOWN, is_traced
 from oxigrad.recording.writes import opcode
 
 

@@ -6,11 +6,10 @@ from typing import Any, Literal
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import EntryId, Replay
+from oxigrad._core import Entry, EntryId, Replay
 from oxigrad.recording import bits, files
 from oxigrad.recording.inputs import Inputs, Key
 from oxigrad.recording.program.statement import reassociated, replay_of
-from oxigrad.recording.trace import Entry
 
 
 class Case:

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import EntryId, RuleError, StateError, plain
+from oxigrad._core import Entry, EntryId, RuleError, StateError, plain
 from oxigrad.recording import targets
 from oxigrad.recording.program.encoding import Encoder, decoded, identifier, in_pairs, join_pairs, rolled, unrolled
 from oxigrad.recording.program.statement import Loops, replay_of
 from oxigrad.recording.targets import Target
-from oxigrad.recording.trace import MOST_ENTRIES, Entry
+from oxigrad.recording.trace import MOST_ENTRIES
 
 # More recordings of a function are not saved: constants of each are folded for a second, and in so many bytes.
 MOST_CASES = 64
@@ -155,14 +155,14 @@ def _read_entry(stated: Any, at: int, arrays: dict[str, np.ndarray]) -> Entry:
         raise StateError(f"entry {at}: the arguments are not those of a call")
     function = targets.function_of(target)
     targets.check_arguments(target, len(args), named)
-    entry = Entry("call", target=target, function=function, args=args, named=named)
+    array_type = None
     if shape is not None:
         extents, dtype = shape
         if not all(type(extent) is int and extent >= 0 for extent in extents) or np.dtype(dtype).kind not in "biufc":
             raise StateError(f"entry {at}: found the type {shape!r}")
-        entry.type = tuple(extents), dtype
-    entry.is_float = is_float is True
-    return entry
+        array_type = tuple(extents), dtype
+    is_float = is_float is True
+    return Entry("call", target=target, function=function, args=args, named=named, type=array_type, is_float=is_float)
 
 
 def kind_of(leaf: Any) -> Any:

@@ -1,21 +1,18 @@
 """The recording of one call: entries, checks and constants, as data."""
 
 import functools
-import operator
-import struct
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, EntryId, Variable, is_watched, new_batch_level, scatter_into
+from oxigrad._core import Entry, EntryId, Recorder, TargetTraits, plain_of, scatter_into, traced_in, with_leaves
 from oxigrad.recording import targets, writes
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
-from oxigrad.recording.traced import INTEGERS, OF_ORDER, Traced, UnrecordableError, plain_of, traced_in, with_leaves
+from oxigrad.recording.traced import INTEGERS, OF_ORDER, Traced, UnrecordableError, class_of, of_name, single
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
 MOST_ENTRIES = 1 << 20
@@ -24,46 +21,16 @@ MOST_CHECKED = 1 << 12
 
 # The refusal of what is called after the recording.
 _ENDED = "the call has ended"
-# The arguments by name of calls that have none, which nobody changes.
-_NOTHING: dict[str, Any] = {}
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Entry:
-    """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids are `EntryId`."""
-
-    kind: str
-    _: KW_ONLY
-    target: Target = Target("", "")  # noqa: RUF009 - immutable
-    function: Callable[..., Any] | None = None
-    args: Any = ()
-    named: Any = None
-    value: Any = None
-    line: str = ""
-    #: The shape and dtype that a replay must find.
-    type: tuple[tuple[int, ...], str] | None = None
-    #: Whether the value is a float of Python.
-    is_float: bool = False
-    #: Whether it is an array that may be in another order in memory than that of its indices.
-    is_permuted: bool = False
-
-    def __post_init__(self) -> None:
-        self.named = self.named or _NOTHING
-
-
-class Trace:
+class Trace(Recorder):
     """A record of the calls of one call of a function, from its inputs on."""
 
-    level: int
+    class_of, single, target_of = staticmethod(class_of), staticmethod(single), staticmethod(of_name)
+    entry_of = staticmethod(writes.entry_of)
 
-    def __init__(self, line: Callable[[], str] = str) -> None:
-        self.level = new_batch_level()
-        self.alive = 0
-        #: Why the function cannot be recorded, which no `try` of the function's catches.
-        self.refusal: str | None = None
-        #: Whether an input may be in any order in memory. Otherwise values lie in replays as they do here.
-        self.has_any_order: bool = False
-        self.entries: list[Entry] = []
+    def __init__(self, line: Callable[[], str]) -> None:
+        self._line, self.traits, self.has_type_of_values = line, _traits, _has_type_of_values
         # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
         # raises an exception, which the function may catch.
         self.requests: Counter[int] = Counter()
@@ -71,18 +38,9 @@ class Trace:
         self._is_void = False
         # The plain arrays that the function has, by their ids: whether each is writable, its check, and the line.
         self._loans: dict[int, tuple[np.ndarray, bool, str, EntryId | None]] = {}
-        self._constants: dict[Any, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
         self._scattered: dict[int, tuple[Traced, Any]] = {}
-        self._line = line
-        # The ids of entries, and the types of arrays, each made once.
-        self._identifiers: list[EntryId] = []
-        self._types: dict[Any, tuple[tuple[int, ...], str]] = {}
-
-    def refuse(self, reason: str) -> None:
-        """Notes that the function cannot be recorded: the rest of the call computes on plain values."""
-        self.refusal = self.refusal or f"{reason} ({self._line()})"
 
     def refuse_result(self, reason: str) -> None:
         """Notes the same where the result of the call is not the function's: it runs again."""
@@ -101,7 +59,7 @@ class Trace:
         for array, is_writable, line, check in self._loans.values():
             is_changed = check is not None and not is_same(array, self.entries[check.id].value)
             if is_changed or array.flags.writeable != is_writable:
-                self.refusal = self.refusal or f"the function writes to an array that shares its memory ({line})"
+                self.end(f"the function writes to an array that shares its memory ({line})")
 
     def lend(self, traced: Traced) -> None:
         """Notes that the function has the plain array of a value, or its flags."""
@@ -116,86 +74,29 @@ class Trace:
 
     def close(self) -> None:
         """Ends the recording: values that are left compute as plain ones."""
-        self.refusal = self.refusal or _ENDED
+        self.end(_ENDED)
         self._scattered = {}
 
-    def input(self, value: Any) -> Any:
-        """An input with its value in this call."""
-        entry = Entry("input")
-        # Contiguous arrays alone are replayed by a recording of a contiguous one: any other may be in any order.
-        entry.is_permuted = isinstance(value, np.ndarray) and not value.flags.c_contiguous
-        self.has_any_order = self.has_any_order or entry.is_permuted
-        return self._unwritable(self._traced(self._append(entry), value))
+    @staticmethod
+    def fail(error: Exception) -> None:
+        """Raises the exception of a call of plain values: this frame tells that it is of a call of this package."""
+        raise error
 
-    def constant(self, value: np.ndarray) -> Any:
-        """A plain array as a traced value."""
-        return self._unwritable(self._traced(self._constant(value), value))
+    @staticmethod
+    def watched(target: Target) -> tuple[Target, Callable[..., Any]] | None:
+        """A call under NumPy's present settings for errors, with its function; None where no file states them."""
+        recorded = targets.watched(target)
+        return None if recorded is None else (recorded, targets.function_of(recorded))
 
-    def created(self, array: Any) -> Any:
-        """A floating-point array that the function makes, as a value that it may write to."""
-        is_ours = type(array) is np.ndarray and array.dtype.kind in "fc" and self.refusal is None
-        return self._traced(self._constant(array), array) if is_ours else array
+    def refuse_order(self) -> None:
+        """Refuses a function that depends on the order of an array in memory."""
+        self.refuse(OF_ORDER)
 
-    def _unwritable(self, value: Any) -> Any:
-        if isinstance(value, Traced):
-            value.memory = False
-        return value
+    def check_integers(self, args: Any, named: Any) -> None:
+        """Checks the integers among arguments, by which the number of results is."""
+        with_leaves((args, named), lambda leaf: self.check(leaf) if isinstance(plain_of(leaf), INTEGERS) else leaf)
 
-    def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
-        """The result of a function, traced; NotImplemented where another transform's values are among the arguments."""
-        if self.refusal is not None:
-            return function(*plain_of(args), **plain_of(named or {}))
-        if any(_is_of_others(arg, self) for arg in args) or (named and _is_of_others(named, self)):
-            if target.kind in ("operator", *_DISPATCHED):
-                return NotImplemented
-            self.refuse(f"{target} was called with values of an inner derivative or vmap")
-            return function(*plain_of(args), **plain_of(named or {}))
-        is_in_rule = next((arg.is_in_rule for arg in args if isinstance(arg, Traced) and arg.is_in_rule), False)
-        is_permuted = any(map(self.is_permuted, args))
-        # The result keeps the order of its argument where it is written to.
-        if target.name == "empty_like" and is_permuted:
-            self.refuse(OF_ORDER)
-        if target.name in _OF_SHAPES and not is_permuted and traced_in((args[1:], named)) is None:
-            return function(plain_of(args[0]), *args[1:], **named)
-        # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
-        if is_in_rule and is_permuted and _is_ufunc(target):
-            named, is_permuted = {**(named or {}), "order": "C"}, False
-        plain = [plain_of(arg) for arg in args]
-        try:
-            result = function(*plain, **plain_of(named)) if named else function(*plain)
-        except Exception as error:  # the function may catch it, and go on
-            self.refuse(f"{target} raises {type(error).__name__}")
-            raise
-        if result is NotImplemented:
-            return result
-        same = [arg for arg, its in zip(args, plain, strict=True) if its is result]
-        if same and targets.is_shaped(target) and (type(result) is np.ndarray or target.name in _SELVES):
-            return same[0]  # as `asarray` returns an array
-        recorded = targets.watched(target) if is_watched() else target
-        if recorded is None:
-            self.refuse("the function searches for NaN, or calls a handler of floating-point errors")
-            return result
-        if isinstance(result, list):  # whose length depends on integers
-            with_leaves((*args, named), lambda leaf: self.check(leaf) if isinstance(plain_of(leaf), INTEGERS) else leaf)
-        is_argument = target.kind in _OF_ARRAYS
-        ids = [self._ids(arg, is_argument=is_argument) for arg in args]
-        function = function if recorded is target else targets.function_of(recorded)
-        entry = Entry("call", target=recorded, function=function, args=tuple(ids), named=self._ids(named or None))
-        entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted and self.has_any_order)
-        traced = self._traced(self._append(entry), result, is_in_rule=is_in_rule)
-        if isinstance(traced, (tuple, list)) and targets.is_shaped(target):
-            traced = with_leaves(traced, functools.partial(_argument, args))
-        is_array = type(result) is np.ndarray
-        if self.refusal is None and (result.base is not None if is_array else isinstance(result, (tuple, list))):
-            self._note_views(traced, (target, function, tuple(args), named))
-        # Values of variables are no complex numbers of Python.
-        if self.refusal is None and _has_type_of_values(target, args, named or {}):
-            self._check_types(traced)
-        if type(result) is complex and target.kind in ("op", "rule"):
-            return self.apply(Target("numpy", "positive"), np.positive, (traced,), {})
-        return traced
-
-    def _check_types(self, result: Any) -> None:
+    def check_types(self, result: Any) -> None:
         """Checks shapes, and which arrays are complex: Python may read these where no entry reads the array."""
         for array in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(array, Traced) and isinstance(array.plain, np.ndarray):
@@ -203,7 +104,8 @@ class Trace:
                 for each in (is_complex, *self.apply(Target("numpy", "shape"), np.shape, (array,), {})):
                     self.check(each)
 
-    def _note_views(self, result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
+    def note_views(self, result: Any, call: tuple[Target, Callable[..., Any], tuple[Any, ...], Any]) -> None:
+        """Notes which arguments of a call the result may share memory with."""
         args: list[Any] = []
         with_leaves((*call[2], call[3]), lambda leaf: args.append(leaf) if type(plain_of(leaf)) is np.ndarray else None)
         if not isinstance(result, (tuple, list)):
@@ -215,10 +117,6 @@ class Trace:
                 if isinstance(each, Traced) and np.may_share_memory(each.plain, part.plain):
                     writes.close(each)
 
-    def again(self, entry: int, plain: Any) -> Any:
-        """Another value of an entry."""
-        return Traced(self, entry, plain)
-
     def is_in_its_place(self, new: Any, old: Traced) -> bool:
         """Whether an array may stand in the place of another, of its type and with the order of its indices."""
         entries = [self.entries[each.entry] for each in (new, old)] if isinstance(new, Traced) else []
@@ -226,10 +124,9 @@ class Trace:
 
     def write(self, target: Target, function: Callable[..., Any], array: Traced, key: Any, value: Any) -> Any:
         """The array after ``value`` was assigned to its elements at a key."""
-        args = tuple(self._ids([array, key, value]))
-        entry = Entry("call", target=target, function=function, args=args)
-        entry.is_permuted = self.entries[array.entry].is_permuted
-        return self._traced(self._append(entry), array.plain)
+        args, is_permuted = self.ids((array, key, value)), self.entries[array.entry].is_permuted
+        entry = Entry("call", target=target, function=function, args=args, is_permuted=is_permuted)
+        return self.traced(self.append(entry).id, array.plain)
 
     def scattered(self, total: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
@@ -254,107 +151,38 @@ class Trace:
             self.refuse(f"the function turns an array of shape {value.shape} into plain values")
         if self.refusal is None and traced.entry not in self._checked:
             snapshot = np.array(value) if isinstance(value, np.ndarray) else value
-            entry = Entry("check", args=(self._identifiers[traced.entry],), value=snapshot, line=self._line())
-            self._checked[traced.entry] = self._append(entry)
+            check = Entry("check", args=self.ids((traced,)), value=snapshot, line=self._line())
+            self._checked[traced.entry] = self.append(check)
         return value
 
     def outputs(self, leaves: list[Any]) -> list[EntryId]:
         """The ids of the leaves of a result."""
-        return [self._ids(leaf, is_argument=True) for leaf in leaves]
+        return [self.id_of_argument(leaf) for leaf in leaves]
 
-    def is_permuted(self, args: Any) -> bool:
-        """Whether an argument may be in another order in memory than that of its indices."""
-        if isinstance(args, Traced):
-            return self.entries[args.entry].is_permuted
-        if isinstance(args, np.ndarray):
-            return not args.flags.c_contiguous and not is_repeated(args)
-        return isinstance(args, (tuple, list)) and any(map(self.is_permuted, args))
+    @staticmethod
+    def kept(array: np.ndarray) -> np.ndarray:
+        """A copy of an array, which nobody writes to; one element that is repeated to a larger shape stays so."""
+        if is_repeated(array):
+            return np.broadcast_to(array[(0,) * array.ndim].copy(), array.shape)
+        copy = np.array(array, order="K")
+        copy.flags.writeable = False  # since a result may be a view of it
+        return copy
 
-    def _append(self, entry: Entry) -> EntryId:
-        if len(self.entries) >= MOST_ENTRIES:
-            self.refuse(f"the function has more than {MOST_ENTRIES} entries")
-        identifier = EntryId(len(self.entries))
-        self.entries.append(entry)
-        self._identifiers.append(identifier)
-        return identifier
-
-    def _traced(self, identifier: EntryId, value: Any, *, is_in_rule: Any = False) -> Any:
-        if isinstance(value, (np.ndarray, np.generic)):
-            if type(value) is not np.ndarray and isinstance(value, np.ndarray):
-                self.refuse(f"found a {type(value).__name__}: recordings hold plain arrays")
-            if value.dtype == object:
-                self.refuse("found an array of objects")
-            key = value.shape, value.dtype
-            self.entries[identifier.id].type = self._types.get(key) or self._types.setdefault(
-                key, (value.shape, value.dtype.str)
-            )
-        elif isinstance(value, (bool, int, float, complex)):
-            self.entries[identifier.id].is_float = type(value) is float
-        elif isinstance(value, (tuple, list)):
-            parts = [self._item(identifier, at, part) for at, part in enumerate(value)]
-            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-        else:
-            self.refuse(f"a function returned {type(value).__name__}: expected arrays of NumPy and numbers")
-        return value if self.refusal else Traced(self, identifier.id, value, is_in_rule)
-
-    def _item(self, of: EntryId, at: int, value: Any) -> Any:
-        target = Target("operator", "getitem")
-        item = Entry("call", target=target, function=operator.getitem, args=(of, self._ids(at, is_argument=True)))
-        return self._traced(self._append(item), value)
-
-    def _ids(self, value: Any, *, is_argument: bool = False) -> Any:
-        """The value with the ids of traced ones in their place; an argument of an op that is plain is a constant."""
-        if isinstance(value, Traced):
-            return self._identifiers[value.entry]
-        if isinstance(value, np.ndarray):
-            return self._constant(value)
-        if isinstance(value, (tuple, list, dict, slice)):
-            return with_leaves(value, self._ids)
-        return self._constant(value) if is_argument else value
-
-    def _constant(self, value: Any) -> EntryId:
-        # Equal numbers and arrays without dimensions are one constant, and so are calls that read them.
-        is_array = isinstance(value, (np.ndarray, np.generic))
-        if type(value) is float:
-            key: Any = float, struct.pack("d", value)
-        else:
-            key = (type(value), value.dtype.str, value.tobytes()) if is_array and value.shape == () else id(value)
-        constant = self._constants.get(key)
-        if constant is not None and (not isinstance(value, np.ndarray) or is_same(constant[0], value)):
-            return constant[1]
-        snapshot = _kept(value) if isinstance(value, np.ndarray) else value
-        if isinstance(snapshot, np.ndarray):
-            snapshot.flags.writeable = False  # since a result may be a view of it
-        identifier = self._append(Entry("constant", value=snapshot))
-        # The object is kept alive, so that no other has its id.
-        self._constants[key] = (snapshot, identifier, value)
-        return identifier
+    is_same = staticmethod(is_same)
 
 
 # Functions that give a real number itself.
 _SELVES = ("real", "conj", "conjugate")
-_DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
-_OF_ARRAYS = ("op", "rule", "operator", "numpy")
-
-
-def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
-    """Whether the result of a call may be in another order in memory than that of its indices.
-
-    ``is_permuted`` tells whether that may depend on an input's order.
-    """
-    if not isinstance(result, np.ndarray) or result.ndim < 2:
-        return False
-    if target == ("core", "scatter_into") or (result.ndim == 2 and target.name == "matmul"):
-        return False
-    return is_permuted or not result.flags.c_contiguous
+_DISPATCHED = ("operator", "numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 
 
 # Kinds of other functions, whose results have a shape by the shapes of their arguments.
 _OF_SHAPE = ("attribute", "operator", "python", "rule")
 
 
-def _has_type_of_values(target: Target, args: Any, named: dict[str, Any]) -> bool:
+def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None) -> bool:
     """Whether the type of a result depends on values: on integers, or on the elements that a call selects."""
+    named = named or {}
     if target.name in ("getitem", "index"):
         key = named.get("key") if target.name == "index" else args[1]
         parts = key if isinstance(key, tuple) else (key,)
@@ -377,16 +205,35 @@ def _is_ufunc(target: Target) -> bool:
     return target.kind == "numpy" and isinstance(getattr(np, target.name, None), np.ufunc)
 
 
+@functools.cache
+def _traits(target: Target) -> TargetTraits:
+    kind, name = target
+    if name in ("getitem", "index"):
+        values = "key"
+    elif not targets.is_shaped(target) or (name == "where" and kind not in _OPS):
+        values = "always"
+    else:
+        is_never = kind in _OF_SHAPE or _is_ufunc(target) or name in targets.ELEMENTWISE
+        values = "never" if is_never else "numbers"
+    return TargetTraits(
+        takes_constants=kind in (*_OPS, "operator", "numpy"),
+        is_dispatched=kind in _DISPATCHED,
+        is_ufunc=_is_ufunc(target),
+        is_op=kind in _OPS,
+        is_shaped=targets.is_shaped(target),
+        is_self=name in _SELVES,
+        is_of_shapes=name in _OF_SHAPES,
+        is_of_order=name == "empty_like",
+        is_ordered=target == ("core", "scatter_into"),
+        is_ordered_matrix=name == "matmul",
+        values=values,
+    )
+
+
+_OPS = ("op", "rule")
 # Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is
 # a constant.
 _OF_SHAPES = ("ones_like", "zeros_like", "full_like", "empty_like")
-
-
-def _argument(args: Any, part: Any) -> Any:
-    """The argument that a part of a result is, as of `broadcast_arrays`, or the part."""
-    array = plain_of(part)
-    same = (arg for arg in args if isinstance(arg, Traced) and arg.plain is array)
-    return next(same, part) if isinstance(array, np.ndarray) else part
 
 
 def _are_of_one_slice(one: np.ndarray, other: Any, key: Any, its: Any) -> bool:
@@ -399,26 +246,6 @@ def _are_of_one_slice(one: np.ndarray, other: Any, key: Any, its: Any) -> bool:
         and type(one) is type(other) is np.ndarray
         and (one.shape, one.dtype) == (other.shape, other.dtype)
     )
-
-
-def _kept(array: np.ndarray) -> np.ndarray:
-    """A copy of an array; one element that is repeated to a larger shape stays so."""
-    if is_repeated(array):
-        return np.broadcast_to(array[(0,) * array.ndim].copy(), array.shape)
-    return np.array(array, order="K")
-
-
-def _is_of_others(value: Any, trace: Trace) -> bool:
-    """Whether a variable, or a value of another recording or of a `vmap`, is among arguments."""
-    if isinstance(value, Traced):
-        return value.recorder is not trace
-    if isinstance(value, (Variable, BatchLevel)):
-        return True
-    if isinstance(value, (tuple, list)):
-        return any(_is_of_others(part, trace) for part in value)
-    if isinstance(value, dict):
-        return any(_is_of_others(part, trace) for part in value.values())
-    return False
 
 
 def is_plain_part(part: Any) -> bool:

@@ -10,11 +10,11 @@ import functools
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from oxigrad._core import BatchLevel
+from oxigrad._core import BatchLevel, TracedValue, plain_of, traced_in
 from oxigrad.ops.backends import standard_namespace
 from oxigrad.ops.protocols import foreign_calls, numpy_protocols
 from oxigrad.recording import targets, writes
@@ -30,51 +30,19 @@ OF_ORDER = "the function depends on the order in memory of an array that is not 
 
 
 @functools.cache
-def _of(kind: str, name: str) -> tuple[Target, Callable[..., Any]]:
+def of_name(kind: str, name: str) -> tuple[Target, Callable[..., Any]]:
     """The target of this kind and name, with its function."""
     target = Target(kind, name)
     return target, targets.function_of(target)
 
 
-class Traced(BatchLevel):
-    """A value of a recording. Immutable."""
+class Traced(TracedValue):
+    """A value of a recording, in a class that has the operators of its plain value. Immutable."""
 
-    __slots__ = ("__weakref__", "entry", "is_in_rule", "memory", "plain", "recorder")
-
-    # The recording that it belongs to: see `oxigrad.recording.trace.Trace`.
-    recorder: Any
-    # The number of the entry, and the value in this call, under names for which no function asks.
-    entry: int
-    plain: Any
-    # Whether it is an operand of a derivative rule, and whether that is of float32.
-    is_in_rule: Literal[False, True, "single"]
-    # Its place in memory that it shares; None if it shares none, False if the function may not write to it.
-    memory: writes.Place | Literal[False] | None
-
-    def __new__(
-        cls, trace: Any, identifier: int, value: Any, is_in_rule: Literal[False, True, "single"] = False
-    ) -> Any:
-        """The value of the entry of this number, in the class that has the operators of its plain value."""
-        self: Any = BatchLevel.__new__(_class_of(type(value)), trace.level)
-        self.recorder, self.entry, self.plain, self.is_in_rule, self.memory = trace, identifier, value, is_in_rule, None
-        trace.alive += 1
-        return self
-
-    def __del__(self) -> None:
-        self.recorder.alive -= 1
+    __slots__ = ("__weakref__",)
 
     # The class of the plain value.
     __class__: Any = property(lambda self: type(self.plain))
-
-    @property
-    def like(self) -> Any:
-        """The value, for its shape and dtype."""
-        return self.plain
-
-    @property
-    def released(self) -> Any:
-        """The plain value, where the recording was refused; None otherwise."""
-        return self.plain if self.recorder.refusal else None
 
     @property
     def sample(self) -> Any:
@@ -88,37 +56,9 @@ class Traced(BatchLevel):
         self.recorder.requests[self.entry] += 1
 
     @property
-    def in_rule(self) -> "Traced":
-        """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return self if self.is_in_rule else self._marked(True)
-
-    def _marked(self, mark: Literal[False, True, "single"]) -> "Traced":
-        """The same value, as an operand of a rule or none."""
-        value = Traced(self.recorder, self.entry, self.plain, mark)
-        if type(self.plain) is np.ndarray and (place := writes.place_of(self)) is not None:
-            place.memory.add(value, place.views)
-        else:
-            value.memory = False
-        return value
-
-    def operands(self, args: tuple[Any, ...]) -> list[Any]:
-        """The operands of a derivative rule, this among them, which the core computes in the precision of all."""
-        values = [value for value in map(plain_of, args) if isinstance(value, (np.ndarray, np.generic))]
-        is_single = {value.dtype for value in values} - {np.dtype(bool)} == {np.dtype("f4")}
-        if is_single and any(value.ndim for value in values):
-            args = tuple(map(_single, args))
-        mark = "single" if is_single else True
-        return [arg._marked(mark) if isinstance(arg, Traced) else arg for arg in args]
-
-    @property
-    def out_of_rule(self) -> "Traced":
-        """The same value outside of a derivative rule."""
-        return self._marked(False) if self.is_in_rule else self
-
-    @property
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
-        return self if type(self.plain) is float else self.recorder.apply(*_of("python", "float"), (self,), {})
+        return self if type(self.plain) is float else self.recorder.apply(*of_name("python", "float"), (self,), {})
 
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
@@ -127,17 +67,6 @@ class Traced(BatchLevel):
     def scattered(self, total: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """The cotangent of ``x`` with ``g``, that of ``x[key]``, added to ``total``, its sum so far or None."""
         return self.recorder.scattered(total, g, key, shape)
-
-    def computed(self, name: str, args: Any, named: dict[str, Any] | None) -> Any:
-        """An op, of which this is the argument with the highest level."""
-        if name == "call":
-            return (named or {})["function"](*args)
-        is_mixed = name in targets.ARITHMETIC and any(type(plain_of(arg)) is not float for arg in args)
-        if self.is_in_rule == "single" and not is_mixed:  # which is computed in float32 as it is
-            args = map(_single, args)
-        if self.is_in_rule and not named and name not in _VECTORIZED:
-            return self.recorder.apply(*_of("rule", name), tuple(args), {})
-        return self.recorder.apply(*_of("op", name), tuple(args), named or {})
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         target = targets.target_of(ufunc, method)
@@ -162,8 +91,6 @@ class Traced(BatchLevel):
         return self.recorder.apply(target or UNKNOWN, function, args, named)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "entry":
-            return writes.entry_of(self)
         if name in _OF_MEMORY and not (name in _OF_NUMPY and self.recorder.requests[self.entry]):
             self.recorder.refuse(f"the function reads {name} of an array")
             return getattr(self.plain, name)
@@ -178,7 +105,7 @@ class Traced(BatchLevel):
         if name == "base":  # whose identity is asked for
             self.recorder.refuse_result("the function reads base of an array")
         if name in targets.ATTRIBUTES:
-            return self.recorder.apply(*_of("attribute", name), (self,), {})
+            return self.recorder.apply(*of_name("attribute", name), (self,), {})
         is_array = isinstance(self.plain, (np.ndarray, np.generic))
         if (name in targets.METHODS if is_array else name == "conjugate") and callable(attribute):
             return functools.partial(_called, self, name)
@@ -188,32 +115,7 @@ class Traced(BatchLevel):
         return attribute
 
 
-# The containers of arguments.
-_HOLDERS = (tuple, list, dict, slice)
-
-
-def plain_of(value: Any) -> Any:
-    """The value with plain ones in place of traced ones, in lists, tuples, dicts and slices too."""
-    if is_traced(value):
-        return value.plain
-    return with_leaves(value, plain_of) if isinstance(value, _HOLDERS) else value
-
-
-def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
-    """The value with what ``new`` gives in the place of each leaf of lists, tuples, dicts and slices."""
-    if is_traced(value):
-        return new(value)
-    if isinstance(value, (tuple, list)):
-        parts = [with_leaves(part, new) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return {key: with_leaves(part, new) for key, part in value.items()}
-    if isinstance(value, slice):
-        return slice(*(with_leaves(part, new) for part in (value.start, value.stop, value.step)))
-    return new(value)
-
-
-def _single(value: Any) -> Any:
+def single(value: Any) -> Any:
     """A float of Python, rounded to float32; anything else as it is."""
     with np.errstate(over="ignore"):
         if type(value) is float:
@@ -230,15 +132,13 @@ _OF_NUMPY = ("__array_struct__", "__array_interface__")
 _OF_MEMORY = ("__buffer__", "__dlpack__", *_OF_NUMPY)
 # Functions that copy the elements of their argument.
 _COPIES = (np.array, np.asanyarray, np.asarray)
-# Ops that the core computes everywhere: in a rule they are the same entries.
-_VECTORIZED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "expit")
 
 
 def _called(self: Traced, name: str, *args: Any, **named: Any) -> Any:
     """The result of a method."""
     if named.get("out") is not None:
         self.recorder.refuse(f"the method {name} writes to an array")
-    return self.recorder.apply(*_of("method", name), (self, *args), named)
+    return self.recorder.apply(*of_name("method", name), (self, *args), named)
 
 
 # --- the operators of plain values ------------------------------------------------------------------------------------
@@ -256,22 +156,30 @@ def _operator(self: Traced, name: str, *args: Any) -> Any:
         return NotImplemented
     if name == "pow" and all(type(plain_of(arg)) is int for arg in args):
         bool(args[1] >= 0)  # by which the power is an integer or a float
-    if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
-        return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
-    result = self.recorder.apply(*_of("operator", name), args, {})
-    if name == "pow" and {*map(type, map(plain_of, args))} in _REALS:
+    result = self.operate(name, targets.OPS_OF_OPERATORS.get(name), *args)
+    if name == "pow" and not self.is_in_rule and {*map(type, map(plain_of, args))} in _REALS:
         is_whole = type(args[1]) is int or (type(args[1]) is float and args[1].is_integer())
         if not (is_whole or args[0] >= 0):  # a number of Python, real or complex
-            self.recorder.check(self.recorder.apply(*_of("numpy", "iscomplexobj"), (result,), {}))
+            self.recorder.check(self.recorder.apply(*of_name("numpy", "iscomplexobj"), (result,), {}))
     return result
 
 
+# Operators of which more is asked: see `_operator`.
+_ASKED = ("mul", "pow")
+
+
 def _binary(name: str) -> Callable[..., Any]:
-    return lambda self, other: _operator(self, name, self, other)
+    op = targets.OPS_OF_OPERATORS.get(name)
+    if name in _ASKED:
+        return lambda self, other: _operator(self, name, self, other)
+    return lambda self, other: self.operate(name, op, self, other)
 
 
 def _reflected(name: str) -> Callable[..., Any]:
-    return lambda self, other: _operator(self, name, other, self)
+    op = targets.OPS_OF_OPERATORS.get(name)
+    if name in _ASKED:
+        return lambda self, other: _operator(self, name, other, self)
+    return lambda self, other: self.operate(name, op, other, self)
 
 
 def _unary(name: str) -> Callable[..., Any]:
@@ -326,7 +234,7 @@ def _seen(name: str) -> Callable[..., Any]:
 
 def _converted(kind: type) -> Callable[..., Any]:
     """A conversion to a truth value or an integer, which is checked."""
-    return lambda self: kind(self.recorder.check(self.recorder.apply(*_of("python", kind.__name__), (self,), {})))
+    return lambda self: kind(self.recorder.check(self.recorder.apply(*of_name("python", kind.__name__), (self,), {})))
 
 
 def _array(self: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -370,7 +278,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__pos__": _positive,
     "__bool__": _converted(bool),
     "__int__": _converted(int),
-    "__round__": lambda self, digits=None: self.recorder.apply(*_of("python", "round"), (self, digits), {}),
+    "__round__": lambda self, digits=None: self.recorder.apply(*of_name("python", "round"), (self, digits), {}),
     "__divmod__": lambda self, other: (self // other, self % other),
     "__rdivmod__": lambda self, other: (other // self, other % self),
     "__len__": lambda self: len(self.plain),
@@ -391,7 +299,7 @@ _OF_ALL: dict[str, Any] = {
 
 
 @functools.cache
-def _class_of(plain: type) -> type[Traced]:
+def class_of(plain: type) -> type[Traced]:
     """The class of the traced values of a plain class, which has the methods that the plain class has."""
     methods: dict[str, Any] = {name: each for name, each in _METHODS.items() if getattr(plain, name, None) is not None}
     methods.setdefault("__iter__", None)  # which Python derives from `__getitem__` otherwise
@@ -408,24 +316,6 @@ def _class_of(plain: type) -> type[Traced]:
     return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
 
 
-# --- traced values among arguments ------------------------------------------------------------------------------------
-
-
 def is_traced(value: Any) -> bool:
     """Whether a value is traced; no `__class__` of another object is read."""
     return issubclass(type(value), Traced)
-
-
-def traced_in(value: Any) -> Traced | None:
-    """The first traced value among arguments, in lists, tuples, dicts and slices too."""
-    if is_traced(value):
-        return value
-    if isinstance(value, (list, tuple)):
-        parts: Any = value
-    elif isinstance(value, dict):
-        parts = value.values()
-    elif isinstance(value, slice):
-        parts = (value.start, value.stop, value.step)
-    else:
-        return None
-    return next((traced for part in parts if (traced := traced_in(part)) is not None), None)

@@ -27,7 +27,7 @@ _SHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
 
 
 class View(NamedTuple):
-    """A call that gives a view of the argument at a position."""
+    """A call that gives a view of the argument at a position, in whose place is None: no value holds itself."""
 
     target: Target
     function: Callable[..., Any]
@@ -37,8 +37,8 @@ class View(NamedTuple):
 
     def of(self, trace: Any, source: Any) -> Any:
         """The view of another value."""
-        args = [source if at == self.position else arg for at, arg in enumerate(self.args)]
-        return trace.apply(self.target, self.function, tuple(args), self.named)
+        args = (*self.args[: self.position], source, *self.args[self.position + 1 :])
+        return trace.apply(self.target, self.function, args, self.named)
 
     @property
     def is_invertible(self) -> bool:
@@ -68,7 +68,7 @@ class Memory:
     def add(self, value: Any, views: tuple[View, ...]) -> None:
         """Notes a value that the views give, in their order."""
         value.memory = Place(self, views)
-        self._current.append(weakref.ref(value))
+        self._current.append(weakref.ref(value.origin))
 
     def renew(self, entry: int) -> None:
         """Notes the entry of a write: views are read again from it where they are used."""
@@ -76,10 +76,8 @@ class Memory:
         for value in (reference() for reference in current):
             if value is None:
                 continue
-            if value.memory.views:
-                del value.entry
-            else:
-                value.entry = entry
+            value.entry = None if value.memory.views else entry
+            if not value.memory.views:
                 self._current.append(weakref.ref(value))
 
 
@@ -126,7 +124,9 @@ def note_views(args: list[Any], result: Any, call: tuple[Target, Callable[..., A
         place = None if is_plain else place_of(source)
         position = next((at for at, arg in enumerate(call[2]) if arg is source), None)
         if place is not None and position is not None:
-            place.memory.add(result, (*place.views, View(*call, position)))
+            target, function, others, named = call
+            others = (*others[:position], None, *others[position + 1 :])
+            place.memory.add(result, (*place.views, View(target, function, others, named, position)))
             return
         if not is_plain:
             close(source)

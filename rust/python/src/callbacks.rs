@@ -78,8 +78,6 @@ callbacks! {
     array_ufunc;
     /// `(value)`: an array of integers as one of the default floating-point dtype of its library; None for anything else.
     as_floats;
-    /// `(name, args, named)`: an op on values that `vmap` has batched.
-    batched;
     /// `(x, key, value)`: the array after `x[key] = value`.
     assigned;
     /// `(x)`: the object behind `x.at`.

@@ -76,6 +76,14 @@ mod _core {
     #[pymodule_export]
     use crate::recording::rule::compute_named_in_rule;
     #[pymodule_export]
+    use crate::recording::trace::arguments::{plain_of, traced_in, with_leaves_of_python};
+    #[pymodule_export]
+    use crate::recording::trace::entry::TraceEntry;
+    #[pymodule_export]
+    use crate::recording::trace::state::{Recorder, TracedValue};
+    #[pymodule_export]
+    use crate::recording::trace::traits::TargetTraits;
+    #[pymodule_export]
     use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]
     use crate::stepper::lock::Lock;

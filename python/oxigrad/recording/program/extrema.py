@@ -1,8 +1,7 @@
 """Largest and smallest elements along axes as parts of runs."""
 
-from oxigrad._core import EntryId
+from oxigrad._core import Entry, EntryId
 from oxigrad.recording.program.views import FLOATS, Member, array_type, is_permuted
-from oxigrad.recording.trace import Entry
 
 EXTREMA = {(kind, name): name.removeprefix("a") for kind in ("op", "numpy") for name in ("max", "min", "amax", "amin")}
 

@@ -1,12 +1,11 @@
 """A recorded call as a program that the core replays: which entries may be part of a run."""
 
 import math
-from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from oxigrad._core import MOST_SMALL, EntryId, Replay, is_computed_in_core
+from oxigrad._core import MOST_SMALL, Entry, EntryId, Replay, is_computed_in_core
 from oxigrad.recording.bits import has_bits_of_core, is_same
 from oxigrad.recording.program.extrema import EXTREMA, extremum
 from oxigrad.recording.program.views import (
@@ -23,7 +22,6 @@ from oxigrad.recording.program.views import (
     view,
 )
 from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS, Target, function_of
-from oxigrad.recording.trace import Entry
 
 # NumPy's ufuncs that give the bits of ops of the core, by other names than these.
 _ALIASES = {"true_divide": "divide", "absolute": "abs", "fabs": "abs"}
@@ -37,6 +35,7 @@ _OF_BITS = {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor", "i
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
 # Those that give an array in another shape, in the order of its elements.
 _RESHAPES = (("op", "reshape"), ("op", "expand_dims"), ("op", "squeeze"))
+_FOLDS = (("op", "sum"), ("op", "mean"))
 _JOINS = (("op", "concat"), ("op", "stack"))
 # Those of NumPy's functions for small matrices that runs call.
 _OF_MATRICES = {("op", name) for name in ("inv", "solve", "det", "cholesky", "cofactor")}
@@ -62,41 +61,38 @@ def reassociated(entries: list[Entry]) -> list[Entry]:
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
-    statement = _Statement(entries, _spread(entries, outputs))
-    return Replay(map(statement.of, entries), [output.id for output in outputs], is_same)
+    spread = _spread(entries, outputs)
+    return Replay(entries, [output.id for output in outputs], is_same, _Statement(entries, spread), spread)
 
 
 class _Statement:
     """The entries of a program as the core takes them: of calls that are alike, the parts of the first one."""
 
     def __init__(self, entries: list[Entry], spread: set[int]) -> None:
-        self._entries, self._spread, self._at = entries, spread, -1
+        self._entries, self._spread = entries, spread
         # The number of the calls of each key.
         self._numbers: dict[Any, int] = {}
         # The dtypes in which truth values are computed, by the ids of the entries, and by the numbers of the calls.
         self._compared: dict[int, str] = {}
         self._compared_by: dict[int, str] = {}
 
-    def of(self, entry: Entry) -> tuple[Any, ...]:
-        """An entry as the core takes it."""
-        kind = entry.kind
-        self._at += 1
-        if kind == "call":
-            number, stated = self._numbered(entry)
-            if number in self._compared_by:
-                self._compared[self._at] = self._compared_by[number]
-            return ("call", entry.args, entry.named, number, stated)
-        if kind == "input":
-            return ("input",)
-        if kind == "constant":
-            return ("constant", entry.value)
-        return ("check", entry.args[0].id, entry.value, entry.line)
+    @staticmethod
+    def reach(target: tuple[str, str]) -> Literal["types", "view", "fold"]:
+        """The part of a program on which a statement depends, besides the types of the arguments."""
+        return "view" if target in VIEWS else "fold" if target in _FOLDS else "types"
 
-    def _numbered(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
-        """The number of a call, and the parts that the core needs of the first one of this number."""
+    def of(self, at: int) -> tuple[int, tuple[Any, ...] | None]:
+        """The number of the call of an entry, and the parts that the core needs of the first one of this number."""
+        number, stated = self._numbered(at)
+        if number in self._compared_by:
+            self._compared[at] = self._compared_by[number]
+        return number, stated
+
+    def _numbered(self, at: int) -> tuple[int, tuple[Any, ...] | None]:
+        entry = self._entries[at]
         target, args = tuple(entry.target), entry.args
         member = self._truth(entry) if _is_of_truths(entry) else _member(entry, self._entries)
-        is_identity = self._at in self._spread or _is_identity(entry, self._entries)
+        is_identity = at in self._spread or _is_identity(entry, self._entries)
         part = member and (tuple(member[1]), tuple(member[2]), member[3] and tuple(member[3][0]))
         are_entries = all(type(arg) is EntryId for arg in args)
         key: Any = (
@@ -142,7 +138,7 @@ def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
         return spread
     others: set[int] = set()
     for entry in entries:
-        of = spread.intersection(identifier.id for identifier in ids_in((entry.args, entry.named)))
+        of = spread.intersection(entry.reads())
         if of and not _repeats(entry, entries, of):
             others |= of
     return spread - others
@@ -187,7 +183,7 @@ def _is_identity(entry: Entry, entries: list[Entry]) -> bool:
 
 def _member(entry: Entry, entries: list[Entry]) -> Member | None:
     """The part of a run that a call may be; None for any other."""
-    if entry.target in (("op", "sum"), ("op", "mean")):
+    if entry.target in _FOLDS:
         return _sum(entry, entries)
     if entry.target in EXTREMA:
         return extremum(entry, entries)
@@ -248,7 +244,10 @@ def _of_core(entry: Entry, entries: list[Entry]) -> Entry:
         return entry
     types = [array_type(entries[arg.id]) for arg in entry.args]
     fits = all(len(shape) in (1, 2) and dtype in FLOATS for shape, dtype in types)
-    return replace(entry, target=_PRODUCT, function=function_of(_PRODUCT)) if fits else entry
+    if not fits:
+        return entry
+    function, permuted = function_of(_PRODUCT), entry.is_permuted
+    return Entry("call", target=_PRODUCT, function=function, args=entry.args, type=entry.type, is_permuted=permuted)
 
 
 def _of_matrices(entry: Entry, entries: list[Entry]) -> Member | None:

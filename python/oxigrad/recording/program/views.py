@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import MOST_SMALL, EntryId
-from oxigrad.recording.trace import Entry
-from oxigrad.recording.traced import with_leaves
+from oxigrad._core import MOST_SMALL, Entry, EntryId, with_leaves
 
 SCATTER = ("core", "scatter_into")
 # Calls whose results are views.

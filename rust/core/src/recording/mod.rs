@@ -1,5 +1,6 @@
 //! Recorded functions as programs: entries that a host computes, and the passes over them.
 
+mod hash;
 mod passes;
 mod program;
 mod rolled;
@@ -8,6 +9,7 @@ mod scalars;
 mod schedule;
 mod steps;
 
+pub use hash::{WordHasher, Words};
 pub use program::{Entry, Id, Origin, Program};
 pub use rolled::{Loop, Rolled};
 pub use scalar_op::ScalarOp;

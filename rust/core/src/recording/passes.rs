@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use smallvec::SmallVec;
+
+use super::hash::Words;
 use super::program::{Entry, Id, Origin, Program, id_of};
 
 impl Program {
@@ -40,17 +43,16 @@ impl Program {
     #[must_use]
     pub fn without_common_entries(&self) -> Self {
         let is_apart = self.apart();
-        let mut known: HashMap<(Origin, u32, Vec<Id>), Id> = HashMap::new();
+        let mut known: HashMap<Entry, Id, Words> = HashMap::default();
         self.rebuilt(|id, entry, new| {
             let merges = matches!(entry.origin, Origin::Call { .. } | Origin::Check) && !is_apart[id];
             if !merges {
                 return Fate::Kept;
             }
-            let key = (entry.origin, entry.number, entry.args.clone());
-            if let Some(same) = known.get(&key) {
+            if let Some(same) = known.get(entry) {
                 return Fate::Merged(*same);
             }
-            known.insert(key, new);
+            known.insert(entry.clone(), new);
             Fate::Kept
         })
     }
@@ -76,7 +78,7 @@ impl Program {
             numbers.push(number);
         }
         let entries = self.entries.iter().zip(numbers).map(|(entry, number)| match number {
-            Some(number) => Entry { origin: Origin::Constant, number, args: Vec::new() },
+            Some(number) => Entry { origin: Origin::Constant, number, args: SmallVec::new() },
             None => entry.clone(),
         });
         Self { entries: entries.collect(), outputs: self.outputs.clone() }
@@ -106,7 +108,7 @@ impl Program {
                 following[id] = following[*first as usize] + 1;
                 continue;
             }
-            let mut args = Vec::with_capacity(entry.args.len());
+            let mut args = SmallVec::with_capacity(entry.args.len());
             for arg in &entry.args {
                 let (mut views, mut of) = (Vec::new(), *arg);
                 while following[of as usize] > 0 {

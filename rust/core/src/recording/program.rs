@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
 
 /// The position of an entry.
@@ -37,8 +39,8 @@ pub struct Entry {
     pub origin: Origin,
     /// The number that the host knows it by. Calls of one number are calls of one function.
     pub number: u32,
-    /// The entries that it reads.
-    pub args: Vec<Id>,
+    /// The entries that it reads: seldom more than four.
+    pub args: SmallVec<[Id; 4]>,
 }
 
 /// Entries, arguments first, and those whose values are the results.
@@ -131,7 +133,7 @@ pub(super) mod tests {
 
     /// An entry of a test.
     pub fn entry(origin: Origin, number: u32, args: &[Id]) -> Entry {
-        Entry { origin, number, args: args.to_vec() }
+        Entry { origin, number, args: args.into() }
     }
 
     pub const CALL: Origin = Origin::Call { group: None, reduces: false };

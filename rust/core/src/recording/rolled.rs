@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
 
+use super::hash::Words;
 use super::program::{Entry, Id, Origin, Program, line, returned};
 
 /// A block that is repeated fewer times, or where to state it once saves fewer entries, is not a loop.
@@ -154,7 +155,7 @@ impl Rolled {
     #[must_use]
     pub fn unrolled(&self) -> Program {
         let mut entries = Vec::new();
-        self.for_each(|origin, number, args| entries.push(Entry { origin, number, args: args.to_vec() }));
+        self.for_each(|origin, number, args| entries.push(Entry { origin, number, args: args.into() }));
         Program { entries, outputs: self.outputs.clone() }
     }
 
@@ -226,12 +227,12 @@ fn loops(entries: &[Entry]) -> Vec<Loop> {
     if entries.len() <= SAVED {
         return Vec::new();
     }
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let hasher = Words::default();
     let kinds: Vec<u64> = entries.iter().map(|entry| hasher.hash_one(kind(entry))).collect();
     let next = ALIKE.map(|length| next_alike(&kinds, length));
     let mut left = entries.len() * COMPARED;
     // For each period, where the repetition ends that was followed last.
-    let mut ends: HashMap<usize, usize> = HashMap::new();
+    let mut ends: HashMap<usize, usize, Words> = HashMap::default();
     let is_computed = |entry: &Entry| matches!(entry.origin, Origin::Call { .. } | Origin::Check);
     let has_computed = |start: usize, period: usize| entries[start..start + period].iter().any(is_computed);
     let (mut found, mut start) = (Vec::new(), 0);
@@ -289,7 +290,7 @@ fn kind(entry: &Entry) -> (Origin, Option<u32>, usize) {
 fn next_alike(kinds: &[u64], length: usize) -> Vec<Option<usize>> {
     const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
     let highest = (0..length).fold(1, |power: u64, _| power.wrapping_mul(BASE));
-    let (mut last, mut next): (HashMap<u64, usize>, _) = (HashMap::new(), vec![None; kinds.len()]);
+    let (mut last, mut next): (HashMap<u64, usize, Words>, _) = (HashMap::default(), vec![None; kinds.len()]);
     let mut hash = 0_u64;
     for at in (0..kinds.len()).rev() {
         let gone = kinds.get(at + length).map_or(0, |kind| highest.wrapping_mul(*kind));

@@ -186,18 +186,6 @@ impl Call {
     }
 }
 
-/// The entries that a call of these arguments reads, in order.
-pub fn reads_of(args: &Object<'_>, named: &Bound<'_, PyDict>) -> PyResult<Vec<u32>> {
-    let mut reads = Vec::new();
-    for arg in &items(args)? {
-        Template::of(arg, &mut reads)?;
-    }
-    if !named.is_empty() {
-        Template::of(named.as_any(), &mut reads)?;
-    }
-    Ok(reads)
-}
-
 /// The op of an operator, by its name in Python's module.
 fn operator_named(name: &str) -> Option<Op> {
     Op::all().find(|op| op.operator().is_some_and(|operator| operator.name() == name))

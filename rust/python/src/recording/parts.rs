@@ -6,23 +6,24 @@ use std::sync::OnceLock;
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::matmul::is_narrow;
 use oxigrad_core::array::shape::Reduction;
-use oxigrad_core::exec::array_run::small::{MOST, MOST_OF_FACTORS, Read, SmallCall, SmallRun, View};
+use oxigrad_core::exec::array_run::small::{MOST, MOST_OF_FACTORS, SmallCall};
 use oxigrad_core::exec::array_run::{ArrayRun, Fold, Group, Member};
 use oxigrad_core::op::{Op, Structured};
-use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun};
+use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun, Words};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::intern;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::matrices;
-use crate::arrays::compute::run::{read_of, run_small};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::recording::call::{Call, Role, reads_of, shape_of};
+use crate::recording::call::{Call, Role, shape_of};
 use crate::recording::folding::is_bounded;
-use crate::recording::scalars::precision_named;
+use crate::recording::scalars::{Small, precision_named, view_of};
+use crate::recording::trace::classes::Classes;
+use crate::recording::trace::entry::TraceEntry;
 
 /// A constant takes at most so many bytes, or as many as those that it was folded from.
 const MOST_FOLDED: usize = 1 << 16;
@@ -32,30 +33,6 @@ pub enum Pass {
     Arrays(Box<ArrayRun>),
     Scalars(ScalarRun),
     Small(Box<Small>),
-}
-
-/// Calls on small arrays and numbers, which are planned for the values of the first replay.
-pub struct Small {
-    calls: Vec<(SmallCall, SmallVec<[usize; 3]>)>,
-    writes: Vec<usize>,
-    run: OnceLock<Option<SmallRun>>,
-}
-
-impl Small {
-    /// The results that are needed later; `None` where the calls do not take the values, or these are of another kind than those of the first
-    /// replay.
-    pub fn run(&self, py: Python<'_>, read: &[&Value]) -> PyResult<Option<Vec<Value>>> {
-        let mut reads: SmallVec<[_; 8]> = SmallVec::new();
-        for value in read {
-            let Some(read) = read_of(py, value)? else { return Ok(None) };
-            reads.push(read);
-        }
-        let planned = || {
-            let kinds = reads.iter().map(Read::kind).collect::<Option<_>>()?;
-            SmallRun::new(&self.calls, kinds, &self.writes)
-        };
-        self.run.get_or_init(planned).as_ref().map_or(Ok(None), |run| run_small(py, run, &reads))
-    }
 }
 
 /// The computation of a call of a run.
@@ -110,10 +87,13 @@ pub struct Parts {
     /// The computation of each call that may be part of a run, and its group.
     members: Vec<Option<(Part, u32)>>,
     inputs: u32,
+    classes: Classes,
+    /// The numbers of the calls of classes.
+    stated: HashMap<u64, u32, Words>,
     /// The bytes of constants that were folded.
     pub folded_bytes: usize,
     /// The computations of steps: repeated blocks of a program have one.
-    computations: HashMap<Computation, u32>,
+    computations: HashMap<Computation, u32, Words>,
     pub works: Vec<Work>,
 }
 
@@ -135,57 +115,95 @@ pub enum Calls {
 }
 
 impl Parts {
-    pub fn entry(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
-        let kind: String = given.get_item(0)?.extract()?;
+    /// The next entry; ``statement`` states calls of each class once.
+    pub fn entry(
+        &mut self,
+        entry: &Bound<'_, TraceEntry>,
+        at: usize,
+        is_spread: bool,
+        statement: &Object<'_>,
+    ) -> PyResult<Entry> {
+        let (py, its) = (entry.py(), entry.get());
         let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");
-        Ok(match kind.as_str() {
+        let (class, args) = self.classes.add(entry, is_spread, statement)?;
+        Ok(match &*its.kind.bind(py).to_cow()? {
             "input" => {
                 self.inputs += 1;
-                Entry { origin: Origin::Input, number: self.inputs - 1, args: Vec::new() }
+                Entry { origin: Origin::Input, number: self.inputs - 1, args }
             }
             "constant" => {
-                self.constants.push(Value::new(&given.get_item(1)?));
-                Entry { origin: Origin::Constant, number: position(self.constants.len()), args: Vec::new() }
+                let value = its.value.as_ref().map_or_else(|| py.None(), |value| value.clone_ref(py));
+                self.constants.push(Value::new(value.bind(py)));
+                Entry { origin: Origin::Constant, number: position(self.constants.len()), args }
             }
             "check" => {
-                let (id, expected, line) =
-                    (given.get_item(1)?.extract()?, given.get_item(2)?.unbind(), given.get_item(3)?);
-                self.checks.push(Check { expected, line: line.extract()? });
-                Entry { origin: Origin::Check, number: position(self.checks.len()), args: vec![id] }
+                let expected = its.value.as_ref().map_or_else(|| py.None(), |value| value.clone_ref(py));
+                let line = its.line.as_ref().map_or(Ok(String::new()), |line| line.extract(py))?;
+                self.checks.push(Check { expected, line });
+                Entry { origin: Origin::Check, number: position(self.checks.len()), args }
             }
-            "call" => self.call(given)?,
-            _ => return Err(PyValueError::new_err(format!("an entry is of kind {kind:?}"))),
+            "call" => self.call(its, class, args, at, statement)?,
+            kind => return Err(PyValueError::new_err(format!("an entry is of kind {kind:?}"))),
         })
     }
 
-    fn call(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
-        let (arguments, named) = (given.get_item(1)?, given.get_item(2)?.cast_into::<PyDict>()?);
-        let (number, stated): (u32, Option<StatedCall<'_>>) =
-            (given.get_item(3)?.extract()?, given.get_item(4)?.extract()?);
-        let (at, known) = (number as usize, self.calls.len());
-        if at > known || (at == known) != stated.is_some() {
-            return Err(PyValueError::new_err(format!(
-                "found the call number {number}, expected one of {known} or the next"
-            )));
-        }
-        let args = reads_of(&arguments, &named)?;
-        if let Some((target, function, shape, is_identity, member)) = stated {
-            let kind = target.0.clone();
-            let mut call = Call::new(target, &function, &arguments, &named, shape.map(SmallVec::from_vec))?;
-            call.is_identity = is_identity;
-            let member = member.map(|member| self.member(given.py(), member, &mut call, &kind)).transpose()?.flatten();
-            call.role = match &member {
-                Some((Part::Array(Member::Sum | Member::Mean), _)) => Role::Total,
-                Some((part, _)) if part.is_view() => Role::View,
-                _ => Role::Other,
-            };
-            self.calls.push(call);
-            self.members.push(member);
-        }
-        let member = self.members[at].as_ref();
+    fn call(
+        &mut self,
+        entry: &TraceEntry,
+        class: u64,
+        args: SmallVec<[u32; 4]>,
+        at: usize,
+        statement: &Object<'_>,
+    ) -> PyResult<Entry> {
+        let py = statement.py();
+        let number = if let Some(known) = self.stated.get(&class) {
+            *known
+        } else {
+            let (number, stated): (u32, Option<StatedCall<'_>>) =
+                statement.call_method1(intern!(py, "of"), (at,))?.extract()?;
+            let (of, known) = (number as usize, self.calls.len());
+            if of > known || (of == known) != stated.is_some() {
+                return Err(PyValueError::new_err(format!(
+                    "found the call number {number}, expected one of {known} or the next"
+                )));
+            }
+            if let Some(stated) = stated {
+                self.state(entry, stated)?;
+            }
+            // The dtype of truth values is that of what was compared, which no class tells.
+            let is_truth = entry
+                .array_type(py)
+                .is_some_and(|its| its.bind(py).get_item(1).and_then(|dtype| dtype.eq("|b1")).unwrap_or_default());
+            if !is_truth {
+                self.stated.insert(class, number);
+            }
+            number
+        };
+        let member = self.members[number as usize].as_ref();
         let reduces = matches!(member, Some((Part::Array(Member::Sum | Member::Mean | Member::Axes(..)), _)));
         let group = member.filter(|(part, _)| !part.is_view()).map(|(_, group)| *group);
         Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
+    }
+
+    /// The first call of a number.
+    fn state(
+        &mut self,
+        entry: &TraceEntry,
+        (target, function, shape, is_identity, member): StatedCall<'_>,
+    ) -> PyResult<()> {
+        let py = function.py();
+        let (kind, arguments) = (target.0.clone(), entry.args.bind(py).as_any());
+        let mut call = Call::new(target, &function, arguments, &entry.named(py), shape.map(SmallVec::from_vec))?;
+        call.is_identity = is_identity;
+        let member = member.map(|member| self.member(py, member, &mut call, &kind)).transpose()?.flatten();
+        call.role = match &member {
+            Some((Part::Array(Member::Sum | Member::Mean), _)) => Role::Total,
+            Some((part, _)) if part.is_view() => Role::View,
+            _ => Role::Other,
+        };
+        self.calls.push(call);
+        self.members.push(member);
+        Ok(())
     }
 
     /// The computation and the group of a call of a run; `None` where its eager result is not that of the core.
@@ -414,27 +432,6 @@ fn structured(
         }
         _ => None,
     }
-}
-
-/// The view of a shape with these parts.
-fn view_of(shape: &[usize], parts: &[isize]) -> Option<View> {
-    let (own, axes) = parts.split_at_checked(parts.len().checked_sub(2 * shape.len())?)?;
-    let mut view = View {
-        of: SmallVec::new(),
-        starts: SmallVec::new(),
-        index: None,
-        extents: SmallVec::from_slice(shape),
-        axes: axes.chunks_exact(2).map(|axis| (usize::try_from(axis[0]).ok(), axis[1])).collect(),
-    };
-    for (axis, part) in own.chunks_exact(3).enumerate() {
-        view.of.push(usize::try_from(part[0]).ok()?);
-        view.starts.push(usize::try_from(part[1]).ok()?);
-        let position = usize::try_from(part[2]).ok()?;
-        if position > 0 && view.index.replace((axis, position)).is_some() {
-            return None;
-        }
-    }
-    Some(view)
 }
 
 /// The bytes of the elements of a NumPy array, at eight an element.

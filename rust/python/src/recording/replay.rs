@@ -1,6 +1,6 @@
 //! The program of a recording, and its replay.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use oxigrad_core::autodiff::tape::Value as _;
@@ -15,6 +15,7 @@ use crate::arrays::value::Value;
 use crate::prelude::*;
 use crate::recording::call::{Call, Role, shape_of};
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work};
+use crate::recording::trace::entry::TraceEntry;
 
 /// Calls of constants are folded until their results take so many bytes, and for so long: the others are computed at each replay.
 const MOST_FOLDED: usize = 1 << 26;
@@ -32,11 +33,11 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 
 /// The program of a recording, which `run` replays without a function of Python's for each entry.
 ///
-/// `entries` has a tuple for each: ``("input",)``, ``("constant", value)``, ``("check", id, expected, line)`` or ``("call", args, named, number,
-/// stated)``. Calls of one function with the same arguments apart from entries have one number; the first of them has ``stated``, which is None in the others:
-/// ``(target, function, shape, is_identity, member)``, where `shape` is that of the result, which a replay checks, `is_identity` tells whether it
-/// gives its first argument, and `member` is the op of a call that may be part of a run, the shape of its arrays, and a list of their dtype, or of
-/// the precisions of scalars.
+/// Calls of one function with the same arguments apart from entries have one number. ``statement.of(at)`` gives that of an entry; with the first of
+/// them ``(target, function, shape, is_identity, member)``, and None with the others. `shape` is that of the result, which a replay checks,
+/// `is_identity` tells whether it gives its first argument, and `member` is the op of a call that may be part of a run, the shape of its arrays, and a
+/// list of their dtype, or of the precisions of scalars. ``statement.reach(target)`` tells on what this depends besides the types of arguments: "view"
+/// for what a view is one of, and "fold" for the call whose result is folded. ``spread`` has the entries whose arguments stand for them.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Replay {
     /// The program as it was recorded, and as it is replayed, which are printed and saved.
@@ -94,10 +95,17 @@ fn is_last(reads: &[u32], last: &[u32]) -> bool {
 #[pymethods]
 impl Replay {
     #[new]
-    fn new(py: Python<'_>, entries: &Object<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        entries: &Object<'_>,
+        outputs: Vec<Id>,
+        same: Py<PyAny>,
+        statement: &Object<'_>,
+        spread: HashSet<usize>,
+    ) -> PyResult<Self> {
         let (mut parts, mut made) = (Parts::default(), Vec::new());
-        for entry in entries.try_iter()? {
-            made.push(parts.entry(entry?.cast::<PyTuple>()?)?); // each is dropped before the next one is asked for
+        for (at, entry) in entries.try_iter()?.enumerate() {
+            made.push(parts.entry(entry?.cast::<TraceEntry>()?, at, spread.contains(&at), statement)?);
         }
         let recorded = Program::new(made, outputs).python()?;
         let common =

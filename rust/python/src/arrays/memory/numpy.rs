@@ -85,6 +85,22 @@ impl ArrayFields {
         self.flags & WRITABLE != 0
     }
 
+    /// Whether the memory belongs to another object.
+    pub const fn has_base(&self) -> bool {
+        !self.base.is_null()
+    }
+
+    /// The address of the dtype, which the array keeps.
+    pub fn dtype_address(&self) -> usize {
+        self.descr as usize
+    }
+
+    /// The letter of the dtype.
+    pub fn letter(&self) -> u8 {
+        // SAFETY: an array keeps its dtype.
+        unsafe { DtypeFields::of(self.descr) }.0[1]
+    }
+
     /// Whether the dtype equals another.
     #[inline]
     pub fn has_dtype(&self, dtype: &Object<'_>) -> PyResult<bool> {
@@ -270,6 +286,13 @@ impl Numpy {
     pub fn own_dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
         let found = self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr);
         found.or_else(|| self.dtypes.iter().find(|(descr, _)| are_equal(descr, fields))).map(|(_, dtype)| *dtype)
+    }
+
+    /// Whether the memory of two arrays may overlap, by its ends.
+    pub fn may_share(&self, one: &ArrayFields, other: &ArrayFields) -> bool {
+        let (Some(dtype), Some(its)) = (self.own_dtype(one), self.own_dtype(other)) else { return true };
+        let (span, others) = (one.view(dtype).span(dtype.size()), other.view(its).span(its.size()));
+        span.start < others.end && others.start < span.end
     }
 
     /// The dtype of an array, bfloat16 among them.

@@ -10,7 +10,6 @@ use smallvec::SmallVec;
 use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::tape::SERIAL;
-use crate::callbacks;
 use crate::prelude::*;
 
 /// The level of a new `vmap`.
@@ -28,11 +27,14 @@ pub fn batched<'py>(
     args: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Object<'py>>> {
-    let levels = args.iter().filter_map(|arg| arg.cast::<BatchLevel>().ok()).map(|arg| arg.get().level);
-    if levels.max() <= serial {
-        return Ok(None);
+    let mut top: Option<&Bound<'py, BatchLevel>> = None;
+    for arg in args.iter().filter_map(|arg| arg.cast::<BatchLevel>().ok()) {
+        if top.is_none_or(|top| arg.get().level > top.get().level) {
+            top = Some(arg);
+        }
     }
-    callbacks::batched(py, (op.name(), PyTuple::new(py, args)?, named)).map(Some)
+    let Some(top) = top.filter(|top| Some(top.get().level) > serial) else { return Ok(None) };
+    top.call_method1(intern!(py, "computed"), (op.name(), PyTuple::new(py, args)?, named)).map(Some)
 }
 
 /// Whether a value is batched by a `vmap` inside of the transform with this serial number.
