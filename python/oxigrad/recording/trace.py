@@ -56,8 +56,10 @@ class Trace:
 
     level: int
 
-    def __init__(self, line: Callable[[], str] = str) -> None:
+    def __init__(self, line: Callable[[], str] = str, *, has_truths: bool = False) -> None:
         self.level = new_batch_level()
+        #: Whether the function may compare truth values of Python by identity, as `match` does: it gets checked ones.
+        self.has_truths = has_truths
         self.alive = 0
         #: Why the function cannot be recorded, which no `try` of the function's catches.
         self.refusal: str | None = None
@@ -295,7 +297,10 @@ class Trace:
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         else:
             self.refuse(f"a function returned {type(value).__name__}: expected arrays of NumPy and numbers")
-        return value if self.refusal else Traced(self, identifier.id, value, is_in_rule)
+        if self.refusal:
+            return value
+        traced = Traced(self, identifier.id, value, is_in_rule)
+        return self.check(traced) if self.has_truths and type(value) is bool else traced
 
     def _item(self, of: EntryId, at: int, value: Any) -> Any:
         target = Target("operator", "getitem")
