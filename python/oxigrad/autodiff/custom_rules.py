@@ -304,9 +304,9 @@ def _level_of_constants(values: Leaves) -> int | None:
 def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The cotangents in the structure of the arguments, unbroadcast, with `Zero` for each leaf without one."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
-        found = f"a tuple of {len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
+        result = f"a tuple of {len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
         raise DerivativeError(
-            f"the rule: found {found}, expected a tuple of {len(arguments)} cotangents, one for each argument"
+            f"the rule: found {result}, expected a tuple of {len(arguments)} cotangents, one for each argument"
         )
     return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import compute_in_rule, have_same_bits
+from oxigrad._core import StructureError, compute_in_rule, have_same_bits
 
 
 def is_repeated(array: Any) -> bool:
@@ -47,7 +47,10 @@ def is_alike(a: Any, b: Any) -> bool:
 
 def difference(one: Any, other: Any) -> str | None:
     """The place in which two results differ, with both values; None if structure, dtypes and bits are the same."""
-    (leaves, structure), (others, its) = tree.flatten(one), tree.flatten(other)
+    try:
+        (leaves, structure), (others, its) = tree.flatten(one), tree.flatten(other)
+    except StructureError as error:
+        return f"the structure: {error}"
     if structure != its:
         return f"the structure: {structure} and {its}"
     for at, (leaf, another) in enumerate(zip(leaves, others, strict=True)):

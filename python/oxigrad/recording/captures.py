@@ -6,6 +6,7 @@ is guarded by identity, or equality where it cannot change. All else is a consta
 """
 
 import array
+import dis
 import enum
 import functools
 import sys
@@ -48,6 +49,8 @@ _MOST_PLACES = 1 << 12
 # The flags of a class: on the heap, and immutable, as classes of C are, of which some are on the heap.
 _OF_PYTHON = 1 << 9
 _OF_C = 1 << 8
+# The instruction of `is`.
+_IS = dis.opmap["IS_OP"]
 # The content of a slot or a cell without a value.
 EMPTY = object()
 
@@ -76,6 +79,35 @@ def _packages_of(value: Any) -> set[str]:
     else:
         modules = [each.__module__ for each in (value if isinstance(value, type) else type(value)).__mro__]
     return {str(module).partition(".")[0] for module in modules} - _LIBRARIES
+
+
+def _codes_of(value: Any) -> set[types.CodeType]:
+    """The code of a function, or of all functions of a module, a class and its bases, or the class of an object."""
+    if isinstance(value, types.FunctionType):
+        return {value.__code__}
+    classes = (value if isinstance(value, type) else type(value)).__mro__
+    holders = [value] if isinstance(value, types.ModuleType) else classes
+    parts = [part for each in holders if not is_of_library(_module_of(each)) for part in [*vars(each).values()]]
+    functions = map(_function_of, parts)
+    return {each.__code__ for each in functions if isinstance(each, types.FunctionType)}
+
+
+def _function_of(member: Any) -> Any:
+    """The function of a member of a class or a module, if it has one."""
+    if isinstance(member, property):
+        return member.fget
+    return member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+
+
+def _module_of(value: Any) -> str:
+    return value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+
+
+def _has_truths(code: types.CodeType) -> bool:
+    """Whether a function compares values with the constants True or False by identity."""
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    has_constant = any(each is True or each is False for each in code.co_consts)
+    return (has_constant and _IS in code.co_code[::2]) or any(map(_has_truths, inner))
 
 
 def _is_of_python(cls: type) -> bool:
@@ -152,6 +184,9 @@ class Captures:
         self._count = 0
         # The packages of functions, classes and modules that the function names.
         self._packages: set[str] = set()
+        self._spaces: dict[int, dict[str, Any]] = {}
+        # Whether one of the functions that it may call compares truth values by identity.
+        self.has_truths: bool = False
         self.place: int = self.guards.object(f)
         self._value("", self.place, f)
         self._seen = {}
@@ -186,7 +221,8 @@ class Captures:
             for name, module in [*sys.modules.items()]
             if name.partition(".")[0] in self._packages or name == "array_api_compat.common._helpers"
         ]
-        return [vars(module) for module in modules if isinstance(module, types.ModuleType)]
+        spaces = [vars(module) for module in modules if isinstance(module, types.ModuleType)]
+        return list({**{id(space): space for space in spaces}, **self._spaces}.values())
 
     def present(self, place: int, missing: Any) -> Any:
         """The object in a place, or ``missing``."""
@@ -211,6 +247,7 @@ class Captures:
                 return
             self._seen[id(value)] = place, value
             self._packages |= _packages_of(value)
+            self.has_truths = self.has_truths or any(map(_has_truths, _codes_of(value)))
         parts = self._parts(place, value)
         if parts is None:
             if not self._tree(path, place, value):
@@ -279,6 +316,7 @@ class Captures:
         guards, code, namespace = self.guards, function.__code__, function.__globals__
         is_ours = is_of_library(namespace.get("__name__", ""))
         if not is_ours:
+            self._spaces[id(namespace)] = namespace
             held = guards.object(namespace)
             for name in names_of(code):
                 if name in namespace:

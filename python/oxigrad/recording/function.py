@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
-from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, Variable
+from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, StructureError, Variable
 from oxigrad._names import check_callable
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
@@ -31,9 +31,9 @@ from oxigrad.recording.cases import (
     saved,
 )
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
-from oxigrad.recording.shadows import Shadows
+from oxigrad.recording.shadows import shadowed
 from oxigrad.recording.trace import Trace, line
-from oxigrad.recording.traced import Traced, UnrecordableError
+from oxigrad.recording.traced import UnrecordableError, is_traced
 
 # Arguments and results that are constants, guarded by identity.
 _CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -153,14 +153,26 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
     def _first(self, args: Any, named: Any, inputs: Inputs, captures: Captures) -> Any:
         """The result of the call that is recorded, the only one of the function."""
-        trace, before = Trace(line), copies(inputs.values)
+        trace, before = Trace(line, has_truths=captures.has_truths), copies(inputs.values)
         try:
-            function, args_traced, named_traced, shadows = _shadowed(trace, inputs, captures, (args, named))
+            _require_constants(inputs)
+            function, args_traced, named_traced, shadows = shadowed(trace, inputs, captures, (args, named))
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
             with answering(captures.namespaces(), trace):
                 result = _core.call_traced(function, args_traced, named_traced, trace)
+            del args_traced, named_traced, function
+            leaves, structure = _flat(result, trace)
+            is_leaf = len(leaves) == 1 and leaves[0] is result
+            is_ours = trace.refusal is not None and not any(isinstance(leaf, Variable) for leaf in leaves)
+            odd = next((leaf for leaf in leaves if not (is_input(leaf) or _is_constant(leaf))), None)
+            outputs = [] if trace.refusal else trace.outputs(leaves)
+            values = [shadows.plain(leaf) for leaf in leaves]
+            result = values[0] if is_leaf else shadows.plain(result) if is_ours else tree.unflatten(structure, values)
+            del leaves
+            if shadows.is_held(result):
+                trace.refuse_result("the function returns values of the call in an object")
             trace.require_result()
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()
@@ -175,17 +187,6 @@ class Recorded(RecordedFunction, Generic[P, R]):
             trace.close()
             shadows.settle()
             raise
-        del args_traced, named_traced, function
-        leaves, structure = tree.flatten(result)
-        is_leaf = len(leaves) == 1 and leaves[0] is result
-        is_ours = trace.refusal is not None and not any(isinstance(leaf, Variable) for leaf in leaves)
-        odd = next(
-            (leaf for leaf in leaves if not is_input(leaf) and not isinstance(leaf, (Traced, *_CONSTANTS))), None
-        )
-        outputs = [] if trace.refusal else trace.outputs(leaves)
-        values = [shadows.plain(leaf) for leaf in leaves]
-        result = values[0] if is_leaf else shadows.plain(result) if is_ours else tree.unflatten(structure, values)
-        del leaves
         path = shadows.settle()
         reason = trace.refusal or (f"the function returns a {type(odd).__name__}" if odd is not None else None)
         trace.close()
@@ -372,31 +373,25 @@ def _require_constants(inputs: Inputs) -> None:
             raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched{advice}")
 
 
+def _is_constant(leaf: Any) -> bool:
+    """Whether the leaf of a result is traced, or an object that each replay returns."""
+    return is_traced(leaf) or (isinstance(leaf, _CONSTANTS) and not isinstance(leaf, slice))
+
+
+def _flat(result: Any, trace: Trace) -> tuple[list[Any], tree.Structure]:
+    """The leaves and the structure of a result; refuses a function with a result that is no tree, which is one leaf."""
+    try:
+        return tree.flatten(result)
+    except StructureError as error:
+        trace.refuse(str(error))
+        return [result], tree.flatten(0.0)[1]
+
+
 def _escape(trace: Trace) -> str | None:
     """Why a recording is refused that has left traced values behind, results and inputs aside; None if it has not."""
     if trace.alive:
         gc.collect()
     return "the function keeps values of the call, in a cache or a container" if trace.alive else None
-
-
-def _shadowed(
-    trace: Trace, inputs: Inputs, captures: Captures, arguments: Any
-) -> tuple[Callable[..., Any], Any, Any, Shadows]:
-    """The function and its arguments, traced, and the copies; raises `UnrecordableError` for odd arguments."""
-    _require_constants(inputs)
-    pairs = zip(inputs.leaves, inputs.key.leaves, strict=True)
-    traced, of_arrays = [], dict[int, Any]()
-    for leaf, kind in pairs:
-        each = trace.input(leaf) if kind.is_input else leaf
-        traced.append(of_arrays.setdefault(id(leaf), each) if kind.is_array else each)
-    trees, at = [], 0
-    for (_, count), structure in zip(inputs.places, inputs.key.structures, strict=True):
-        trees.append(tree.unflatten(structure, traced[at : at + count]))
-        at += count
-    (args, named), *captured = trees
-    shadows = Shadows(captures, captured)
-    shadows.note("arguments", arguments, (args, named))
-    return shadows.function(), args, named, shadows
 
 
 def record(

@@ -1,16 +1,20 @@
 """Copies of functions, containers and objects that hold traced values, which a function reads while it is recorded."""
 
 import functools
+import gc
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from oxigrad import tree
 from oxigrad._core import RecordedFunction
 from oxigrad.recording.answers import STAND_INS
 from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, items_of, slots_of
-from oxigrad.recording.traced import Traced, UnrecordableError
+from oxigrad.recording.inputs import Inputs
+from oxigrad.recording.trace import Trace
+from oxigrad.recording.traced import Traced, UnrecordableError, is_traced
 
 # The items of a container, and the attributes of an object.
 _Contents = tuple[dict[Any, Any], dict[str, Any]]
@@ -180,6 +184,32 @@ class Shadows:
             if original is copy and before is not None and (now := _contents(copy)) is not None:
                 _assign(original, now, before, lambda part: part)
 
+    def is_held(self, result: Any) -> bool:
+        """Whether traced values, or copies of namespaces, are reached from a result or from what the function writes.
+
+        These are in a set, a closure or a generator, for which there is no plain one.
+        """
+        spaces = {id(space) for space in self._spaces.values()}
+        seen, rest = {id(original) for _, original in self._originals.values()}, [result, *self._written()]
+        while rest:
+            part = rest.pop()
+            if is_traced(part) or id(part) in spaces:
+                return True
+            is_space = isinstance(part, types.ModuleType) or (type(part) is dict and "__builtins__" in part)
+            if id(part) not in seen and not is_space:
+                seen.add(id(part))
+                rest.extend(part.flat if type(part) is np.ndarray and part.dtype.hasobject else gc.get_referents(part))
+        return False
+
+    def _written(self) -> Iterator[Any]:
+        """The keys and the plain values that the function has written to copies."""
+        for _, _, copy, before in self._pairs:
+            now = None if before is None else _contents(copy)
+            for old, new in zip(before or (), now or (), strict=False):
+                for key, part in new.items():
+                    if old.get(key, EMPTY) is not part:
+                        yield from (key, self.plain(part))
+
     def plain(self, value: Any, seen: set[int] | None = None) -> Any:
         """The original of a copy, the plain value of a traced one, also inside of new containers."""
         pair = self._originals.get(id(value))
@@ -199,6 +229,25 @@ class Shadows:
             return tuple.__new__(type(value), new[0].values())
         _assign(value, contents, new, lambda part: part)
         return value
+
+
+def shadowed(
+    trace: Trace, inputs: Inputs, captures: Captures, arguments: Any
+) -> tuple[Callable[..., Any], Any, Any, Shadows]:
+    """The function and its arguments, traced, and the copies."""
+    pairs = zip(inputs.leaves, inputs.key.leaves, strict=True)
+    traced, of_arrays = [], dict[int, Any]()
+    for leaf, kind in pairs:
+        each = trace.input(leaf) if kind.is_input else leaf
+        traced.append(of_arrays.setdefault(id(leaf), each) if kind.is_array else each)
+    trees, at = [], 0
+    for (_, count), structure in zip(inputs.places, inputs.key.structures, strict=True):
+        trees.append(tree.unflatten(structure, traced[at : at + count]))
+        at += count
+    (args, named), *captured = trees
+    shadows = Shadows(captures, captured)
+    shadows.note("arguments", arguments, (args, named))
+    return shadows.function(), args, named, shadows
 
 
 def _contents(holder: Any) -> _Contents | None:

@@ -29,7 +29,7 @@ class Trace(Recorder):
     class_of, single, target_of = staticmethod(class_of), staticmethod(single), staticmethod(of_name)
     entry_of = staticmethod(writes.entry_of)
 
-    def __init__(self, line: Callable[[], str]) -> None:
+    def __init__(self, line: Callable[[], str], *, has_truths: bool) -> None:
         self._line, self.traits, self.has_type_of_values = line, _traits, _has_type_of_values
         # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
         # raises an exception, which the function may catch.

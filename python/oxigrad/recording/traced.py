@@ -266,6 +266,13 @@ def _copied(self: Traced, _: Any = None) -> Any:
     return self.copy() if isinstance(self.plain, np.ndarray) else self
 
 
+def _reduced(self: Traced, protocol: int) -> Any:
+    """The parts of a pickle of a value; the pickle of a number is refused, as C code asks for its class."""
+    if not isinstance(self.plain, (np.ndarray, np.generic)):
+        self.recorder.refuse_result("the function pickles a number")
+    return self.recorder.check(self).__reduce_ex__(protocol)
+
+
 _BINARY = "add sub mul truediv pow mod floordiv matmul and_ or_ xor lshift rshift".split()
 _METHODS: dict[str, Callable[..., Any]] = {
     **{f"__{name.rstrip('_')}__": _binary(name) for name in (*_BINARY, *"lt le gt ge eq ne getitem".split())},
@@ -292,8 +299,8 @@ _OF_ALL: dict[str, Any] = {
     "__array__": _array,
     "__copy__": _copied,
     "__deepcopy__": _copied,
-    "__reduce__": lambda self: self.recorder.check(self).__reduce__(),
-    "__reduce_ex__": lambda self, protocol: self.recorder.check(self).__reduce_ex__(protocol),
+    "__reduce__": lambda self: _reduced(self, 0),
+    "__reduce_ex__": lambda self, protocol: _reduced(self, protocol),
     "__pandas_priority__": foreign_calls.PANDAS_PRIORITY,
 }
 
@@ -313,7 +320,9 @@ def class_of(plain: type) -> type[Traced]:
     if issubclass(plain, np.ndarray):
         methods |= {name: _attribute(name, lambda self, name=name: self.__getattr__(name)) for name in _OF_ARRAYS}
     names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
-    return type(plain.__name__, (Traced,), {**_OF_ALL, **methods, **names})
+    # The name in errors, with which C code names its classes.
+    name = plain.__name__ if plain.__module__ == "builtins" else f"{plain.__module__}.{plain.__name__}"
+    return type(name, (Traced,), {**_OF_ALL, **methods, **names})
 
 
 def is_traced(value: Any) -> bool:

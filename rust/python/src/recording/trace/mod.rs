@@ -34,8 +34,10 @@ const MOST: usize = 1 << 20;
 #[pymethods]
 impl Recorder {
     #[new]
-    fn new(py: Python<'_>, line: Py<PyAny>) -> Self {
+    #[pyo3(signature = (line, *, has_truths))]
+    fn new(py: Python<'_>, line: Py<PyAny>, has_truths: bool) -> Self {
         Self {
+            has_truths,
             level: new_batch_level(),
             alive: Arc::default(),
             line,
@@ -142,7 +144,11 @@ impl Recorder {
         if recorder.is_refused() {
             return Ok(value.clone());
         }
-        Self::again(slf, entry, value, mark)
+        let traced = Self::again(slf, entry, value, mark)?;
+        if recorder.has_truths && value.is_exact_instance_of::<PyBool>() {
+            return slf.call_method1(intern!(py, "check"), (traced,));
+        }
+        Ok(traced)
     }
 
     /// Another value of an entry.

@@ -53,6 +53,8 @@ pub struct State {
 pub struct Recorder {
     #[pyo3(get)]
     pub level: u64,
+    /// Whether the function may compare truth values of Python by identity, as `match` does: it gets checked ones.
+    pub has_truths: bool,
     /// The number of values that there are.
     pub alive: Arc<AtomicUsize>,
     /// The line of the function that is running.
