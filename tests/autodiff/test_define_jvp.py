@@ -183,19 +183,22 @@ def test_argnums_are_whole_numbers(argnums: Any) -> None:
     [
         ("text", ox.DtypeError, "'text', expected an array or a number"),
         (np.array(["a", "b"]), ox.DtypeError, "expected an array or a number"),
-        (None, ox.StructureError, "found a tangent of type NoneType, expected the structure of the value"),
+        (
+            None,
+            (ox.StructureError, ox.DerivativeError),
+            "found a tangent of type NoneType|rule of argument 0 returned None",
+        ),
         ([1.0, 2.0], ox.StructureError, "found a tangent of type list"),
         ({"a": 1.0}, ox.StructureError, "found a tangent of type dict"),
     ],
     ids=["text", "texts", "None", "list", "dict"],
 )
-def test_tangents_of_another_kind(wrong: Any, kind: type[Exception], text: str, x: Any) -> None:
+def test_tangents_of_another_kind(wrong: Any, kind: Any, text: str, x: Any) -> None:
     square = ox.define_jvp(lambda t: wrong)(lambda x: x * x)
     with pytest.raises(kind, match=text):
         ox.jvp(square, (x,), (x,))
-    if wrong is not None or np.ndim(x):  # of a number, no slope is a slope of zero
-        with pytest.raises(kind, match=text):
-            ox.grad(lambda x: xp.sum(square(x)))(x)
+    with pytest.raises(kind, match=text):
+        ox.grad(lambda x: xp.sum(square(x)))(x)
 
 
 @pytest.mark.parametrize("x", [2.0, np.array([1.0, 2.0])], ids=["number", "array"])

@@ -48,8 +48,8 @@ def _refuse(what: str) -> UnbatchedError:
 class Batched(Examples):
     """An array of any library, or a variable, whose leading axis `vmap` hides. Immutable."""
 
-    __jax_array__ = foreign_calls.JAXArray()
-    __torch_function__ = classmethod(foreign_calls.refused_by_torch)
+    __jax_array__: Any = foreign_calls.JAXArray()
+    __torch_function__: Any = classmethod(foreign_calls.refused_by_torch)
 
     def __new__(cls, level: int, value: Array) -> "Batched":
         """The examples ``value`` of the `vmap` of this level."""

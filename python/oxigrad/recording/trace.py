@@ -26,11 +26,17 @@ _ENDED = "the call has ended"
 class Trace(Recorder):
     """A record of the calls of one call of a function, from its inputs on."""
 
-    class_of, single, target_of = staticmethod(class_of), staticmethod(single), staticmethod(of_name)
-    entry_of = staticmethod(writes.entry_of)
+    # What the core calls.
+    class_of: Any = staticmethod(class_of)
+    single: Any = staticmethod(single)
+    target_of: Any = staticmethod(of_name)
+    entry_of: Any = staticmethod(writes.entry_of)
+    is_same: Any = staticmethod(is_same)
 
     def __init__(self, line: Callable[[], str], *, has_truths: bool) -> None:
-        self._line, self.traits, self.has_type_of_values = line, _traits, _has_type_of_values
+        self._line = line
+        self.traits: Any = _traits
+        self.has_type_of_values: Any = _has_type_of_values
         # How often C code has asked for the memory of a value, by its entry: NumPy copies the value next, other code
         # raises an exception, which the function may catch.
         self.requests: Counter[int] = Counter()
@@ -167,8 +173,6 @@ class Trace(Recorder):
         copy = np.array(array, order="K")
         copy.flags.writeable = False  # since a result may be a view of it
         return copy
-
-    is_same = staticmethod(is_same)
 
 
 # Functions that give a real number itself.

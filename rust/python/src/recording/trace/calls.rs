@@ -40,6 +40,24 @@ impl<'py> Called<'py> {
         }
     }
 
+    /// The result on plain values; an exception, which the function may catch, ends the recording.
+    fn call_recorded(
+        &self,
+        recorder: &Bound<'py, Recorder>,
+        plain: &[Object<'py>],
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Object<'py>> {
+        let py = recorder.py();
+        match self.call(plain, named) {
+            Err(error) if error.is_instance_of::<PyException>(py) => {
+                let (target, class) = (self.target.str()?, error.get_type(py).name()?);
+                recorder.get().refuse(py, &format!("{} raises {}", target.to_cow()?, class.to_cow()?))?;
+                Err(with_frame(recorder, error))
+            }
+            result => result,
+        }
+    }
+
     /// The result on plain values, which is not recorded.
     fn call_plain(
         &self,
@@ -178,15 +196,7 @@ impl Recorder {
         }
         let named = ordered.as_ref().or(named);
         let plain: Few<Object<'py>> = args.iter().map(plain_of).collect::<PyResult<_>>()?;
-        let result = match called.call(&plain, plain_names(named)?.as_ref()) {
-            Err(error) if error.is_instance_of::<PyException>(py) => {
-                // The function may catch it, and go on.
-                let (target, class) = (called.target.str()?, error.get_type(py).name()?);
-                recorder.refuse(py, &format!("{} raises {}", target.to_cow()?, class.to_cow()?))?;
-                return Err(with_frame(slf, error));
-            }
-            result => result?,
-        };
+        let result = called.call_recorded(slf, &plain, plain_names(named)?.as_ref())?;
         let numpy = Numpy::get(py);
         let is_array = numpy.is_plain_array(&result);
         if traits.is_shaped
