@@ -313,3 +313,18 @@ def test_cumulative_functions_take_arrays_with_dimensions(name: str, axis: Any, 
     np.testing.assert_array_equal(
         ox.vmap(f)(each), [getattr(np, name)(x, axis=axis, include_initial=initial) for x in each]
     )
+
+
+@pytest.mark.parametrize("bad", [7, -8])
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("pad", lambda x, axis: xp.pad(x, {axis: 1})),
+        ("CubicSpline", lambda x, axis: xp.interpolate.CubicSpline(np.arange(4.0), x, axis=axis)(0.5)),
+        ("PchipInterpolator", lambda x, axis: xp.interpolate.PchipInterpolator(np.arange(4.0), x, axis=axis)(0.5)),
+        ("make_interp_spline", lambda x, axis: xp.interpolate.make_interp_spline(np.arange(4.0), x, axis=axis)(0.5)),
+    ],
+)
+def test_axes_of_keys_and_of_points_are_in_range(name: str, of: Any, bad: int) -> None:
+    with pytest.raises(ox.ShapeError, match=f"^{name}: axis is {bad}: expected an axis of an array of 2 dimensions"):
+        ox.grad(lambda x: xp.sum(of(x, bad)))(np.ones((4, 4)))

@@ -13,6 +13,7 @@ from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array as as_array
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.core.primitives import along, copied
+from oxigrad.ops.core.shapes import position
 from oxigrad.ops.numpy import order_statistics
 from oxigrad.ops.numpy.creation import linspace
 
@@ -104,7 +105,7 @@ def _pairs(value: Any, ndim: int) -> list[Any]:
     if value is None:
         return [(None, None)] * ndim
     if isinstance(value, dict):
-        by_axis = {axis % ndim: each for axis, each in value.items()}
+        by_axis = {position(axis, ndim, "pad"): each for axis, each in value.items()}
         return [tuple(np.broadcast_to(by_axis.get(axis, 0), 2).tolist()) for axis in range(ndim)]
     whole = ops.broadcast_to(as_array(value), (ndim, 2))
     return [(whole[axis, 0], whole[axis, 1]) for axis in range(ndim)]

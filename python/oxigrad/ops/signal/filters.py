@@ -14,6 +14,7 @@ from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.host_calls import call_one, computed, is_recorded, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
+from oxigrad.ops.core.shapes import position
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.scipy_signatures import scipy_signature
 
@@ -133,7 +134,9 @@ def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen
     """
     x = array_of(x)
     b, a = (np.atleast_1d(constant("filtfilt", *each)) for each in (("b", b), ("a", a)))
-    x = ops.permute_dims(x, _to_last(len(x.shape), axis))
+    at = position(axis, len(x.shape), "filtfilt")
+    to_last = (*(each for each in range(len(x.shape)) if each != at), at)
+    x = ops.permute_dims(x, to_last)
     count = 0 if padtype is None else 3 * max(len(a), len(b)) if padlen is None else padlen
     if x.shape[-1] <= count:
         raise ShapeError(
@@ -147,11 +150,7 @@ def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen
         whole = lfilter(b, a, whole) + start * of_library(response, x)
         whole = ops.flip(whole, axis=-1)
     y = ops.index(whole, (..., slice(count, whole.shape[-1] - count)))
-    return ops.permute_dims(y, tuple(int(at) for at in np.argsort(_to_last(len(x.shape), axis))))
-
-
-def _to_last(ndim: int, axis: int) -> tuple[int, ...]:
-    return (*(at for at in range(ndim) if at != axis % ndim), axis % ndim)
+    return ops.permute_dims(y, tuple(np.argsort(to_last).tolist()))
 
 
 def _prolonged(x: Array, count: int, padtype: str | None) -> Array:

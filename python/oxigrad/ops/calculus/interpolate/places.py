@@ -9,6 +9,7 @@ from oxigrad._typing import Array
 from oxigrad.ops.backends import fetched
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.shapes import position
 from oxigrad.ops.core.standard import moveaxis
 
 
@@ -39,7 +40,7 @@ def columns(name: str, y: Any, axis: int, count: int) -> tuple[Array, tuple[int,
     The shape of a row, and the axis of the points counted from the front.
     """
     y = floats(y)
-    place = axis % len(y.shape) if y.shape else 0
+    place = position(axis, len(y.shape), name) if y.shape else 0
     if not y.shape or y.shape[place] != count:
         raise ValueError(f"{name}: found values of shape {tuple(y.shape)}, expected {count} along axis {axis}")
     y = moveaxis(y, place, 0)
