@@ -14,7 +14,7 @@ from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.host_calls import call_one, computed, is_recorded, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
-from oxigrad.ops.core.shapes import position
+from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.scipy_signatures import scipy_signature
 
@@ -134,7 +134,7 @@ def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen
     """
     x = array_of(x)
     b, a = (np.atleast_1d(constant("filtfilt", *each)) for each in (("b", b), ("a", a)))
-    at = position(axis, len(x.shape), "filtfilt")
+    (at,) = axes_of(axis, len(x.shape))
     to_last = (*(each for each in range(len(x.shape)) if each != at), at)
     x = ops.permute_dims(x, to_last)
     count = 0 if padtype is None else 3 * max(len(a), len(b)) if padlen is None else padlen
