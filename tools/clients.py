@@ -61,7 +61,7 @@ CHILD = """
 import json, sys, time, traceback, warnings
 warnings.simplefilter("ignore")
 sys.path[:0] = sys.argv[2:]
-import door
+import door, clock
 values, error, seconds = {}, None, 0.0
 try:
     program = __import__(sys.argv[1])
@@ -71,7 +71,7 @@ try:
     seconds = time.process_time() - start
 except Exception:
     error = traceback.format_exc()
-print(json.dumps({"values": values, "error": error, "seconds": seconds}))
+print(json.dumps({"values": values, "error": error, "seconds": seconds, "derivatives": clock.CLOCK.seconds}))
 """
 
 PAGE = """\
@@ -83,10 +83,11 @@ PAGE = """\
 
 The programs belong to libraries that import HIPS autograd. Each runs twice: with autograd, and after `oxigrad.autograd.install()`.
 A program *passes* with oxigrad if its numbers equal the numbers with autograd up to {tolerance:g}. The ratio is the processor time
-with oxigrad divided by the processor time with autograd, in one run.
+with oxigrad divided by the processor time with autograd, in one run. The ratio for derivatives counts the calls of functions that
+`grad`, `value_and_grad`, `hessian` and other operators of autograd return. Some libraries call none of these.
 
-| library | release | results | passed with autograd | passed with oxigrad | ratio of processor time |
-|---|---|---|---|---|---|
+| library | release | results | passed with autograd | passed with oxigrad | ratio of processor time | ratio for derivatives |
+|---|---|---|---|---|---|---|
 {programs}
 
 Variables take the place of autograd's boxes. Autograd's graph has no counterpart: `VJPNode`, `new_box` and `trace_stack` raise
@@ -130,7 +131,9 @@ class Run:
 
     values: dict[str, list[float]]
     error: str | None
-    seconds: float
+    #: Processor time of all, and of what autograd's operators return.
+    seconds: float = 0.0
+    derivatives: float = 0.0
 
 
 def main() -> int:
@@ -300,6 +303,7 @@ def program_row(name: str) -> tuple[str, bool]:
     total = len(theirs.values.keys() | ours.values.keys())
     library = library_of(name)
     line = row_of_counts(library, release(library), total, len(theirs.values), len(same), theirs.seconds, ours.seconds)
+    line += f" {ratio(theirs.derivatives, ours.derivatives)} |"
     return line, len(same) < len(theirs.values)
 
 
@@ -307,8 +311,12 @@ def row_of_counts(
     library: str, version: str, total: int, theirs: int, ours: int, their_seconds: float, our_seconds: float
 ) -> str:
     """A row of the tables that compare oxigrad with autograd."""
-    ratio = f"{our_seconds / their_seconds:.2f}" if their_seconds and our_seconds else "–"
-    return f"| {library} | {version} | {total} | {theirs} | {ours} | {ratio} |"
+    return f"| {library} | {version} | {total} | {theirs} | {ours} | {ratio(their_seconds, our_seconds)} |"
+
+
+def ratio(theirs: float, ours: float) -> str:
+    """The ratio of processor times, if both were measured."""
+    return f"{ours / theirs:.2f}" if theirs and ours else "–"
 
 
 def library_of(name: str) -> str:
@@ -322,9 +330,9 @@ def run(name: str, which: str) -> Run:
     try:
         ran = subprocess.run(command, env=variables(), capture_output=True, text=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired:
-        return Run({}, f"more than {LIMIT:.0f} seconds", 0.0)
+        return Run({}, f"more than {LIMIT:.0f} seconds")
     if ran.returncode:
-        return Run({}, ran.stderr, 0.0)
+        return Run({}, ran.stderr)
     outcome: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return Run(**outcome)
 
