@@ -600,6 +600,7 @@ class TargetTraits:
 class Recorder:
     """The record of a call: its entries, and the values that it is called with."""
 
+    MOST_ENTRIES: int
     def __new__(cls, line: Callable[[], str], *, has_truths: bool) -> Self: ...
     @property
     def level(self) -> int: ...

@@ -416,7 +416,7 @@ class LocalOptimizer(Optimizer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        vars(self).setdefault("_version", Version())  # an optimizer of a rule has that of its hyperparameters
+        vars(self).setdefault("_version", Version())  # for a rule, the version of its hyperparameters
         self._set_options(options)
         self._stepper = Stepper(self._new_options(), HostPlacement() if self.state_device else None)
 

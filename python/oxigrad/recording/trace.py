@@ -15,7 +15,7 @@ from oxigrad.recording.targets import Target
 from oxigrad.recording.traced import INTEGERS, OF_ORDER, Traced, UnrecordableError, class_of, of_name, single
 
 # More entries, and larger arrays that Python sees, are not worth a recording.
-MOST_ENTRIES = 1 << 20
+MOST_ENTRIES: int = Recorder.MOST_ENTRIES
 MOST_CHECKED = 1 << 12
 
 
@@ -185,17 +185,20 @@ _OF_SHAPE = ("attribute", "operator", "python", "rule")
 
 
 def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None) -> bool:
-    """Whether the type of a result depends on values: on integers, or on the elements that a call selects."""
+    """Whether the type of a result depends on values: on integers, or on the elements that a call selects.
+
+    The core asks for a target whose `_traits` do not answer it for all calls.
+    """
     named = named or {}
     if target.name in ("getitem", "index"):
         key = named.get("key") if target.name == "index" else args[1]
         parts = key if isinstance(key, tuple) else (key,)
         of_values = [part for part in parts if traced_in(part) is not None]
         return any(isinstance(part, slice) or np.asarray(plain_of(part)).dtype.kind == "b" for part in of_values)
-    if not targets.is_shaped(target) or (target.name == "where" and len(args) == 1):
+    if target.name == "where":  # elementwise with three arguments
+        return len(args) == 1
+    if not targets.is_shaped(target):
         return True
-    if target.kind in _OF_SHAPE or _is_ufunc(target) or target.name in targets.ELEMENTWISE:
-        return False
     leaves: list[Any] = []
     if target.name in ("scatter_add", "scatter_into"):  # whose other integers are a key
         args, named = args[3:], {"shape": named.get("shape")}

@@ -71,7 +71,7 @@ class Memory:
         self._current.append(weakref.ref(value.origin))
 
     def renew(self, entry: int) -> None:
-        """Notes the entry of a write: views are read again from it where they are used."""
+        """Notes the entry of a write. The next use of a view reads it again from this entry."""
         self.entry, current, self._current = entry, self._current, []
         for value in (reference() for reference in current):
             if value is None:

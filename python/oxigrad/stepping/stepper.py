@@ -37,7 +37,7 @@ from oxigrad.stepping.writes import Touched, collect
 class Stepper:
     """The steps of one optimizer, by the plan of the last one where it holds, with its slots and counts.
 
-    ``options`` are those of the optimizer that holds it. A ``placement`` takes the steps where the state is not beside
+    The optimizer that holds it has the ``options``. A ``placement`` takes the steps where the state is not beside
     the parameters: see `HostPlacement`.
     """
 
@@ -184,7 +184,7 @@ class Stepper:
     def new_plan(
         self, leaves: list[Any], structure: _core.Structure, present: bytes | None, *, holds_own: bool = False
     ) -> tuple[Plan, list[Any]]:
-        """The plan for a new model, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
+        """The plan for a new model, and its leaves. `Plan` describes ``present`` and ``holds_own``."""
         if self.presence.is_counting:
             self.presence.settle(self.counts.taken)
         # Known counts wait for no device where every parameter has slots.

@@ -17,7 +17,7 @@ class TensorGroup(RuleGroup):
 
     ``number`` is the index of the group, for errors. ``storage`` is the name of the dtype of the parameters, where that
     is half precision. With ``scaled``, gradients are divided by the scale of the loss. ``square`` gives the square of
-    the norm of all gradients where they are not there together, for ``max_norm``.
+    the norm of all gradients for ``max_norm``, for steps that see the gradients one by one.
     """
 
     entry: Entry

@@ -221,7 +221,7 @@ class Buckets:
     def finish(
         self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float, flags: np.ndarray
     ) -> None:
-        """Completes all sums; ``gradients`` are those of buckets that have not begun, ``flags`` of the last one.
+        """Completes all sums; ``gradients`` belong to buckets that have not begun, ``flags`` to the last one.
 
         Raises the error of an exchange once none is under way.
         """

@@ -138,7 +138,7 @@ def _is_matrix(UPLO: Any) -> bool:
 def eigh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
     """Eigenvalues and eigenvectors of a symmetric matrix, from its lower (or upper) triangle.
 
-    With a matrix ``b``, also in the place of ``UPLO``, those of the generalized problem, as in `scipy.linalg.eigh`.
+    A matrix ``b``, also in the place of ``UPLO``, states the generalized problem, as in `scipy.linalg.eigh`.
     """
     if b is not None or _is_matrix(UPLO):
         return linalg.eigh(a, b=UPLO if b is None else b)

@@ -26,7 +26,7 @@ class HostPlacement:
 
     Gradients are copied there, and parameters back. All of the optimizer's state is in host memory. So a step is that
     of a model in host memory, with its bits, for every rule and option. After an error of a copy to a device, the next
-    use of the optimizer completes the step. The memory is that of the steps before, by key path.
+    use of the optimizer completes the step. Steps share their memory, by key path.
     """
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class HostPlacement:
         self._zeroed: list[HostArray] = []
         self._transfers: dict[tuple[type, str | None], Copies] = {}
         self._events: list[Event] = []
-        #: Whether gradients lie in the memory of those of the step before, with their shapes and dtypes.
+        #: Whether gradients reuse the memory of the step before, with its shapes and dtypes.
         self.is_steady: bool = False
         # What a step that an error has ended still has to copy to devices.
         self._behind: list[HostArray] = []
 
     def has(self, model: Any) -> bool:
-        """Whether a model is that of the step under way, in host memory."""
+        """Whether the step under way has this model, in host memory."""
         return model is self.model and model is not None
 
     def _enter(self, model: Any, is_updated: Callable[[str, Any], bool]) -> Any:

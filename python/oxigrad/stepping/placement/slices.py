@@ -5,7 +5,7 @@ import mmap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-# The units of slices: blocks of codes, which have a scale, have so many elements, or half as many; and pages of a file.
+# Units of slices: a block of codes with one scale, and a page of a file.
 _BLOCK, _PAGE = 256, mmap.PAGESIZE
 # Tensors in a place begin at multiples of so many bytes.
 _ALIGNMENT = 64

@@ -37,7 +37,7 @@ def step_gradients(plan: Plan, leaves: list[Any], grads: Any) -> list[Any] | Non
 def read_gradients(
     plan: Plan, grads: Any, *, called: bool = False, keep_rows: bool = False, optional: bool = False
 ) -> list[Any]:
-    """The gradients at the positions of the model's leaves, those of tied parameters added up.
+    """The gradients at the positions of the model's leaves; gradients of tied parameters are added up.
 
     One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on
     all of them, all are checked here; otherwise the core checks those that it reads. Where they are ``optional``,
@@ -75,7 +75,7 @@ def _check_known_gradients(plan: Plan, aligned: AlignedGradients) -> None:
 def checked_gradients(
     plan: Plan, gradients: list[Any], *, called: bool = False, keep_rows: bool = False, optional: bool = False
 ) -> list[Any]:
-    """The gradients, given for each leaf: checked, with those of tied parameters added up.
+    """The checked gradients of the leaves; gradients of tied parameters are added up.
 
     With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
     """

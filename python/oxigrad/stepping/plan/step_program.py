@@ -88,8 +88,8 @@ class ResolvedGroup:
 class StepProgram:
     """The groups of an assignment of parameters with their kernels and scalars, valid until a version changes.
 
-    ``holds`` tells whether a step only accumulates gradients. ``seed`` is that of random numbers, by default that of
-    the options.
+    ``holds`` tells whether a step only accumulates gradients. ``seed`` seeds random numbers; by default, the
+    options have it.
     """
 
     def __init__(self, plan: Assignment, *, seed: int | None = None, holds: bool = False) -> None:

@@ -170,7 +170,7 @@ impl Parts {
             if let Some(stated) = stated {
                 self.state(entry, stated)?;
             }
-            // The dtype of truth values is that of what was compared, which no class tells.
+            // Truth values have the dtype of the compared numbers, which no class tells.
             let is_truth = entry
                 .array_type(py)
                 .is_some_and(|its| its.bind(py).get_item(1).and_then(|dtype| dtype.eq("|b1")).unwrap_or_default());

@@ -33,8 +33,8 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 
 /// The program of a recording, which `run` replays without a function of Python's for each entry.
 ///
-/// Calls of one function with the same arguments apart from entries have one number. ``statement.of(at)`` gives that of an entry; with the first of
-/// them ``(target, function, shape, is_identity, member)``, and None with the others. `shape` is that of the result, which a replay checks,
+/// Calls of one function with the same arguments apart from entries have one number. ``statement.of(at)`` gives the number of an entry; with the first
+/// one ``(target, function, shape, is_identity, member)``, and None with the others. `shape` is the result's, which a replay checks,
 /// `is_identity` tells whether it gives its first argument, and `member` is the op of a call that may be part of a run, the shape of its arrays, and a
 /// list of their dtype, or of the precisions of scalars. ``statement.reach(target)`` tells on what this depends besides the types of arguments: "view"
 /// for what a view is one of, and "fold" for the call whose result is folded. ``spread`` has the entries whose arguments stand for them.

@@ -151,7 +151,7 @@ class FilePiece(TensorPiece):
             (start, *each) for each in tensors if each[2].numel() and (start := file.start_of(each[2])) is not None
         ]
         seats.sort(key=lambda seat: seat[:2])
-        #: Whether slots in the file are updated where they are mapped.
+        #: Whether a step updates the mapped slots of the file in place.
         self.is_mapped: bool = sum(tensor.nbytes for *_, tensor in seats) > largest
         self._seats = [] if self.is_mapped else seats
         spans = [(start, tensor.nbytes) for start, *_, tensor in self._seats]

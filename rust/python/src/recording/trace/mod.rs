@@ -33,6 +33,10 @@ const MOST: usize = 1 << 20;
 
 #[pymethods]
 impl Recorder {
+    /// The most entries of a recording.
+    #[classattr]
+    const MOST_ENTRIES: usize = MOST;
+
     #[new]
     #[pyo3(signature = (line, *, has_truths))]
     fn new(py: Python<'_>, line: Py<PyAny>, has_truths: bool) -> Self {

@@ -40,7 +40,7 @@ pub struct State {
     pub constants: HashMap<ConstantKey, Constant>,
     /// The types of arrays, by extents and the address of the dtype or the class, which is kept alive.
     pub types: HashMap<TypeKey, (Py<PyTuple>, Py<PyAny>)>,
-    /// The classes of traced values, by those of plain ones.
+    /// The class of traced values for each class of plain values.
     pub classes: Vec<(Py<PyAny>, Py<PyAny>)>,
     /// The targets of ops, of a rule or not.
     pub targets: HashMap<(bool, usize), KnownTarget, Words>,

@@ -84,7 +84,7 @@ impl TracedValue {
         self.recorder.get().is_refused().then(|| self.plain.clone_ref(py))
     }
 
-    /// The same value as an operand of a derivative rule, whose ops are those of the core.
+    /// The same value as an operand of a derivative rule, whose ops the core computes.
     #[getter]
     fn in_rule<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         if slf.get().mark == Mark::Plain { Self::mark(slf, Mark::Rule) } else { Ok(slf.clone().into_any()) }
