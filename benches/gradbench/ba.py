@@ -16,9 +16,10 @@ import numpy as np
 
 import oxigrad as ox
 from gradbench import cpp
-from gradbench.contest import Constants, along, compared, directions, size
+from gradbench.contest import along, compared, directions, size
 from measure import Contestant, Goal, Ready, Row
 from oxigrad import xp
+from rows.gradients import constants
 
 
 def rotated(lib: Any, rotation: Any, x: Any) -> Any:
@@ -51,7 +52,7 @@ class Scene:
         self.points, self.weights = rng.uniform(-1.0, 1.0, (points, 3)), rng.uniform(0.5, 1.5, observations)
         self.of = np.stack([rng.integers(0, cameras, observations), rng.integers(0, points, observations)])
         self.features = rng.uniform(0.0, 500.0, (observations, 2))
-        self.constants = Constants(self.features, *self.of)
+        self.constants = constants(self.features, *self.of)
 
     @property
     def arguments(self) -> list[np.ndarray]:
@@ -59,7 +60,7 @@ class Scene:
 
     def residuals(self, lib: Any, cameras: Any, points: Any, weights: Any) -> Any:
         """All residuals: two for each observation, and one for its weight."""
-        features, camera, point = self.constants.of(lib)
+        features, camera, point = self.constants(lib)
         errors = reprojection(lib, cameras[camera], points[point], weights, features)
         return lib.concat([lib.reshape(errors, (-1,)), 1.0 - weights * weights])
 
@@ -118,7 +119,7 @@ def in_jax(scene: Scene) -> Ready:
         return reprojection(jax.numpy, camera, point, weight, feature)
 
     derivatives = jax.vmap(jax.jacfwd(one, argnums=(0, 1, 2)))
-    features, camera, point = map(jax.numpy.asarray, scene.constants.of(np))
+    features, camera, point = map(jax.numpy.asarray, scene.constants(np))
     compiled = jax.jit(lambda c, p, w: derivatives(c[camera], p[point], w, features))
     arguments = list(map(jax.numpy.asarray, scene.arguments))
     return checked(lambda: jax.block_until_ready(compiled(*arguments)), scene, _times_blocks(scene))
@@ -132,7 +133,7 @@ def in_torch(scene: Scene) -> Ready:
         return reprojection(torch, camera, point, weight, feature)
 
     derivatives = torch.func.vmap(torch.func.jacfwd(one, argnums=(0, 1, 2)))
-    features, camera, point = scene.constants.of(torch)
+    features, camera, point = scene.constants(torch)
     cameras, points, weights = map(torch.from_numpy, scene.arguments)
     return checked(lambda: derivatives(cameras[camera], points[point], weights, features), scene, _times_blocks(scene))
 

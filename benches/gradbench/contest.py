@@ -13,21 +13,6 @@ from rows.recorded import recorded
 Arrays = Sequence[np.ndarray]
 
 
-class Constants:
-    """Arrays that a formula reads, converted once for each library."""
-
-    def __init__(self, *arrays: np.ndarray) -> None:
-        self._arrays = arrays
-        self._held: dict[str, tuple[Any, ...]] = {}
-
-    def of(self, lib: Any) -> tuple[Any, ...]:
-        """The arrays of a library; oxigrad and JAX take NumPy's."""
-        if lib.__name__ not in self._held:
-            convert = lib.from_numpy if lib.__name__ == "torch" else np.asarray
-            self._held[lib.__name__] = tuple(map(convert, self._arrays))
-        return self._held[lib.__name__]
-
-
 def size(full: int, small: int) -> int:
     """A size of a problem, for a measurement and for a test that it runs."""
     return small if sizes.is_small() else full

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gradbench.contest import Constants, gradient_row, size
+from gradbench.contest import gradient_row, size
 from measure import Goal
-from rows.gradients import Problem
+from rows.gradients import Problem, constants
 
 
 def tables(n: int) -> list[np.ndarray]:
@@ -30,11 +30,11 @@ def tables(n: int) -> list[np.ndarray]:
 def problem(n: int) -> Problem:
     """The determinant of a matrix of this size, and a matrix."""
     levels = tables(n)
-    indices = Constants(*(each for level in levels for each in level))
-    signs = Constants(*((-1.0) ** np.arange(count + 1) for count in range(n)))
+    indices = constants(*(each for level in levels for each in level))
+    signs = constants(*((-1.0) ** np.arange(count + 1) for count in range(n)))
 
     def determinant(lib: Any, matrix: Any) -> Any:
-        index, sign = indices.of(lib), signs.of(lib)
+        index, sign = indices(lib), signs(lib)
         minors = matrix[n - 1][index[0]][:, 0]
         for count in range(2, n + 1):
             columns, rest = index[2 * count - 2 : 2 * count]

@@ -14,9 +14,10 @@ import numpy as np
 import oxigrad as ox
 from gradbench import cpp
 from gradbench.ba import rotated
-from gradbench.contest import Constants, along, compared, directions, size
+from gradbench.contest import along, compared, directions, size
 from measure import Contestant, Goal, Ready, Row
 from oxigrad import xp
+from rows.gradients import constants
 from rows.recorded import past_audits, require_recorded
 
 BONES, POSE, FINGERS = 22, 26, 5
@@ -55,12 +56,12 @@ class Hand:
         self.pose = 0.3 * rng.standard_normal(POSE)
         self.places = rng.uniform(0.1, 0.4, (points, 2))
         targets = rng.standard_normal((points, 3))
-        self.constants = Constants(relatives, np.linalg.inv(absolutes), base, weights, targets, angles_of_bones())
-        self.indices = Constants(nearest, triangles)
+        self.constants = constants(relatives, np.linalg.inv(absolutes), base, weights, targets, angles_of_bones())
+        self.indices = constants(nearest, triangles)
 
     def vertices(self, lib: Any, pose: Any) -> Any:
         """The vertices in a pose, one a row."""
-        relatives, inverses, base, weights, _, table = self.constants.of(lib)
+        relatives, inverses, base, weights, _, table = self.constants(lib)
         padded = lib.concat([pose, 0.0 * pose[:1]])
         angles = padded[table]  # about x, z and y
         (cx, cz, cy), (sx, sz, sy) = ([f(angles[:, k]) for k in range(3)] for f in (lib.cos, lib.sin))
@@ -83,12 +84,12 @@ class Hand:
 
     def simple(self, lib: Any, pose: Any) -> Any:
         """The residuals of all points, one after the other."""
-        targets, (nearest, _) = self.constants.of(lib)[4], self.indices.of(lib)
+        targets, (nearest, _) = self.constants(lib)[4], self.indices(lib)
         return lib.reshape(targets - self.vertices(lib, pose)[nearest], (-1,))
 
     def complicated(self, lib: Any, pose: Any, places: Any) -> Any:
         """The residuals, with a place of each point on its triangle."""
-        targets, (_, triangles) = self.constants.of(lib)[4], self.indices.of(lib)
+        targets, (_, triangles) = self.constants(lib)[4], self.indices(lib)
         corners = self.vertices(lib, pose)[triangles]
         u, v = places[:, 0, None], places[:, 1, None]
         on = u * corners[:, 0] + v * corners[:, 1] + (1.0 - u - v) * corners[:, 2]
@@ -139,8 +140,8 @@ def in_jax(hand: Hand) -> Ready:
 
 def by_hand(hand: Hand) -> Contestant:
     """The residuals in C++, and the sum of their squares."""
-    relatives, inverses, base, weights, targets, table = map(np.ascontiguousarray, hand.constants.of(np))
-    nearest = hand.indices.of(np)[0]
+    relatives, inverses, base, weights, targets, table = map(np.ascontiguousarray, hand.constants(np))
+    nearest = hand.indices(np)[0]
     arrays = [hand.pose, relatives, inverses, base, weights, targets, table, np.array(PARENTS), nearest]
     residuals = np.zeros(targets.size)
     sizes = [BONES, len(base), len(targets)]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
-from gradbench.contest import Constants, compared, size
+from gradbench.contest import compared, size
 from measure import Contestant, Goal, Ready, Row
 from oxigrad import xp
+from rows.gradients import constants
 from rows.recorded import past_audits, require_recorded
 
 
@@ -22,11 +23,11 @@ def data(points: int, centers: int, dimensions: int) -> tuple[np.ndarray, np.nda
     return cloud, cloud[:centers] + 1e-3
 
 
-def cost(constants: Constants) -> Callable[[Any, Any], Any]:
+def cost(data: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, Any], Any]:
     """The function of a library and the centers."""
 
     def function(lib: Any, centers: Any) -> Any:
-        (points,) = constants.of(lib)
+        (points,) = data(lib)
         squares = lib.sum(points * points, axis=1)[:, None] + lib.sum(centers * centers, axis=1)[None, :]
         distances = squares - 2.0 * (points @ centers.T)
         smallest = lib.amin if lib.__name__ == "torch" else lib.min  # torch.min gives indices too
@@ -46,7 +47,7 @@ def direction(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
 
 def ours(points: np.ndarray, centers: np.ndarray, *, record: bool) -> Ready:
     """The gradient, and its derivative along ones, in forward mode over reverse mode."""
-    f = cost(Constants(points))
+    f = cost(constants(points))
     gradient = ox.grad(lambda centers: f(xp, centers))
 
     def step(centers: Any) -> Any:
@@ -64,7 +65,7 @@ def in_torch(points: np.ndarray, centers: np.ndarray) -> Ready:
     """Reverse mode twice: the gradient of the sum of the gradient."""
     import torch
 
-    f, leaf = cost(Constants(points)), torch.tensor(centers, requires_grad=True)
+    f, leaf = cost(constants(points)), torch.tensor(centers, requires_grad=True)
 
     def call() -> Any:
         (gradient,) = torch.autograd.grad(f(torch, leaf), leaf, create_graph=True)
@@ -79,7 +80,7 @@ def in_jax(points: np.ndarray, centers: np.ndarray) -> Ready:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    f, ones = cost(Constants(points)), jax.numpy.ones_like(centers)
+    f, ones = cost(constants(points)), jax.numpy.ones_like(centers)
     gradient = jax.grad(lambda centers: f(jax.numpy, centers))
 
     def step(centers: Any) -> Any:
@@ -92,7 +93,7 @@ def in_jax(points: np.ndarray, centers: np.ndarray) -> Ready:
 
 def contestants() -> list[Contestant]:
     made = data(size(10_000, 60), size(1000, 5), size(16, 3))
-    f = cost(Constants(made[0]))
+    f = cost(constants(made[0]))
     return [
         Contestant("oxigrad, recorded", "ours", lambda: ours(*made, record=True)),
         Contestant("oxigrad", "peer", lambda: ours(*made, record=False)),

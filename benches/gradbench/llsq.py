@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from gradbench.contest import Constants, gradient_row, size
+from gradbench.contest import gradient_row, size
 from measure import Goal
-from rows.gradients import Problem
+from rows.gradients import Problem, constants
 
 
 def problem(n: int, m: int) -> Problem:
     """The function of ``m`` coefficients at ``n`` places, and coefficients."""
     places = np.linspace(-1.0, 1.0, n)
-    constants = Constants(places, np.sign(places))
+    data = constants(places, np.sign(places))
 
     def objective(lib: Any, x: Any) -> Any:
-        t, s = constants.of(lib)
+        t, s = data(lib)
         value = x[m - 1]
         for at in range(m - 2, -1, -1):
             value = value * t + x[at]

@@ -5,6 +5,7 @@ reference is a directional derivative by central differences of the same formula
 The mixture model and the recurrent net have the form of ADBench (Srajer, Kukelova and Fitzgibbon 2018).
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -115,6 +116,20 @@ def row(name: str, problem: Problem, tolerance: float, faster: float, *, jax: bo
 # --- the functions ------------------------------------------------------------------------------------------------------
 
 
+def constants(*arrays: np.ndarray) -> Callable[[Any], tuple[Any, ...]]:
+    """The arrays that a formula reads, by library: each library converts them once, oxigrad and JAX take NumPy's.
+
+    The cache is not part of what a recording of the formula captures: a call by another library leaves it as it is.
+    """
+
+    @functools.cache
+    def of(lib: Any) -> tuple[Any, ...]:
+        convert = lib.from_numpy if lib.__name__ == "torch" else np.asarray
+        return tuple(map(convert, arrays))
+
+    return of
+
+
 def mix(lib: Any, x: Any) -> Any:
     """Transcendental functions, element by element, and a sum."""
     return lib.sum(lib.exp(-x * x) * lib.sin(x) + lib.tanh(x) * lib.cos(x))
@@ -125,16 +140,10 @@ def network(shapes: Sequence[int], batch: int, dtype: type) -> Problem:
     rng = np.random.default_rng(0)
     inputs = rng.standard_normal((batch, shapes[0])).astype(dtype)
     targets = rng.standard_normal((batch, shapes[-1])).astype(dtype)
-    held: dict[str, tuple[Any, Any]] = {}
-
-    def constants(lib: Any) -> tuple[Any, Any]:
-        if lib.__name__ not in held:
-            convert = lib.from_numpy if hasattr(lib, "from_numpy") else np.asarray
-            held[lib.__name__] = convert(inputs), convert(targets)
-        return held[lib.__name__]
+    data = constants(inputs, targets)
 
     def objective(lib: Any, *parameters: Any) -> Any:
-        y, target = constants(lib)
+        y, target = data(lib)
         for i in range(0, len(parameters), 2):
             y = y @ parameters[i] + parameters[i + 1]
             if i + 2 < len(parameters):
@@ -162,16 +171,10 @@ def mixture(d: int, k: int, n: int) -> Problem:
     place = np.full((d, d), d * (d - 1) // 2)
     place.T[np.tril_indices(d, -1)] = np.arange(d * (d - 1) // 2)  # the factors, transposed
     nothing, diagonal = np.zeros((k, 1)), np.eye(d)
-    held: dict[str, tuple[Any, ...]] = {}
-
-    def constants(lib: Any) -> tuple[Any, ...]:
-        if lib.__name__ not in held:
-            convert = lib.from_numpy if hasattr(lib, "from_numpy") else np.asarray
-            held[lib.__name__] = tuple(map(convert, (points, place, nothing, diagonal)))
-        return held[lib.__name__]
+    data = constants(points, place, nothing, diagonal)
 
     def objective(lib: Any, alphas: Any, means: Any, logs: Any, lower: Any) -> Any:
-        x, where, zero, eye = constants(lib)
+        x, where, zero, eye = data(lib)
         concat = lib.concat if lib is xp else lib.concatenate
         scales = lib.exp(logs)
         factors = concat([lower, zero], axis=1)[:, where] + scales[:, :, None] * eye
@@ -201,19 +204,13 @@ def letters(characters: int, size: int = 14) -> np.ndarray:
 def recurrent(layers: int, characters: int, size: int = 14) -> Problem:
     """The loss of a diagonal LSTM that predicts the next character."""
     rng, text = np.random.default_rng(3), np.eye(size)[letters(characters, size)]
-    held: dict[str, list[Any]] = {}
-
-    def constants(lib: Any) -> list[Any]:
-        if lib.__name__ not in held:
-            convert = lib.from_numpy if hasattr(lib, "from_numpy") else np.asarray
-            held[lib.__name__] = [convert(row) for row in text]
-        return held[lib.__name__]
+    data = constants(*text)
 
     def sigmoid(lib: Any, x: Any) -> Any:
         return 1.0 / (1.0 + lib.exp(-x))
 
     def objective(lib: Any, main: Any, extra: Any, state: Any) -> Any:
-        rows = constants(lib)
+        rows = data(lib)
         cells = [(state[2 * i], state[2 * i + 1]) for i in range(layers)]
         # The gates of a layer in order: forget and change read the input, take and give the hidden state.
         weights = [[main[2 * i, g] for g in range(4)] for i in range(layers)]
