@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def test_a_loss_that_depends_on_no_parameter() -> None:
 
 
 def test_python_floats_are_no_parameters() -> None:
-    """The first step warns of those that the loss depends on, by key path, and leaves them as they are."""
+    """A step refuses those that the loss depends on, by key path, before anything is changed."""
 
     def loss(m: Any) -> Any:
         return xp.sum(m["layer"]["w"] * m["layer"]["scale"]) + m["shift"] ** 2 + 0.0 * m["size"]
@@ -54,20 +53,84 @@ def test_python_floats_are_no_parameters() -> None:
         lambda: optim.LBFGS(0.4, max_iterations=1, line_search=None),
     ):
         opt, trained = make(), model()
-        with pytest.warns(UserWarning, match=r"^layer\.scale, shift: the loss depends on Python floats") as told:
-            opt.minimize(loss, trained)
-        assert told[0].filename == __file__
-        assert {**trained, "layer": {**trained["layer"], "w": None}} == {**model(), "layer": {"w": None, "scale": 2.0}}
-        np.testing.assert_allclose(trained["layer"]["w"], 0.8)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            opt.minimize(loss, trained)
-            arrays = {**model(), "layer": {"w": np.ones(2), "scale": np.array(2.0)}, "shift": np.array(1.0)}
-            make().minimize(loss, arrays)
+        for options in ({}, {"record": True}, {"in_backward": True}):
+            if "in_backward" in options and isinstance(opt, optim.LBFGS):
+                continue
+            with pytest.raises(ox.StructureError, match=r"^layer\.scale: there is a gradient, but the model has float"):
+                opt.minimize(loss, trained, **options)
+            np.testing.assert_array_equal(trained["layer"]["w"], 1.0)
+            assert opt.step == 0
+        arrays = {**model(), "layer": {"w": np.ones(2), "scale": np.array(2.0)}, "shift": np.array(1.0)}
+        make().minimize(loss, arrays)
         assert float(arrays["shift"]) != 1.0
-    with pytest.warns(UserWarning, match=r"^layer\.scale, shift: the loss") as told:
-        optim.SGD().compute_gradients(loss, model())
-    assert told[0].filename == __file__
+        constant = model()
+        make().minimize(lambda m: xp.sum(m["layer"]["w"] * ox.stop_gradient(m["layer"]["scale"])), constant)
+        np.testing.assert_allclose(constant["layer"]["w"], 0.8)
+
+
+# Leaves that are no parameters, with gradients that no step can take.
+REFUSED = {
+    "a float": (1.0, 0.5),
+    "a float with a whole gradient": (1.0, 1),
+    "a float with NaN": (1.0, np.nan),
+    "a float with an array": (1.0, np.array(0.5)),
+    "a float with a vector": (1.0, np.zeros(2)),
+    "a whole number": (3, 0.5),
+    "a flag": (True, 0.5),
+    "a complex number": (1j, 0.5j),
+    "a text": ("text", np.ones(2)),
+    "whole numbers": (np.arange(2), np.ones(2)),
+    "objects": (np.array([1, 2], object), np.ones(2)),
+    "a list of floats": ([1.0, 2.0], [0.5, 0.5]),
+    "nothing": (None, 0.5),
+    "nothing, with an array": (None, np.ones(2)),
+    "nothing, with a text": (None, "text"),
+}
+# Gradients that move nothing: zeros, None, and the leaf itself, as `grad` returns it.
+TAKEN = {
+    "no gradient": (1.0, None),
+    "zero": (1.0, 0.0),
+    "an array that is zero": (1.0, np.array(0.0)),
+    "a whole number itself": (3, 3),
+    "a flag itself": (True, True),
+    "a text itself": ("text", "text"),
+    "whole numbers themselves": (np.arange(2), np.arange(2)),
+    "a function": (len, len),
+}
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("name", [*REFUSED, *TAKEN])
+def test_gradients_of_leaves_that_are_no_parameters(name: str, pure: bool) -> None:
+    leaf, gradient = (REFUSED | TAKEN)[name]
+    opt, model, grads = optim.SGD(0.5), {"w": np.ones(2), "b": leaf}, {"w": np.ones(2), "b": gradient}
+    wanted = np.full(2, 0.5)
+
+    def step(grads: Any) -> Any:
+        return opt.apply(model, grads, opt.init(model))[0] if pure else opt.update(model, grads)
+
+    if name in TAKEN:
+        for grads_of_step in (grads, {**grads, "b": gradient}):
+            moved = step(grads_of_step)
+        np.testing.assert_array_equal(moved["w"], wanted if pure else wanted - 0.5)
+        assert np.array_equal(moved["b"], leaf)
+        return
+    for before in (False, True):  # at the first step, and in a resolved one
+        if before:
+            step({"w": np.zeros(2), "b": None})
+        with pytest.raises(ox.StructureError, match=r"^b(\.0)?: there is a gradient, but"):
+            step(grads)
+        np.testing.assert_array_equal(model["w"], 1.0)
+
+
+def test_a_float_that_becomes_an_array_is_a_new_parameter() -> None:
+    opt, model = optim.SGD(0.5), {"w": np.ones(2), "b": 1.0}
+    opt.update(model, {"w": np.ones(2), "b": 0.0})
+    model["b"] = np.array(1.0)
+    with pytest.raises(ox.StructureError, match="^b: the parameter is new"):
+        opt.update(model, {"w": np.ones(2), "b": np.array(1.0)})
+    opt.rebuild(model)
+    assert float(opt.update(model, {"w": np.ones(2), "b": np.array(1.0)})["b"]) == 0.5
 
 
 def test_calling_the_number_of_steps() -> None:

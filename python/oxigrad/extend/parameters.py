@@ -311,7 +311,7 @@ def _host(array: Any) -> np.ndarray:
 
 def _plain(plan: Plan, grads: Tree) -> dict[str, Any] | None:
     """The gradients, where all are NumPy arrays of the parameters' shapes and dtypes at their places: nothing to do."""
-    leaves = None if plan.tied else _core.tree_leaves_like(grads, plan.structure)
+    leaves = None if plan.tied or plan.constants else _core.tree_leaves_like(grads, plan.structure)
     if leaves is None:
         return None
     gradients: dict[str, Any] = {}

@@ -354,7 +354,6 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     _resume = delegated("optimizer._resume")
     _versions = delegated("optimizer._versions")
     _unrecorded_gradients = delegated("optimizer._unrecorded_gradients")
-    _tell_of_floats = delegated("optimizer._tell_of_floats")
     _check_patterns = delegated("optimizer._check_patterns")
     _parts = delegated("optimizer._parts")
 

@@ -42,7 +42,6 @@ def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
     try:
         try:
             value, grads = value_and_grad_of(lambda model: dependent(loss(model)), model, step.begin)
-            opt._tell_of_floats(model, grads)
             step.finish(value, grads)
         except BaseException:
             step.abort()
@@ -88,7 +87,9 @@ class BackwardStep:
         self._before = self._stepper.table.by_path, self._stepper.fitting
         step, leaves = parts.resolve_whole(self._stepper, self._model, value)
         plan = step.plan
-        if plan.needs_all or plan.on_devices:  # the step follows the backward
+        # The gradients of Python floats are checked before anything is changed.
+        has_floats = any(is_float for is_float, _ in plan.constants.values())
+        if plan.needs_all or plan.on_devices or has_floats:  # the step follows the backward
             return lambda which, g: False
         plan.check_parameters(leaves)
         chosen, excluded = watched_leaves(watched), _read_again(plan, leaves, constants)

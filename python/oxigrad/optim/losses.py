@@ -1,7 +1,5 @@
 """Losses: what they depend on, and their auxiliary results."""
 
-import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -59,28 +57,3 @@ def minimized_with_aux(minimize: Callable[..., Any], loss: Callable[[Any], Any],
     """The pair of the value of the loss before the step of ``minimize``, and its auxiliary result there."""
     value = minimize(with_aux := LossWithAux(loss), model, **options)
     return value, with_aux.aux
-
-
-def warn_of_floats(model: Any, grads: Any) -> None:
-    """Warns of Python floats in a model that a loss depends on: they are no parameters."""
-    leaves, structure = tree.flatten(model)
-    floats = [
-        str(structure.path(i))
-        for i, (leaf, g) in enumerate(zip(leaves, tree.leaves(grads), strict=True))
-        if type(leaf) is float and structure.is_trainable(i) and g
-    ]
-    if floats:
-        warnings.warn(
-            f"{', '.join(floats)}: the loss depends on Python floats, which are no parameters and stay as they are: "
-            "make them arrays, such as np.array(1.0), to train them, or dataclass fields by "
-            "ox.field(trainable=False)",
-            stacklevel=_level_of_caller(),
-        )
-
-
-def _level_of_caller() -> int:
-    """The level, as a warning of this module's takes it, of the first frame outside of this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "oxigrad":
-        level, frame = level + 1, frame.f_back
-    return level

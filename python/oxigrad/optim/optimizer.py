@@ -10,7 +10,7 @@ from oxigrad._typing import Array, R, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import in_backward as in_backward_steps
-from oxigrad.optim.losses import dependent, minimized_with_aux, warn_of_floats
+from oxigrad.optim.losses import dependent, minimized_with_aux
 from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
@@ -42,8 +42,6 @@ class Optimizer(StatefulOptimizer):
 
     record_norms: tuple[str, ...]
     state_device: str | None
-
-    _has_seen_floats = False
 
     def __init__(self) -> None:
         self._lock = _core.Lock()
@@ -140,8 +138,8 @@ class Optimizer(StatefulOptimizer):
 
         Args:
             model: tree of the parameters.
-            grads: gradients in the structure of ``model``; other leaves are ignored. None reads them from the
-                parameters, such as the attribute ``grad`` in a ``torch.nn.Module``.
+            grads: gradients in the structure of ``model``. None reads them from the parameters, such as the attribute
+                ``grad`` in a ``torch.nn.Module``.
             loss: value of the loss at the parameters, for rules that read it, such as `MoMo`.
 
         Returns:
@@ -155,8 +153,9 @@ class Optimizer(StatefulOptimizer):
         The order of arguments is the reverse of optax's. Swapped trees raise an error only if structure, shapes or
         dtypes differ. Otherwise the step changes the gradients along the parameters.
 
-        Raises, with nothing changed and the key path in the message, `StructureError` (also without any gradient),
-        `ShapeError`, `DtypeError`, `AliasError`, `ArrayMemoryError` or `NonFiniteError`. Concurrent steps are
+        Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,
+        `AliasError`, `ArrayMemoryError` or `NonFiniteError`. A `StructureError` is raised too without any gradient, and
+        for a gradient other than zero of a leaf that is no parameter, such as a Python float. Concurrent steps are
         serialized. A function that a step calls (a schedule, a rule, a signal handler) may save the optimizer; any
         other use of it raises `StateError`.
         """
@@ -170,17 +169,14 @@ class Optimizer(StatefulOptimizer):
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 
         With a ``loss_scale``, it is the gradient of the scaled loss, as `update` expects. Raises `DerivativeError`
-        for a loss that is a constant, as one that is computed from values of the parameters. Python floats are no
-        parameters: the first call warns of those that the loss depends on, with their key paths.
+        for a loss that is a constant, as one that is computed from values of the parameters.
         """
         return self._gradients(loss, model, record=False)
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """`compute_gradients`, of a recorded loss if asked. A subclass with other gradients overrides this method."""
         if record and self.loss_scale is None:
-            value, grads = self._recorded_losses.value_and_grad(loss, model)
-            self._tell_of_floats(model, grads)
-            return value, grads
+            return self._recorded_losses.value_and_grad(loss, model)
         return self._unrecorded_gradients(loss, model)
 
     def _unrecorded_gradients(
@@ -197,7 +193,6 @@ class Optimizer(StatefulOptimizer):
             return factors[-1] * value
 
         value, grads = value_and_grad_of(scaled, model, begin)
-        self._tell_of_floats(model, grads)
         return (value / factors[-1] if factors else value), grads
 
     def _gradients_of_step(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
@@ -210,12 +205,6 @@ class Optimizer(StatefulOptimizer):
     def _recorded_losses(self) -> RecordedLosses:
         """The losses that `minimize` has recorded: an optimizer that was copied or restored has none."""
         return RecordedLosses.of(self)
-
-    def _tell_of_floats(self, model: Tree, grads: Tree) -> None:
-        """Warns, the first time, of Python floats in the model that the loss depends on."""
-        if not self._has_seen_floats:
-            warn_of_floats(model, grads)
-            self._has_seen_floats = True
 
     def scale_loss(self, loss: Array) -> Array:
         """The ``loss`` times `scale`, whose gradient `update` expects.

@@ -11,7 +11,7 @@ from oxigrad._tables import Table
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import fetched
 from oxigrad.optim import summary
-from oxigrad.optim.settings.config import is_importable, restored
+from oxigrad.optim.settings.config import is_importable, other_names, restored
 from oxigrad.optim.settings.options import Options
 from oxigrad.rules.core import norms
 from oxigrad.stepping import changes
@@ -402,8 +402,8 @@ def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report
     stepper = opt._stepper
     parts, fitting = opt._remembering(), PendingState(strict, report := Report())
     stepper.refuse_swapped()
-    if state["optimizer"] != opt.name:
-        report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
+    if names := other_names(opt.name, config_of(opt), state):
+        report.mismatched.append("the optimizer is {}, the state is of {}".format(*names))
     if state["micro"] >= opt.accumulate:
         report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
     remembered = dict(state["remembered"])

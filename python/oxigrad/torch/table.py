@@ -26,6 +26,8 @@ SLOTS = {
     "master-weights": "master_weights",
     "kahan-compensation": "kahan_compensation",
 }
+# The slots that options add to those of a rule.
+OPTIONAL_SLOTS = ("master-weights", "kahan-compensation")
 # The options of groups that are numbers of a step: weight decay of rules that have none, and the limit of the norm.
 _OPTIONS: dict[str, Domain | None] = {
     "weight_decay": formulas.L2.domains["weight_decay"],

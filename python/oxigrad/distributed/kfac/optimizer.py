@@ -216,7 +216,6 @@ class KFAC(CollectiveWrapper):
             squares = (g / g.dtype.type(scale) / g.dtype.type(scale) for g in statistics.outputs)
             statistics = Statistics(statistics.layers, statistics.inputs, tuple(squares))
         grads = call.arguments(gradients)
-        self._tell_of_floats(model, grads)
         return (call.value / scale if scale != 1.0 else call.value), grads, statistics
 
     # --- steps --------------------------------------------------------------------------------------------------------

@@ -322,9 +322,7 @@ class ClosureOptimizer(RuleOptimizer):
         eager, recorded = value_and_grad(lambda model: dependent(loss(model))), self._recorded_losses
 
         def evaluate(model: Tree) -> tuple[Any, Any]:
-            value, grads = recorded.value_and_grad(loss, model) if record else eager(model)
-            self._tell_of_floats(model, grads)
-            return value, grads
+            return recorded.value_and_grad(loss, model) if record else eager(model)
 
         return evaluate
 

@@ -66,6 +66,24 @@ def from_config(config: Config) -> Any:
     return construct(make, *map(_part, parts), **_read(values))
 
 
+def other_names(name: str, config: Config | None, state: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The names of an optimizer and of that of a state, each with the names of its parts, where they differ."""
+    if state["optimizer"] != name:
+        return name, state["optimizer"]
+    if config is None or state["config"] is None:
+        return None
+    ours, others = _names(config), _names(state["config"])
+    return None if ours == others else (", ".join(sorted(ours)), ", ".join(sorted(others)))
+
+
+def _names(config: Any) -> set[str]:
+    """The names of the optimizers and transforms in a configuration."""
+    if isinstance(config, Mapping):
+        own = {str(config[key]) for key in ("optimizer", "part") if key in config}
+        return own.union(*map(_names, config.get("parts", ())))
+    return set().union(*map(_names, config)) if isinstance(config, (list, tuple)) else set()
+
+
 def construct(make: Callable[..., Any], *args: Any, **values: Any) -> Any:
     """The optimizer or transform by these arguments.
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 from oxigrad import _core, tree
 from oxigrad._core import KeyPath, KeyPathError
 from oxigrad._names import path_name
-from oxigrad.ops.backends import is_array
 
 #: In the place of a gradient that a tree lacks.
 MISSING: Final = object()
@@ -22,14 +21,12 @@ class AlignedGradients:
     """The gradients for the leaves of a model: an array, None, or `MISSING` for each.
 
     ``unknown`` are the key paths of gradients that belong to no leaf. ``is_complete`` tells that the tree has the
-    structure of the model, so that none is None. ``unmatched`` are the key paths of leaves of any type that belong to
-    no leaf of the model.
+    structure of the model, so that none is None.
     """
 
     leaves: list[Any]
     unknown: list[str]
     is_complete: bool
-    unmatched: tuple[str, ...] = ()
 
     def present(self) -> bytes:
         """A byte for each leaf that tells whether its gradient is other than None."""
@@ -72,7 +69,7 @@ def _by_path(
             leaves.append(by_path.pop(text))
         else:
             leaves.append(None if nothing and any(str(at) in nothing for at in _upwards(path)) else MISSING)
-    return AlignedGradients(leaves, [text for text, g in by_path.items() if is_array(g)], False, tuple(by_path))
+    return AlignedGradients(leaves, [*by_path], False)
 
 
 def _empty(grads: Any) -> list[KeyPath]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from oxigrad._core import RuleError, StateError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core import norms, rule
@@ -150,6 +151,20 @@ class ParameterGroup(RuleGroup):
             return ()
         values, overrides = self._common, self._overrides
         return tuple([slot for slot, asks in self._optional if not overrides.get(asks, values[asks])])
+
+    def check_slots(self, path: str, slots: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """Raises `StateError` for slots of a state that are of another rule: ``new`` ones are missing, or some unknown.
+
+        Optional slots may be new, and those that options add, whose names have a hyphen; these may be left over too.
+        """
+        names, optional = [slot.name for slot in self._rule.slots], dict(self._optional)
+        missing = [name for name in new if name in names and name not in optional]
+        unknown = [name for name in slots if name not in names and "-" not in name]
+        if missing or unknown:
+            raise StateError(
+                f"{path_name(path)}: the state has the slots {', '.join(slots) or '(none)'}: expected "
+                f"{', '.join(names) or 'none'}, as {self.name} has them"
+            )
 
     @property
     def _values(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import DtypeError, RuleError, StructureError
 from oxigrad._names import path_name
-from oxigrad.ops.backends import REFUSALS, resolved
+from oxigrad.ops.backends import REFUSALS, is_array, is_smooth, on_host, resolved, size_of, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.stepping.arrays.alignment import MISSING, AlignedGradients, align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
@@ -62,7 +62,7 @@ def _check_known_gradients(plan: Plan, aligned: AlignedGradients) -> None:
     for parameter in plan.parameters:
         for i in parameter.indices:
             if aligned.leaves[i] is MISSING:
-                others = [path_name(text) for text in aligned.unmatched[:3] if text not in plan.frozen]
+                others = [path_name(text) for text in unknown[:3]]
                 raise StructureError(
                     f"{path_name(plan.structure.path(i))}: the gradient is missing: expected an array, or None "
                     "for no "
@@ -79,6 +79,8 @@ def checked_gradients(
 
     With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
     """
+    if plan.constants:
+        _check_constants(plan, gradients)
     # The core checks the others.
     if checked := plan.parameters if called or plan.ruled else plan.tied:
         plan.check_numbers(gradients, checked, optional=optional)
@@ -92,6 +94,23 @@ def checked_gradients(
     if plan.takes_rows and not keep_rows:
         _check_sparse(plan, gradients)
     return gradients
+
+
+def _check_constants(plan: Plan, gradients: Sequence[Any]) -> None:
+    """Raises `StructureError` for a gradient, other than zero, of a leaf that is no parameter.
+
+    The gradient that `oxigrad.grad` returns for such a leaf is the leaf itself, and for a Python number a number.
+    """
+    for i, (is_float, kind) in plan.constants.items():
+        g = gradients[i]
+        number = to_host(g).item() if is_array(g) and size_of(g.shape) == 1 and on_host(g) else g
+        is_zero = isinstance(number, (int, float, complex)) and number == 0
+        if not is_zero and (is_smooth(g) or (is_float and isinstance(g, int))):
+            raise StructureError(
+                f"{path_name(plan.structure.path(i))}: there is a gradient, but the model has {kind}, which is no "
+                "parameter: make it a floating-point array, such as np.array(1.0), to train it; else read it in the "
+                "loss by ox.stop_gradient, or make it a dataclass field by ox.field(trainable=False)"
+            )
 
 
 def admit(plan: Plan, gradients: Sequence[Any]) -> bool:

@@ -16,6 +16,8 @@ from oxigrad.ops.backends import (
     dtype_name,
     is_array,
     is_complex,
+    is_inexact,
+    is_smooth,
     obstacle,
     refuse_masked_or_units,
     size_of,
@@ -77,7 +79,14 @@ class Plan(Assignment):
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
         self.inactive: set[str] = set(untrained)
         seen: list[tuple[str, Any]] = []
-        for index, *tied in _tied(leaves, structure):
+        #: Of leaves that are neither parameters nor frozen by their field, whether they are floats, and the type in
+        #: words, by index.
+        self.constants: dict[int, tuple[bool, str]] = {}
+        parameters = _tied(leaves, structure)
+        for i in {*range(len(leaves))}.difference(*parameters) if len(parameters) < len(leaves) else ():
+            if structure.is_trainable(i):
+                self.constants[i] = is_smooth(leaves[i]), _kind(leaves[i])
+        for index, *tied in parameters:
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
             text = str(paths[0])
             seen.append((text, slices.wholes[text] if slices else array))
@@ -177,7 +186,9 @@ class Plan(Assignment):
         The core checks what may change from step to step, such as shapes and dtypes.
         """
         leaves = _core.tree_leaves_like(model, self.structure, trainable=True)
-        return None if leaves is None or (self._may_change and not self._fits(leaves)) else leaves
+        if leaves is None or (self.constants and any(is_inexact(leaves[i]) for i in self.constants)):
+            return None
+        return None if self._may_change and not self._fits(leaves) else leaves
 
     def _fits(self, leaves: list[Any]) -> bool:
         """Whether tied parameters and executors are those of the plan."""
@@ -344,11 +355,14 @@ def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
         raise
 
 
+def _kind(leaf: Any) -> str:
+    """The type of a leaf, with the dtype of an array."""
+    return type(leaf).__name__ + (f" of dtype {leaf.dtype}" if is_array(leaf) else "")
+
+
 def _leaves_in_words(leaves: list[Any]) -> str:
     """The end of an error for a model without parameters: kinds of leaves, and a class that is no container."""
-    kinds = dict.fromkeys(
-        type(leaf).__name__ + (f" of dtype {leaf.dtype}" if is_array(leaf) else "") for leaf in leaves
-    )
+    kinds = dict.fromkeys(map(_kind, leaves))
     listed = f"; found {', '.join(list(kinds)[:3])}" if kinds else ""
     plain = (type(leaf) for leaf in leaves if hasattr(leaf, "__dict__") and not callable(leaf))
     name = next((cls.__name__ for cls in plain), "")

@@ -263,4 +263,6 @@ def _late(leaf: CalledLeaf, missed: Any) -> CalledLeaf:
 def _with_new_slots(plan: Plan, p: Parameter, array: Any, slots: dict[str, Any]) -> dict[str, Any]:
     """The slots of a parameter, with new ones if flags that changed since `init` require them."""
     group = plan.groups[p.group]
-    return {**slots, **new_slots(group, p.text, array, on_host=False, coded=False, existing=slots)}
+    new = new_slots(group, p.text, array, on_host=False, coded=False, existing=slots)
+    group.check_slots(p.text, slots, new)
+    return {**slots, **new}

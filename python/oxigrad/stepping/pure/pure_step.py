@@ -58,7 +58,8 @@ class PureStep:
     def of(cls, plan: Plan, state: Mapping[str, Any]) -> "PureStep | None":
         """The step of a plan; None where it takes more than kernels of the core, or counts more than steps."""
         is_simple = state.keys() == _STATE and plan.options.accumulate == 1 and plan.options.sparse == "dense"
-        if not is_simple or plan.idle or plan.tied or not all(p.executor.is_core for p in plan.parameters):
+        is_simple = is_simple and not (plan.idle or plan.tied or plan.constants)
+        if not is_simple or not all(p.executor.is_core for p in plan.parameters):
             return None
         slots = state["slots"]
         names = [(p.text, slot.name) for p in plan.parameters for slot in plan.groups[p.group].rule().slots]

@@ -9,7 +9,7 @@ from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.conversion import shape_of
-from oxigrad.torch.table import Entry
+from oxigrad.torch.table import OPTIONAL_SLOTS, Entry
 
 _CODES = ({"codes", "scales"}, {"codes", "scales", "shape"})
 
@@ -69,6 +69,16 @@ def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Ma
         if slots.get("step") is None:
             raise StateError(f"{where} has no 'step': expected the number of steps taken")
         check_step_count(slots["step"], f"{where} has step")
+    keys = {
+        "step",
+        *map(entry.key_of_slot, OPTIONAL_SLOTS),
+        *(entry.key_of_slot(slot.name) for slot in entry.rule.slots),
+    }
+    if unknown := [key for key, value in slots.items() if key not in keys and value is not None]:
+        raise StateError(
+            f"{where} has {', '.join(map(repr, unknown))}: it is of another optimizer; expected some of "
+            f"{', '.join(map(repr, sorted(keys)))}"
+        )
     asked = dict(entry.rule.optional)
     for slot in entry.rule.slots:
         key = entry.key_of_slot(slot.name)
