@@ -305,7 +305,7 @@ def test_tied_parameters_are_updated_once_with_the_sum_of_their_gradients() -> N
 
 
 @pytest.mark.parametrize(
-    "kind", [Frozen, lambda p: (p,), lambda p: Pair(p, 1.0)], ids=["frozen", "tuple", "namedtuple"]
+    "kind", [Frozen, lambda p: (p,), lambda p: Pair(p, 0.0)], ids=["frozen", "tuple", "namedtuple"]
 )
 def test_a_read_only_array_is_replaced_and_its_containers_rebuilt(kind: Any) -> None:
     p = np.zeros(2)

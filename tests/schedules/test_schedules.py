@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import json
 import math
 from collections.abc import Callable
@@ -258,7 +259,7 @@ def test_a_staircase_counts_in_whole_numbers() -> None:
     assert all(type(epoch) is int for epoch in seen)
 
 
-@pytest.mark.parametrize("every", [7, 2.5, 0.1, 100 / 7, 1000 / 3, 0.7])
+@pytest.mark.parametrize("every", [7, 2.5, 1.1, 100 / 7, 1000 / 3, 1.7])
 def test_a_staircase_of_numbers_is_that_of_arrays(every: float) -> None:
     schedule = schedules.staircase(schedules.linear(0.0, 1e4, 10**4), every)
     steps = np.arange(1001)
@@ -455,8 +456,8 @@ def test_a_function_cannot_be_written_down() -> None:
 # --- invalid arguments -------------------------------------------------------------------------------------------------
 
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: schedules.linear(1.0, 0.0, 0), ValueError, "steps is 0: expected a positive number"),
-    (lambda: schedules.linear(1.0, 0.0, math.inf), ValueError, "steps is inf"),
+    (lambda: schedules.linear(1.0, 0.0, 0), ValueError, "steps is 0: expected a number of steps, at least 1"),
+    (lambda: schedules.linear(1.0, 0.0, math.inf), ValueError, "linear: steps: found inf: expected a finite number"),
     (lambda: schedules.linear(1.0, 0.0, math.nan), ValueError, "linear: steps: found nan: expected a number"),
     (lambda: schedules.linear("a", 0.0, 3), TypeError, "linear: initial: found 'a': expected a number"),
     (lambda: schedules.linear(True, 0.0, 3), TypeError, "initial: found True: expected a number"),
@@ -490,16 +491,16 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: schedules.piecewise((1.0,), (3,)), ValueError, "found 1 values for 1 boundaries: expected one more"),
     (lambda: schedules.piecewise((1.0, 2.0), (3,), "cubic"), ValueError, "interpolation is 'cubic': expected one of"),
     (lambda: schedules.piecewise((1.0, 2.0, 3.0), (3, 2), "linear"), ValueError, "steps is -1"),
-    (lambda: schedules.warmup(1.0, 0), ValueError, "warmup is 0"),
+    (lambda: schedules.warmup(1.0, 0), ValueError, "steps is 0"),
     (lambda: schedules.warmup(lambda step: None, 3), TypeError, "the schedule at step 0: found None"),
     (lambda: schedules.warmup_cosine(0.1, 0, 10), ValueError, "warmup is 0"),
     (lambda: schedules.warmup_cosine(0.1, 10, 10), ValueError, "steps is 10: expected more than warmup"),
     (lambda: schedules.cooldown(1.0, 0, 3), ValueError, "start is 0"),
-    (lambda: schedules.cooldown(1.0, 3, 0), ValueError, "cooldown is 0"),
+    (lambda: schedules.cooldown(1.0, 3, 0), ValueError, "steps is 0"),
     (lambda: schedules.step(1.0, 0), ValueError, "every is 0"),
     (lambda: schedules.multistep(1.0, (5, 3)), ValueError, r"milestones is \[5, 3\]: expected ascending steps"),
     (lambda: schedules.rsqrt(1.0, 0), ValueError, "warmup is 0"),
-    (lambda: schedules.noam(512, 0.5), ValueError, "warmup is 0.5: expected at least 1"),
+    (lambda: schedules.noam(512, 0.5), ValueError, "warmup is 0.5: expected a number of steps"),
     (lambda: schedules.noam(0, 5), ValueError, "width is 0"),
     (lambda: schedules.one_cycle(1.0, 10, 10), ValueError, r"end at steps \[10, 10\]: expected ascending steps"),
     (lambda: schedules.one_cycle(1.0, 10, 4, back=3), ValueError, r"end at steps \[4, 3, 10\]"),
@@ -518,6 +519,107 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_wrong_schedules_are_refused(make: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+# Every public schedule with arguments that hold, and its arguments that are numbers of steps.
+ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "constant": ({"value": 0.1}, ""),
+    "cosine": ({"initial": 0.1, "steps": 100, "final": 0.0, "power": 1.0}, "steps"),
+    "cosine_restarts": ({"initial": 0.1, "steps": 10, "growth": 2.0, "final": 0.0, "decay": 0.5}, "steps"),
+    "cyclic": ({"low": 0.0, "high": 1.0, "up": 4, "down": 6, "gamma": 0.9}, "up down"),
+    "exponential": ({"initial": 0.1, "rate": 0.9, "steps": 10}, "steps"),
+    "inverse_power": ({"initial": 0.1, "gamma": 0.5, "power": 1.0, "offset": 1.0}, ""),
+    "linear": ({"initial": 0.1, "final": 0.0, "steps": 10}, "steps"),
+    "one_minus_sqrt": ({"initial": 0.1, "steps": 10, "final": 0.0}, "steps"),
+    "polynomial": ({"initial": 0.1, "steps": 10, "final": 0.0, "power": 2.0}, "steps"),
+    "rex": ({"initial": 0.1, "steps": 10, "final": 0.0, "beta": 0.5}, "steps"),
+    "clip": ({"term": 0.1, "minimum": 0.0, "maximum": 1.0}, ""),
+    "cooldown": ({"schedule": 0.1, "start": 10, "steps": 5, "final": 0.0}, "start steps"),
+    "inverse_time": ({"initial": 0.1, "rate": 0.5, "steps": 10}, "steps"),
+    "noam": ({"width": 512, "warmup": 10, "scale": 1.0}, "warmup"),
+    "one_cycle": ({"peak": 0.1, "steps": 100, "warmup": 30, "back": 60, "initial": 0.01, "final": 0.0}, "steps"),
+    "plateau": (
+        {"initial": 0.1, "factor": 0.5, "patience": 2, "rtol": 0.1, "atol": 0.1, "cooldown": 1, "minimum": 0.0}
+        | {"epsilon": 0.1},
+        "",
+    ),
+    "rsqrt": ({"peak": 0.1, "warmup": 10}, "warmup"),
+    "staircase": ({"term": 0.1, "every": 10}, "every"),
+    "step": ({"initial": 0.1, "every": 10, "factor": 0.5}, "every"),
+    "warmup": ({"schedule": 0.1, "steps": 10, "initial": 0.0}, "steps"),
+    "warmup_cosine": (
+        {"peak": 0.1, "warmup": 10, "steps": 110, "final": 0.0, "initial": 0.0, "power": 1.0},
+        "warmup steps",
+    ),
+    "wsd": ({"peak": 0.1, "warmup": 10, "stable": 10, "decay": 10, "final": 0.0}, "warmup stable decay"),
+}
+# Sequences, operands and objects, tested above.
+SEQUENCES = {"add", "follow", "from_config", "join", "multiply", "multistep", "piecewise", "Schedule"}
+# Values that no row takes: infinity bounds and constants alone.
+BOUNDS = {("constant", "value"), ("clip", "term"), ("clip", "minimum"), ("clip", "maximum"), ("staircase", "term")}
+BOUNDS |= {("cooldown", "schedule"), ("warmup", "schedule")}
+
+
+def test_every_schedule_has_a_row_of_arguments() -> None:
+    assert ARGUMENTS.keys() | SEQUENCES == {*schedules.__all__}
+    for name, (values, _) in ARGUMENTS.items():
+        parameters = inspect.signature(getattr(schedules, name)).parameters
+        assert values.keys() == parameters.keys() - {"interpolation", "mode"}, name
+        assert math.isfinite(getattr(schedules, name)(**values)(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [(name, argument) for name, (values, _) in ARGUMENTS.items() for argument in values]
+)
+def test_wrong_arguments_are_refused(name: str, argument: str) -> None:
+    """Flags, texts, NaN and infinity, and for numbers of steps less than 1: the error has the argument."""
+    (values, steps), make = ARGUMENTS[name], getattr(schedules, name)
+    wrong: list[Any] = [True, "1", math.nan, 1j, [1.0], np.ones(2), np.True_]
+    wrong += [] if (name, argument) in BOUNDS else [math.inf, -math.inf]
+    wrong += [0, -1, 0.5, -math.inf] if argument in steps.split() else []
+    for value in wrong:
+        with pytest.raises((TypeError, ValueError), match=rf"(?s)\b{argument}\b|the phases end"):
+            make(**values | {argument: value})
+
+
+def test_swapped_arguments_are_refused() -> None:
+    """The number of steps in the place of the value at their begin, a rate below 1."""
+    for make in (
+        lambda: schedules.cosine(100, 0.1),
+        lambda: schedules.polynomial(100, 0.1),
+        lambda: schedules.rex(100, 0.1),
+        lambda: schedules.one_minus_sqrt(100, 0.1),
+        lambda: schedules.cosine_restarts(100, 0.1),
+        lambda: schedules.linear(100, 0.0, 0.1),
+        lambda: schedules.exponential(10, 0.9, 0.1),
+        lambda: schedules.inverse_time(10, 0.9, 0.1),
+        lambda: schedules.rsqrt(100, 0.1),
+        lambda: schedules.step(30, 0.1),
+        lambda: schedules.warmup(10, 0.1),
+        lambda: schedules.warmup_cosine(10, 0.1, 100),
+        lambda: schedules.one_cycle(100, 0.1),
+        lambda: schedules.wsd(10, 0.1, 10, 10),
+        lambda: schedules.staircase(10, 0.1),
+        lambda: schedules.cyclic(0.1, 100, 0.5),
+    ):
+        with pytest.raises(ValueError, match="expected a number of steps, at least 1"):
+            make()
+    for make in (lambda: schedules.multistep((30, 80), 1.0), lambda: schedules.piecewise(1.0, (30, 80))):
+        with pytest.raises(TypeError, match=r"^(milestones|values) is 1.0: expected a sequence of numbers"):
+            make()
+
+
+def test_numbers_of_observations_are_whole() -> None:
+    for argument in ("patience", "cooldown"):
+        with pytest.raises(ValueError, match=f"plateau: {argument}: found 2.5: expected a whole number"):
+            schedules.plateau(0.1, **{argument: 2.5})
+        assert type(getattr(schedules.plateau(0.1, **{argument: 2.0}), argument)) is int
+
+
+def test_an_infinite_bound_is_a_schedule() -> None:
+    limit = schedules.join((math.inf, 1.0), (2,))
+    assert [limit(step) for step in (0, 2)] == [math.inf, 1.0]
+    assert schedules.constant(math.inf)(3) == math.inf
 
 
 # --- as hyperparameters ------------------------------------------------------------------------------------------------

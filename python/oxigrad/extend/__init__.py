@@ -32,7 +32,7 @@ if _TYPE_CHECKING:
     from oxigrad.ops.backends.memory.worker import Worker
     from oxigrad.optim.settings.config import OPTIONS
     from oxigrad.rules.core.ranges import COUNT, Domain
-    from oxigrad.schedules.base import number
+    from oxigrad.schedules.numbers import number
     from oxigrad.stepping.arrays.sparse_rows import as_array
     from oxigrad.stepping.state.state_dict import config_of
 
@@ -87,7 +87,7 @@ _LAZY = {
     "dtype_name": "oxigrad.ops.backends",
     "library": "oxigrad._names",
     "namespace": "oxigrad.ops.backends",
-    "number": "oxigrad.schedules.base",
+    "number": "oxigrad.schedules.numbers",
     "pack_state": "oxigrad.extend.states",
     "register_adapter": "oxigrad.extend.adapters",
     "to_host": "oxigrad.ops.backends",

@@ -13,13 +13,15 @@ import numpy as np
 from oxigrad._core import Variable, is_inexact
 from oxigrad._names import Registry
 from oxigrad._typing import Array, Config
-from oxigrad.ops.backends import fetched, is_array, is_complex, is_smooth, namespace
+from oxigrad.ops.backends import is_array, is_smooth, namespace
+from oxigrad.schedules.numbers import count_steps, number, positive
 
 # An operand of a schedule: a number, or any function of the step.
 Term = float | Callable[[Any], Any]
 
 _REGISTRY: Registry[type["Schedule"]] = Registry()
-_NUMBERS = (float, int, float | None, int | None, "float", "int", "float | None", "int | None")
+_WHOLE = (int, int | None, "int", "int | None")
+_NUMBERS = (float, float | None, "float", "float | None", *_WHOLE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +51,14 @@ class Schedule:
     __array_ufunc__ = None  # arithmetic with NumPy scalars defers to this class
 
     _positive: ClassVar[tuple[str, ...]] = ()
+    _steps: ClassVar[tuple[str, ...]] = ()
+    _infinite: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, positive: str = "") -> None:
-        """``positive`` names the fields that must be positive and finite."""
+    def __init_subclass__(cls, positive: str = "", steps: str = "", infinite: str = "") -> None:
+        """Each names fields: ``positive`` numbers, numbers of ``steps``, and those that may be ``infinite``."""
         cls._positive = (*cls._positive, *positive.split())
+        cls._steps = (*cls._steps, *steps.split())
+        cls._infinite = (*cls._infinite, *infinite.split())
         _REGISTRY[cls.__name__] = cls
 
     def __post_init__(self) -> None:
@@ -60,11 +66,12 @@ class Schedule:
         for field in dataclasses.fields(self):
             if field.init:
                 try:
-                    plain = _read_field(field, getattr(self, field.name))
+                    plain = _read_field(field, getattr(self, field.name), is_finite=field.name not in self._infinite)
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"{type(self).__name__}: {field.name}: {error}") from None
                 object.__setattr__(self, field.name, plain)
         positive(**{name: getattr(self, name) for name in self._positive})
+        count_steps(**{name: getattr(self, name) for name in self._steps if getattr(self, name) is not None})
 
     def __call__(self, step: Array) -> Array:
         """The value at ``step``, counted from 0: a number, an array or a traced value, as ``step`` is.
@@ -257,6 +264,8 @@ class follow(Schedule):
     def __post_init__(self) -> None:
         if not callable(getattr(self.scheduler, "get_last_lr", None)):
             raise TypeError(f"follow: scheduler is {self.scheduler!r}: expected an object with a method get_last_lr")
+        if self.group is not None and (isinstance(self.group, bool) or not isinstance(self.group, int)):
+            raise TypeError(f"follow: group is {self.group!r}: expected an index, or None")
         groups = len(self.scheduler.get_last_lr())
         if self.group is None and groups != 1:
             raise ValueError(
@@ -307,54 +316,6 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
     return cls(**{key: read(value) for key, value in fields.items()})
 
 
-def number(value: Any) -> int | float:
-    """The value as a Python number: any real number, or a 0-d array of any library.
-
-    Args:
-        value: real number, or array of any library with one element and no axes.
-
-    Raises `TypeError` for anything else.
-
-    >>> import numpy as np
-    >>> number(np.array(0.5)), number(np.int64(3))
-    (0.5, 3)
-    """
-    if type(value) in (int, float):
-        return value
-    if isinstance(value, Variable):
-        raise TypeError(f"found the variable {value!r}: expected a number, or a function of the step")
-    if isinstance(value, (bool, np.complexfloating)) or not hasattr(value, "__float__"):
-        raise TypeError(f"found {value!r}: expected a number")
-    if not is_array(value):
-        return float(value)
-    inexact = is_inexact(value)
-    integral = not inexact and namespace(value).isdtype(value.dtype, "integral")
-    if tuple(value.shape) != () or not (inexact or integral):
-        raise TypeError(f"found an array of shape {tuple(value.shape)} and dtype {value.dtype}: expected a number")
-    try:
-        here = fetched(value)
-        return int(here) if integral else float(here)
-    except RecursionError:
-        raise
-    except (AttributeError, RuntimeError, TypeError, ValueError):  # it is complex, or traced
-        raise TypeError(f"found {value!r}: expected a number") from None
-
-
-def is_traced(value: Any) -> bool:
-    """Whether the value is a real 0-d array that a library traces, as ``jax.jit`` does, and that cannot be read."""
-    if isinstance(value, (int, float, Variable)) or not (is_array(value) and is_inexact(value)) or tuple(value.shape):
-        return False
-    if is_complex(value):
-        return False
-    try:
-        float(fetched(value))
-    except RecursionError:
-        raise
-    except (AttributeError, RuntimeError, TypeError, ValueError):
-        return True
-    return False
-
-
 def term(value: Any) -> Term:
     """The value as an operand: a number, a function of the step, or `follow` of a scheduler that has ``get_last_lr``.
 
@@ -380,18 +341,23 @@ def _takes_step(function: Any) -> bool:
     return True
 
 
-def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:
+def _read_field(field: dataclasses.Field[Any], value: Any, *, is_finite: bool) -> Any:
     if value is None and field.default is None:
         return None
     if field.type in _NUMBERS:
-        return _but_nan(number(value))
+        value = _but_nan(number(value))
+        if is_finite and math.isinf(value):
+            raise ValueError(f"found {value}: expected a finite number")
+        if field.type in _WHOLE and value != int(value):
+            raise ValueError(f"found {value}: expected a whole number")
+        return int(value) if field.type in _WHOLE else value
     for kind, expected in ((str, "text"), (bool, "True or False")):
         if field.type in (kind, kind.__name__):
             value = value.item() if isinstance(value, np.generic) else value
             if not isinstance(value, kind):
                 raise TypeError(f"found {value!r}: expected {expected}")
             return value
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and field.type not in (Term, "Term"):
         return tuple(_but_nan(term(each)) for each in value)
     return _but_nan(term(value))
 
@@ -401,13 +367,6 @@ def _but_nan(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("found nan: expected a number")
     return value
-
-
-def positive(**values: float) -> None:
-    """Raises `ValueError`, by name, if one of the numbers is not positive and finite."""
-    for name, value in values.items():
-        if not 0 < number(value) < math.inf:
-            raise ValueError(f"{name} is {value}: expected a positive number")
 
 
 def value_at(schedule: Term, step: Array) -> Array:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from oxigrad import xp
 from oxigrad._typing import Array
-from oxigrad.schedules.base import Schedule, Term, number, number_at, positive, term, value_at
+from oxigrad.schedules.base import Schedule, Term, number_at, term, value_at
 from oxigrad.schedules.curves import cosine, exponential, inverse_power, linear, one_minus_sqrt
+from oxigrad.schedules.numbers import count_steps, finite, number, numbers, positive
 
 __all__ = [
     "clip",
@@ -51,8 +52,8 @@ class join(Schedule):
         super().__post_init__()
         if len(self.schedules) != len(self.boundaries) + 1 or list(self.boundaries) != sorted(set(self.boundaries)):
             raise ValueError("join: expected ascending boundaries, and one more schedule than boundaries")
-        if self.boundaries and self.boundaries[0] < 0:
-            raise ValueError(f"boundaries is {self.boundaries}: expected non-negative steps")
+        if self.boundaries and not 0 <= self.boundaries[0] <= self.boundaries[-1] < math.inf:
+            raise ValueError(f"boundaries is {self.boundaries}: expected finite, non-negative steps")
 
     def at(self, step: Array) -> Array:
         starts = (0, *self.boundaries)
@@ -69,7 +70,7 @@ class join(Schedule):
 
 
 @dataclasses.dataclass(frozen=True)
-class staircase(Schedule, positive="every"):
+class staircase(Schedule, steps="every"):
     """``term(floor(step / every))``: each value of the schedule ``term`` is held for ``every`` steps.
 
     Args:
@@ -93,7 +94,7 @@ class staircase(Schedule, positive="every"):
 
 
 @dataclasses.dataclass(frozen=True)
-class clip(Schedule):
+class clip(Schedule, infinite="minimum maximum"):
     """A schedule clipped to ``[minimum, maximum]``; None means no bound.
 
     Args:
@@ -152,6 +153,7 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
     >>> schedule(0), schedule(5), schedule(10), schedule(15), schedule(30)
     (0.0, 0.5, 1.0, 0.75, 0.5)
     """
+    values, boundaries = numbers("values", values), numbers("boundaries", boundaries)
     if len(values) != len(boundaries) + 1:
         raise ValueError(
             f"found {len(values)} values for {len(boundaries)} boundaries: expected one more value than boundaries"
@@ -172,7 +174,10 @@ def _value(schedule: Term, step: float, whose: str) -> Array:
         schedule = term(schedule)
     except TypeError as error:
         raise TypeError(f"{whose}: schedule: {error}") from None
-    return number_at(schedule, step)
+    value = number_at(schedule, step)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{whose}: schedule is {value} at step {step}: expected a finite number")
+    return value
 
 
 def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: str = "linear") -> Schedule:
@@ -190,7 +195,8 @@ def warmup(schedule: Term, steps: float, initial: float = 0.0, interpolation: st
     >>> schedule(0), schedule(2), schedule(4), schedule(9)
     (0.0, 0.5, 1.0, 0.5)
     """
-    positive(warmup=steps)
+    count_steps(steps=steps)
+    finite(initial=initial)
     return join((_between(interpolation, initial, _value(schedule, 0, "warmup"), steps), schedule), (steps,))
 
 
@@ -211,7 +217,8 @@ def cooldown(schedule: Term, start: float, steps: float, final: float = 0.0, int
     >>> schedule(0), schedule(100), schedule(105), schedule(110)
     (0.5, 0.5, 0.25, 0.0)
     """
-    positive(start=start, cooldown=steps)
+    count_steps(start=start, steps=steps)
+    finite(final=final)
     return join((schedule, _between(interpolation, _value(schedule, start, "cooldown"), final, steps)), (start,))
 
 
@@ -230,6 +237,8 @@ def step(initial: float, every: float, factor: float = 0.1) -> Schedule:
     >>> schedule(29), schedule(30), schedule(60)
     (1.0, 0.5, 0.25)
     """
+    finite(initial=initial)
+    positive(factor=factor)
     return staircase(exponential(initial, factor), every)
 
 
@@ -245,7 +254,8 @@ def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) 
     >>> schedule(29), schedule(30), schedule(80)
     (1.0, 0.5, 0.25)
     """
-    milestones = [number(milestone) for milestone in milestones]
+    milestones = numbers("milestones", milestones)
+    finite(initial=initial, factor=factor)
     if milestones != sorted(milestones):
         raise ValueError(f"milestones is {milestones}: expected ascending steps")
     counts = {milestone: count for count, milestone in enumerate(milestones, 1)}
@@ -264,7 +274,9 @@ def inverse_time(initial: float, rate: float, steps: float = 1) -> Schedule:
     >>> schedule(0), schedule(20)
     (1.0, 0.5)
     """
-    positive(steps=steps)
+    finite(initial=initial)
+    positive(rate=rate)
+    count_steps(steps=steps)
     return inverse_power(initial, rate / steps)
 
 
@@ -279,7 +291,8 @@ def rsqrt(peak: float, warmup: float) -> Schedule:
     >>> schedule(0), schedule(50), schedule(100), schedule(400)
     (0.0, 0.5, 1.0, 0.5)
     """
-    positive(warmup=warmup)
+    finite(peak=peak)
+    count_steps(warmup=warmup)
     return join((linear(0.0, peak, warmup), inverse_power(peak, 1.0 / warmup, 0.5)), (warmup,))
 
 
@@ -297,9 +310,9 @@ def noam(width: float, warmup: float, scale: float = 1.0) -> Schedule:
     >>> round(schedule(0), 9), round(schedule(3999), 9), round(schedule(15999), 9)
     (1.75e-07, 0.000698771, 0.000349386)
     """
-    positive(width=width, warmup=warmup)
-    if warmup < 1:
-        raise ValueError(f"warmup is {warmup}: expected at least 1")
+    finite(scale=scale)
+    positive(width=width)
+    count_steps(warmup=warmup)
     peak = scale / math.sqrt(width * warmup)
     decay = inverse_power(peak, 1.0 / warmup, 0.5)
     return decay if warmup == 1 else join((linear(peak / warmup, peak, warmup - 1), decay), (warmup - 1,))
@@ -322,7 +335,9 @@ def warmup_cosine(
     >>> schedule(0), schedule(10), round(schedule(60), 6), schedule(110)
     (0.0, 0.1, 0.05, 0.0)
     """
-    positive(warmup=warmup)
+    finite(peak=peak, final=final, initial=initial)
+    positive(power=power)
+    count_steps(warmup=warmup, steps=steps)
     if not steps > warmup:
         raise ValueError(f"steps is {steps}: expected more than warmup, {warmup}")
     return join((linear(initial, peak, warmup), cosine(peak, steps - warmup, final, power)), (warmup,))
@@ -360,6 +375,9 @@ def one_cycle(
     >>> schedule(0), schedule(30), round(schedule(65), 6), schedule(100)
     (0.04, 1.0, 0.500002, 4e-06)
     """
+    count_steps(steps=steps)
+    optional = {"warmup": warmup, "back": back, "initial": initial, "final": final}
+    finite(peak=peak, **{name: value for name, value in optional.items() if value is not None})
     warmup = 0.3 * steps if warmup is None else warmup
     initial = peak / 25 if initial is None else initial
     final = initial / 1e4 if final is None else final
@@ -392,6 +410,7 @@ def wsd(
     >>> schedule(5), schedule(10), schedule(90), schedule(95), schedule(100)
     (0.5, 1.0, 1.0, 0.5, 0.0)
     """
-    positive(warmup=warmup, stable=stable, decay=decay)
+    finite(peak=peak, final=final)
+    count_steps(warmup=warmup, stable=stable, decay=decay)
     end = warmup + stable
     return join((linear(0.0, peak, warmup), peak, _between(interpolation, peak, final, decay)), (warmup, end))

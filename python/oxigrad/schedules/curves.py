@@ -5,7 +5,7 @@ import math
 
 from oxigrad import xp
 from oxigrad._typing import Array
-from oxigrad.schedules.base import Schedule, positive
+from oxigrad.schedules.base import Schedule
 
 __all__ = [
     "constant",
@@ -30,7 +30,7 @@ def _power(base: float, exponent: Array) -> Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class constant(Schedule):
+class constant(Schedule, infinite="value"):
     """The constant ``value``.
 
     Args:
@@ -50,7 +50,7 @@ class constant(Schedule):
 
 
 @dataclasses.dataclass(frozen=True)
-class linear(Schedule, positive="steps"):
+class linear(Schedule, steps="steps"):
     """From ``initial`` to ``final`` over ``steps`` steps, then ``final``.
 
     Args:
@@ -73,7 +73,7 @@ class linear(Schedule, positive="steps"):
 
 
 @dataclasses.dataclass(frozen=True)
-class polynomial(Schedule, positive="steps power"):
+class polynomial(Schedule, positive="power", steps="steps"):
     """``final + (initial - final) * (1 - step / steps) ** power`` for ``steps`` steps, then ``final``.
 
     Args:
@@ -98,7 +98,7 @@ class polynomial(Schedule, positive="steps power"):
 
 
 @dataclasses.dataclass(frozen=True)
-class cosine(Schedule, positive="steps power"):
+class cosine(Schedule, positive="power", steps="steps"):
     """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final``.
 
     Args:
@@ -129,7 +129,7 @@ class cosine(Schedule, positive="steps power"):
 
 
 @dataclasses.dataclass(frozen=True)
-class one_minus_sqrt(Schedule, positive="steps"):
+class one_minus_sqrt(Schedule, steps="steps"):
     """``final + (initial - final) * (1 - sqrt(step / steps))``, then ``final``: the cooldown of Hägele et al. 2024.
 
     Args:
@@ -152,7 +152,7 @@ class one_minus_sqrt(Schedule, positive="steps"):
 
 
 @dataclasses.dataclass(frozen=True)
-class rex(Schedule, positive="steps"):
+class rex(Schedule, steps="steps"):
     """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final``.
 
     Args:
@@ -189,7 +189,7 @@ class rex(Schedule, positive="steps"):
 
 
 @dataclasses.dataclass(frozen=True)
-class exponential(Schedule, positive="rate steps"):
+class exponential(Schedule, positive="rate", steps="steps"):
     """``initial * rate ** (step / steps)``.
 
     Args:
@@ -249,7 +249,7 @@ class inverse_power(Schedule, positive="gamma"):
 
 
 @dataclasses.dataclass(frozen=True)
-class cosine_restarts(Schedule, positive="steps decay"):
+class cosine_restarts(Schedule, positive="decay", steps="steps"):
     """`cosine` from ``initial`` to ``final``, restarted periodically.
 
     Args:
@@ -276,7 +276,7 @@ class cosine_restarts(Schedule, positive="steps decay"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.growth < math.inf:
+        if not self.growth >= 1:
             raise ValueError(f"growth is {self.growth}: expected at least 1")
 
     def _start(self, wave: Array) -> Array:
@@ -305,7 +305,7 @@ _CYCLES = ("triangular", "triangular2", "exp_range")
 
 
 @dataclasses.dataclass(frozen=True)
-class cyclic(Schedule):
+class cyclic(Schedule, positive="gamma", steps="up down"):
     """Periodic: from ``low`` to ``high`` in ``up`` steps, and back in ``down`` steps (None: ``up``) (Smith 2017).
 
     Args:
@@ -334,7 +334,6 @@ class cyclic(Schedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(up=self.up, down=self._down, gamma=self.gamma)
         if self.mode not in _CYCLES:
             raise ValueError(f"mode is {self.mode!r}: expected one of {', '.join(_CYCLES)}")
 

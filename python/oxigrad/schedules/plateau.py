@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from oxigrad._typing import Array
-from oxigrad.schedules.base import Schedule, number
+from oxigrad.schedules.base import Schedule
+from oxigrad.schedules.numbers import number
 
 _MODES = {"min": 1.0, "max": -1.0}
 

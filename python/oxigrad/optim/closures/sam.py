@@ -13,7 +13,7 @@ from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.ranges import Domain, Interval
-from oxigrad.schedules.base import number
+from oxigrad.schedules.numbers import number
 from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.plan.gradients import read_gradients
 from oxigrad.stepping.plan.plan import Plan

@@ -12,7 +12,7 @@ from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.rules.core import norms
 from oxigrad.rules.core.ranges import COUNT, Domain, Interval
-from oxigrad.schedules.base import number
+from oxigrad.schedules.numbers import number
 from oxigrad.stepping.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
 from oxigrad.stepping.arrays.sparse_rows import FAMILIES
 from oxigrad.stepping.version import Version

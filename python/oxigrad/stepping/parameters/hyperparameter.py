@@ -10,7 +10,8 @@ from oxigrad._core import BatchLevel, ShapeError, Variable
 from oxigrad.ops.backends import fetched, is_array, lowest
 from oxigrad.rules.core.ranges import Domain, scalar
 from oxigrad.rules.core.rule import is_flag
-from oxigrad.schedules.base import is_traced, number_at, term
+from oxigrad.schedules.base import number_at, term
+from oxigrad.schedules.numbers import is_traced
 
 _Read = TypeVar("_Read")
 _Set = TypeVar("_Set")

@@ -53,6 +53,8 @@ class Plan(Assignment):
 
     #: The arrays among the inactive ones, which a later plan may update.
     waiting: set[str]
+    #: Whether gradients may be lazy views: see `oxigrad.ops.backends.resolved`. It is set once one is seen.
+    takes_lazy = False
 
     def __init__(
         self,
@@ -122,10 +124,8 @@ class Plan(Assignment):
         if slices is None:  # else the plan of the whole model does it, which has the frozen ones
             options.check_patterns(seen)
         self._choose_executors(leaves, holds_gradients)
-        #: Whether gradients may be `SparseRows`, or lazy views: see `oxigrad.ops.backends.resolved`. Both are set once
-        #: such a gradient is seen.
+        #: Whether gradients may be `SparseRows`, which is set too once one is seen.
         self.takes_rows: bool = self.options.sparse != "dense"
-        self.takes_lazy = False
 
     def _add(
         self,
