@@ -90,16 +90,16 @@ def path_name(path: object) -> str:
     return str(path) or "the root"
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str], likeness: float = 0.6) -> str:
     """The name that differs from ``name`` in case and underscores alone, or the one nearest to it.
 
-    Empty where none is near.
+    Empty where none is near: where the share of common letters is below the ``likeness``.
     """
     import difflib  # here, since few programs have unknown names
 
     plain = {each.lower().replace("_", ""): each for each in names}
     written = name.lower().replace("_", "")
-    matches = [written] if written in plain else difflib.get_close_matches(written, plain, 1)
+    matches = [written] if written in plain else difflib.get_close_matches(written, plain, 1, likeness)
     return plain[matches[0]] if matches else ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oxigrad import optim, schedules, tree
-from oxigrad._names import library, without
+from oxigrad._names import library, nearest, without
 
 keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install keras")
 
@@ -78,7 +78,11 @@ class _Optimizer(keras.optimizers.Optimizer):
             of_keras["weight_decay"] = settings.pop("weight_decay", None)
         if unknown := settings.keys() - {*self._hyperparameters}:
             arguments = ["learning_rate", *self._hyperparameters, "no_weight_decay", *_OF_KERAS]
-            raise TypeError(f"{name}: unknown: {', '.join(sorted(unknown))}; its arguments are {', '.join(arguments)}")
+            meant = nearest(min(unknown), arguments)
+            raise TypeError(
+                f"{name}: unknown: {', '.join(sorted(unknown))}{f' (did you mean {meant}?)' * bool(meant)}; its "
+                f"arguments are {', '.join(arguments)}"
+            )
         optimizer: Any = _of_optim(name, **settings)
         rate = optimizer.learning_rate if learning_rate is None else learning_rate
         if callable(rate) and not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
@@ -86,7 +90,7 @@ class _Optimizer(keras.optimizers.Optimizer):
         super().__init__(learning_rate=rate, **of_keras)
         self.optimizer: Any = optimizer
         self.settings = settings
-        self.no_weight_decay = _expressions(no_weight_decay)
+        self.no_weight_decay = _expressions("no_weight_decay", no_weight_decay)
         self._groups: dict[Any, dict[str, float]] = {}
         if decays:
             self._groups[lambda index, _: not self._use_weight_decay(self._trainable_variables[int(index)])] = {
@@ -140,9 +144,20 @@ def _matches(expressions: Iterable[str], variable: Any) -> bool:
     return any(re.search(each, variable.path) for each in expressions)
 
 
-def _expressions(expressions: Iterable[str]) -> list[str]:
-    """Regular expressions as a list; one may stand alone."""
-    return [expressions] if isinstance(expressions, str) else [*expressions]
+def _expressions(argument: str, expressions: Iterable[str]) -> list[str]:
+    """The regular expressions in an argument as a list; one may stand alone.
+
+    Raises `TypeError` for anything but texts, and `ValueError` for a text that is no regular expression.
+    """
+    listed = [expressions] if isinstance(expressions, str) else expressions
+    if not isinstance(listed, Iterable) or not all(isinstance(each, str) for each in listed):
+        raise TypeError(f"{argument} is {expressions!r}: expected regular expressions")
+    for each in listed:
+        try:
+            re.compile(each)
+        except re.error as error:
+            raise ValueError(f"{argument} has {each!r}: expected a regular expression: {error}") from None
+    return [*listed]
 
 
 class Muon(_Optimizer):
@@ -171,7 +186,7 @@ class Muon(_Optimizer):
         if "learning_rate" in (adamw or {}):
             raise TypeError("Muon: found learning_rate in adamw: expected it as the learning rate of both optimizers")
         super().__init__(learning_rate, no_weight_decay=no_weight_decay, **settings)
-        self.excluded, self.adamw = _expressions(excluded), dict(adamw or {})
+        self.excluded, self.adamw = _expressions("excluded", excluded), dict(adamw or {})
         many_axes = self.optimizer.matrices is not None
 
         def is_matrix(index: str, array: Any) -> bool:

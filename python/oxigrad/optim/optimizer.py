@@ -15,6 +15,7 @@ from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.documentation import with_options
+from oxigrad.optim.settings.options import check_flags
 from oxigrad.optim.stateful import StatefulOptimizer
 from oxigrad.stepping import changes
 from oxigrad.stepping.parameters.presence import Changes
@@ -113,6 +114,7 @@ class Optimizer(StatefulOptimizer):
         >>> opt.rebuild(model, remove=True).removed, list(opt.slots)
         (['body'], ['head'])
         """
+        check_flags(remove=remove)
         with self._lock:
             return changes.rebuild(self._stepper, model, remove=remove)
 
@@ -263,6 +265,7 @@ class Optimizer(StatefulOptimizer):
         ``model`` itself; use `update`, which returns the new tree.
         """
         check_callable(loss, "minimize")
+        check_flags(record=record, in_backward=in_backward, has_aux=has_aux)
         if has_aux:
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:

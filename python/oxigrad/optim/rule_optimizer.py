@@ -240,6 +240,12 @@ def define(
 
     The class belongs to the module of the caller. It pickles if the module has it under its name.
     """
+    if not isinstance(name, str | None):
+        raise TypeError(f"define: name is {name!r}: expected text, or None")
+    if not isinstance(elementwise, bool | None):
+        raise TypeError(f"define: elementwise is {elementwise!r}: expected True, False or None")
+    if not (average is None or callable(average)):
+        raise TypeError(f"define: average is {average!r}: expected a function, or None")
     return defined(function, name, caller(), elementwise=elementwise, average=average)
 
 

@@ -11,8 +11,8 @@ from oxigrad._tables import Table
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import fetched
 from oxigrad.optim import summary
-from oxigrad.optim.settings.config import is_importable, other_names, restored
-from oxigrad.optim.settings.options import Options
+from oxigrad.optim.settings.config import is_importable, other_names, remind, restored
+from oxigrad.optim.settings.options import Options, check_flags
 from oxigrad.rules.core import norms
 from oxigrad.stepping import changes
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
@@ -283,6 +283,7 @@ class StatefulOptimizer(Options):
         themselves, which later steps may write to. ``config`` is None where `get_config` raises. Raises `StateError`
         between `swap_in` and `swap_out`.
         """
+        check_flags(copy=copy)
         with self._lock.reading():
             return collect(self, copy=copy)
 
@@ -296,6 +297,7 @@ class StatefulOptimizer(Options):
         `update` the parameters are unknown: slots are then compared in it, and it raises the error or completes the
         report.
         """
+        check_flags(strict=strict)
         with self._lock:
             return resume(self, state, strict=strict)
 
@@ -419,7 +421,7 @@ def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report
     before = {name: part.state_dict() for name, part in parts.items()}
     try:
         for name in remembered.keys() & parts.keys():
-            _remind(report, name, parts[name], before[name], remembered[name])
+            remind(report, name, parts[name], before[name], remembered[name])
         fitting.check(report)
         counts = {**{name: state[name] for name in COUNTS}, **({"micro": 0} if report else {})}
         opt._resume(stepper.resumed(counts, slots, waits, presence))
@@ -439,12 +441,3 @@ def _fitted(
     begun = {path: named for path, named in slots.items() if path not in existing and path in stepper.presence.waiting}
     matching = {path: named for path, named in slots.items() if path not in begun}
     return {**fitting(matching, existing), **copied_slots(begun)}
-
-
-def _remind(report: Report, name: str, part: Any, before: Any, remembered: Any) -> None:
-    """Loads the state of a part; where the part raises, restores the previous one, and reports the error."""
-    try:
-        part.load_state_dict(remembered)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        part.load_state_dict(before)
-        report.mismatched.append(f"{name}: {error}")

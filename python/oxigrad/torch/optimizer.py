@@ -39,6 +39,9 @@ OPTIONS: dict[str, Any] = {
     "in_backward": False,
     "state_device": None,
 }
+# The keys of a group that a step reads besides, and the likeness to a key from which another key is a misspelt one.
+_KEYS = ("weight_decay", "maximize", "decoupled_weight_decay")
+_MISSPELT = 0.85
 _NOTHING = nullcontext()
 
 
@@ -98,9 +101,12 @@ class TensorOptimizer(KeepingDtypes):
         group: Any = param_group  # PyTorch raises for anything but a dict.
         if isinstance(group, dict):
             places = self.entry.places
-            ours = [name for name in group if name in places and places[name][0] != name]
-            self._check_names(ours, [*self.defaults])
             keys = {key for key, _ in places.values()}
+            # Other keys are the user's, as in PyTorch, but for names of oxigrad and misspelt ones.
+            known = {"params", *self.defaults, *OPTIONS, *keys, *_KEYS}
+            others = [name for name in group if isinstance(name, str) and name not in known]
+            wrong = [name for name in others if name in places or nearest(name, known, _MISSPELT)]
+            self._check_names(wrong, [*self.defaults])
             _refuse_functions({name: value for name, value in group.items() if name in keys})
             self.entry.check(group, named_group(len(self.param_groups)))
             self._check_precision({**OPTIONS, **self.defaults, **group})

@@ -10,6 +10,10 @@ from typing import Any
 from oxigrad._typing import Array, Tree
 from oxigrad.ops.backends import fetched
 from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.settings.options import checked_number
+from oxigrad.rules.core.ranges import COUNT, Domain, Interval
+
+_RATE = Domain(interval=Interval("(0, inf)"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +87,9 @@ def range_test(
     >>> found.has_diverged, 0.01 < found.steepest < 1.0, model["w"]
     (True, True, array([1., 2.]))
     """
-    if not 0.0 < initial < final < math.inf:
+    initial, final = checked_number(_RATE, "initial", initial), checked_number(_RATE, "final", final)
+    steps, divergence = checked_number(COUNT, "steps", steps), checked_number(_RATE, "divergence", divergence)
+    if not initial < final:
         raise ValueError(f"the rates go from {initial!r} to {final!r}: expected positive numbers, the first smaller")
     if steps < 2:
         raise ValueError(f"steps is {steps!r}: expected 2 or more")

@@ -11,9 +11,9 @@ from oxigrad.ops.backends import detached
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.optim.settings.options import checked_number
 from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.ranges import Domain, Interval
-from oxigrad.schedules.numbers import number
 from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.plan.gradients import read_gradients
 from oxigrad.stepping.plan.plan import Plan
@@ -55,8 +55,8 @@ class SAM(LocalOptimizer):
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Optimizer._checks,
-        "rho": lambda opt, value: float(_DISTANCE.check("rho", number(value))),
-        "eta": lambda opt, value: float(_DISTANCE.check("eta", number(value))),
+        "rho": lambda opt, value: float(checked_number(_DISTANCE, "rho", value)),
+        "eta": lambda opt, value: float(checked_number(_DISTANCE, "eta", value)),
         "adaptive": lambda opt, value: Domain((True, False)).check("adaptive", value),
     }
 

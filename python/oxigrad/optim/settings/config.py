@@ -10,6 +10,7 @@ from oxigrad._typing import Config
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.hyperparameters import from_plain
 from oxigrad.optim.settings.loss_scale import LossScale
+from oxigrad.stepping.state.state_dict import Report
 
 # The classes of optimizers and transforms by their names in configurations; weak, so that unused classes are freed.
 REGISTRY: Registry[Callable[..., Any]] = Registry()
@@ -118,6 +119,15 @@ def restored(config: Config, state: Mapping[str, Any], *classes: type) -> Any:
     optimizer = from_config(config)
     optimizer.load_state_dict(state)
     return optimizer
+
+
+def remind(report: Report, name: str, part: Any, before: Any, remembered: Any) -> None:
+    """Loads the state of a part; where the part raises, restores the previous one, and reports the error."""
+    try:
+        part.load_state_dict(remembered)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        part.load_state_dict(before)
+        report.mismatched.append(f"{name}: {error}")
 
 
 def _part(part: Any) -> Any:

@@ -126,7 +126,7 @@ class Part(Sealed):
         """
         if library is None:
             return hyperparameters
-        if library not in cls._presets:
+        if not (isinstance(library, str) and library in cls._presets):
             expected = ", ".join(map(repr, cls._presets)) or "None"
             raise ValueError(f"{cls.__name__}: compat is {library!r}: expected {expected}")
         positional = list(cls._declared)[: len(args)]

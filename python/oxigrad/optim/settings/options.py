@@ -1,6 +1,6 @@
 """Options of all optimizers: their domains, their validation, and their configuration."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.rules.core import norms
-from oxigrad.rules.core.ranges import COUNT, Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, FLAG, Domain, Interval
 from oxigrad.schedules.numbers import number
 from oxigrad.stepping.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
 from oxigrad.stepping.arrays.sparse_rows import FAMILIES
@@ -19,7 +19,6 @@ from oxigrad.stepping.version import Version
 
 _DOMAINS = {
     "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),
-    "accumulate": COUNT,
     "nonfinite": Domain(("propagate", "skip", "raise")),
     "zero_gradients": Domain((True, False)),
     "state_device": Domain((None, "host")),
@@ -31,12 +30,20 @@ _DOMAINS = {
 }
 
 
-def _whole(name: str, value: Any) -> int:
+def checked_number(domain: Domain, name: str, value: Any) -> Any:
+    """A number of a domain, or a 0-d array of any library, as Python's; raises `TypeError` or `ValueError` by name."""
     try:
         read = number(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}: expected {_DOMAINS[name].expected()}") from None
-    return int(_DOMAINS[name].check(name, read))
+        raise TypeError(f"{name} is {value!r}: expected {domain.expected()}") from None
+    return domain.check(name, read)
+
+
+def check_flags(**flags: Any) -> None:
+    """Raises `TypeError`, by name, for anything but True and False."""
+    for name, value in flags.items():
+        if type(value) is not bool:
+            FLAG.check(name, value)
 
 
 def _nonfinite(opt: "Options", value: Any) -> str:
@@ -58,7 +65,7 @@ def _loss_scale(opt: "Options", value: Any) -> LossScale | None:
 
 
 def _accumulate(opt: Any, value: Any) -> int:
-    count = _whole("accumulate", value)
+    count = checked_number(COUNT, "accumulate", value)
     if opt.sparse != "dense" and count > 1:
         raise ValueError(
             f"sparse={opt.sparse!r} and accumulate are mutually exclusive: sum SparseRows before the step, or use "
@@ -72,7 +79,10 @@ def _accumulate(opt: Any, value: Any) -> int:
 
 
 def _record_norms(opt: "Options", value: Any) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else tuple(value or ())
+    names = (value,) if isinstance(value, str) else () if value is None else value
+    if not isinstance(names, Iterable):
+        raise TypeError(f"record_norms is {value!r}: expected some of {', '.join(map(repr, norms.SLOTS))}")
+    names = tuple(names)
     if unknown := [name for name in names if name not in norms.SLOTS]:
         raise ValueError(f"record_norms has {unknown[0]!r}: expected some of {', '.join(map(repr, norms.SLOTS))}")
     if "parameter" in names and opt.sparse != "dense":
@@ -83,8 +93,13 @@ def _record_norms(opt: "Options", value: Any) -> tuple[str, ...]:
 
 
 def _dtype(opt: Any, value: Any) -> Any:
-    if isinstance(value, str):
-        _DOMAINS["dtype"].check("dtype", value)
+    try:
+        name = text_of_dtype(value)
+    except TypeError:  # a class that is no dtype
+        name = ""
+    if name is not None and name not in (_DOMAINS["dtype"].choices or ()):
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"dtype is {value!r}: expected {_DOMAINS['dtype'].expected()}, or such a dtype of a library")
     return value
 
 
@@ -99,7 +114,7 @@ class Options(Sealed):
     """Base class of optimizers with their options as attributes. Setting a fixed option raises `AttributeError`."""
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
-        "seed": lambda opt, value: _whole("seed", value),
+        "seed": lambda opt, value: checked_number(_DOMAINS["seed"], "seed", value),
         "accumulate": _accumulate,
         "nonfinite": _nonfinite,
         "loss_scale": _loss_scale,

@@ -32,6 +32,11 @@ class Matrices:
     excluded: tuple[str, ...] = ()
     more_axes: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.excluded, Iterable) or not all(isinstance(glob, str) for glob in self.excluded):
+            raise TypeError(f"excluded is {self.excluded!r}: expected globs of key paths")
+        object.__setattr__(self, "excluded", tuple(self.excluded))
+
     def __call__(self, path: str, array: Array) -> bool:
         """Whether a parameter, given by its printed path, is a matrix that no glob excludes."""
         axes = len(array.shape)

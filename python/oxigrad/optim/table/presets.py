@@ -39,5 +39,8 @@ def muon_with_adamw(
     """
     shared = {"learning_rate": learning_rate, "weight_decay": weight_decay}
     of_muon = Muon(**{**shared, "adjust": "match_rms_adamw", **(muon or {})})
-    matrices = Matrices((excluded,) if isinstance(excluded, str) else tuple(excluded), of_muon.matrices is not None)
+    matrices = Matrices(
+        (excluded,) if isinstance(excluded, str) else excluded,  # pyright: ignore[reportArgumentType] - it is checked
+        of_muon.matrices is not None,
+    )
     return partition({matrices: of_muon, "*": AdamW(**{**shared, **(adamw or {})})}, **options)

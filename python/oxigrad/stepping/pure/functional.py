@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
-from oxigrad._names import path_name
+from oxigrad._names import nearest, path_name
 from oxigrad.ops.backends import is_array, on_host
 from oxigrad.stepping.arrays.alignment import align, check_order
 from oxigrad.stepping.arrays.gradient_check import nonfinite_error
@@ -244,7 +244,10 @@ def _check_names(call: str, groups: Sequence[ParameterGroup], hyperparameters: M
     """Raises `TypeError`, with the name of the ``call``, for a name that is no numeric hyperparameter of a group."""
     numeric = {name: None for group in groups for name in group.numeric}
     if unknown := [name for name in hyperparameters if name not in numeric]:
-        raise TypeError(f"{call}: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(numeric)}")
+        meant = nearest(str(unknown[0]), numeric)
+        hint = f" (did you mean {meant}?)" if meant else ""
+        names = ", ".join(map(str, unknown))
+        raise TypeError(f"{call}: found {names}{hint}, expected numeric hyperparameters: {', '.join(numeric)}")
 
 
 def _with_values(plan: Plan, leaf: CalledLeaf, parameter: Parameter, values: Mapping[str, Any]) -> CalledLeaf:
