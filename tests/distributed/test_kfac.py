@@ -160,6 +160,21 @@ def test_python_floats_are_no_parameters() -> None:
         np.testing.assert_array_equal(model["w"], 0.0)
 
 
+def test_a_step_needs_statistics_of_some_batch() -> None:
+    """Without them it would be the step of the optimizer alone."""
+    opt, model = kfac(), network()
+    before = {path: np.array(array) for path, array in ox.tree.parameters(model).items()}
+    grads = ox.grad(lambda m: network_loss(m, X, Y))(model)
+    with pytest.raises(ox.StateError, match=r"KFAC: update has no statistics .*opt.compute_statistics\(loss, model\)"):
+        opt.update(model, grads)
+    for path, array in ox.tree.parameters(model).items():
+        np.testing.assert_array_equal(array, before[path])
+    assert opt.step == 0
+    opt.minimize(lambda m: network_loss(m, X, Y), model)
+    opt.update(model, grads)
+    assert opt.step == 2
+
+
 # --- options, state and other libraries --------------------------------------------------------------------------------
 
 

@@ -216,7 +216,8 @@ def test_rows_are_averaged_over_workers() -> None:
         model = {"table": np.zeros((4, 2)), "w": data(0, 2, 2)}
         rows = ox.SparseRows([comm.rank, 3], np.ones((2, 2)), (4, 2))
         opt = KFAC(optim.SGD(1.0, sparse="lazy"), communicator=comm)
-        return opt.update(model, {"table": rows, "w": np.zeros((2, 2))})["table"]
+        statistics = opt.compute_statistics(lambda m: xp.sum((np.eye(2) @ m["w"]) ** 2), model)[2]
+        return opt.update(model, {"table": rows, "w": np.zeros((2, 2))}, statistics)["table"]
 
     for found in distributed.run(worker, workers=2, timeout=DEADLINE):
         np.testing.assert_array_equal(found, -np.array([[0.5, 0.5], [0.5, 0.5], [0.0, 0.0], [1.0, 1.0]]))

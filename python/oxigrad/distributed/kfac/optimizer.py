@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from oxigrad import SparseRows, tree
+from oxigrad import SparseRows, StateError, tree
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import FLAG, Field
@@ -271,6 +271,7 @@ class KFAC(CollectiveWrapper):
         """See `Optimizer.update`.
 
         ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none.
+        Raises `StateError` where no step has had any.
         """
         self._check_takes_gradients()
         with self._lock.stepping(), self._clock.step():
@@ -283,6 +284,12 @@ class KFAC(CollectiveWrapper):
         late = False
         if self._done < 0:
             model, late = self._agree(model)
+        if statistics is None and not self._preconditioner.count:
+            raise StateError(
+                "KFAC: update has no statistics of this or an earlier batch: call value, grads, statistics = "
+                "opt.compute_statistics(loss, model) and opt.update(model, grads, statistics), or opt.minimize(loss, "
+                "model)"
+            )
         model, trial = self._repeated(model, lambda: self._preconditioned(local, statistics, late=late))
         if trial is not None:  # else the others have completed this step, by the gradients of all, or all were late
             gradients, preconditioner = trial
