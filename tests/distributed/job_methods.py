@@ -19,7 +19,15 @@ from oxigrad.distributed import (
 )
 from oxigrad.distributed.communicator import SingleWorker, serving
 from oxigrad.distributed.coordination.service import REQUEST
+from oxigrad.distributed.kfac.layers import Statistics
 from oxigrad.extend import parameters
+
+
+class KFAC(distributed.KFAC):
+    """`KFAC` of models without layers, whose steps need no statistics."""
+
+    def update(self, model: Any, grads: Any = None, statistics: Any = None, *, loss: Any = None) -> Any:
+        return super().update(model, grads, statistics or Statistics((), (), ()), loss=loss)
 
 
 def ask_with_another_tree(comm: Any) -> list[str]:
@@ -173,7 +181,7 @@ METHODS: dict[str, Any] = {
     "compression": lambda size: distributed.DeepGradientCompression(
         ox.optim.SGD(0.1), 0.25, momentum=0.9, clip_norm=1.0, min_size=1
     ),
-    "kfac": lambda size: distributed.KFAC(ox.optim.SGD(0.1), memory="hybrid_opt", inverse_update_steps=2),
+    "kfac": lambda size: KFAC(ox.optim.SGD(0.1), memory="hybrid_opt", inverse_update_steps=2),
     "large_batch": lambda size: distributed.LargeBatch(ox.optim.LARS(0.1), local_batches=2),
     "data_parallel": lambda size: distributed.DataParallel(ox.optim.Adam(0.1), bucket_bytes=16),
     "shard_state": lambda size: distributed.DataParallel(

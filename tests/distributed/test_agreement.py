@@ -8,6 +8,7 @@ import re
 import threading
 from typing import Any, NamedTuple
 
+import job_methods
 import numpy as np
 import pytest
 
@@ -86,7 +87,7 @@ CASES = {
         },
     ),
     "kfac": Case(
-        distributed.KFAC,
+        job_methods.KFAC,
         {},
         {
             "damping": 0.1,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import job_methods
 import numpy as np
 import pytest
 
@@ -33,7 +34,7 @@ ALIKE: dict[str, Callable[[], Any]] = {
     ),
     "its small parameters": lambda: distributed.DeepGradientCompression(optim.SGD(0.1, momentum=0.9), 0.5),
     "its all-reduce": lambda: distributed.DeepGradientCompression(optim.Adam(0.1), 1.0),
-    "KFAC": lambda: distributed.KFAC(optim.Adam(0.1)),
+    "KFAC": lambda: job_methods.KFAC(optim.Adam(0.1)),
     "Shampoo": lambda: distributed.LargeBatch(optim.Shampoo(0.1)),
 }
 ALONE: dict[str, Callable[[], Any]] = {

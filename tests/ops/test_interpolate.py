@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oxigrad as ox
 from oxigrad import xp
 from oxigrad.testing import check_grads
 
@@ -169,3 +170,30 @@ def test_refusals() -> None:
         xp.interpolate.RegularGridInterpolator(GRID, VALUES)(np.array([1.0, 3.0]))
     with pytest.raises(NotImplementedError, match="^RegularGridInterpolator: method is 'pchip'"):
         xp.interpolate.RegularGridInterpolator(GRID, VALUES, "pchip")
+
+
+MALFORMED = {
+    "NaN": [0.0, np.nan, 2.0, 3.0, 4.0],
+    "infinity": [0.0, 1.0, 2.0, 3.0, np.inf],
+    "unsorted": [0.0, 2.0, 1.0, 3.0, 4.0],
+    "duplicates": [0.0, 1.0, 1.0, 3.0, 4.0],
+    "descending": [4.0, 3.0, 2.0, 1.0, 0.0],
+    "a matrix": [[0.0], [1.0], [2.0], [3.0], [4.0]],
+    "too few": [0.0, 1.0, 2.0],
+    "complex": [0.0, 1.0j, 2.0, 3.0, 4.0],
+}
+
+
+@pytest.mark.parametrize("name", ["CubicSpline", "PchipInterpolator", "make_interp_spline"])
+def test_malformed_points_and_values_are_refused_as_by_scipy(name: str) -> None:
+    ours, theirs = getattr(xp.interpolate, name), getattr(interpolate, name)
+    x, y = np.arange(5.0), np.array([0.0, 1.0, 0.0, 2.0, 1.0])
+    wrong = [(np.array(points), y) for points in MALFORMED.values()]
+    wrong += [(x, np.where(np.arange(5) == 2, value, y)) for value in (np.nan, np.inf)]
+    for points, values in wrong:
+        with pytest.raises((TypeError, ValueError)):
+            theirs(points, values)
+        with pytest.raises(ValueError, match=f"^{name}: found "):
+            ours(points, values)
+        with pytest.raises(ValueError, match=f"^{name}: found "):
+            ox.grad(lambda y, points=points: xp.sum(ours(points, y)(np.array([0.5]))))(values)

@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from oxigrad.distributed.communicator import Communicator, adopt, current
+from oxigrad.distributed.communicator import SECONDS, Communicator, adopt, current
 from oxigrad.distributed.data import Shard, shard
 from oxigrad.distributed.data_parallel.optimizer import DataParallel
 from oxigrad.distributed.engines.devices import WorkerDevice, devices
@@ -27,6 +27,7 @@ from oxigrad.distributed.errors import (
     TimedOut,
     WorkerLost,
 )
+from oxigrad.distributed.fields import FLAG
 from oxigrad.distributed.kfac.optimizer import KFAC
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.reports.clock import Span
@@ -40,6 +41,7 @@ from oxigrad.distributed.methods.model_average import ModelAverage
 from oxigrad.distributed.methods.softsync import DropStale, Softsync
 from oxigrad.distributed.methods.sync_replicas import SyncReplicas
 from oxigrad.distributed.wrapper import Wrapper
+from oxigrad.extend import COUNT
 
 __all__ = [
     "KFAC",
@@ -121,10 +123,17 @@ def run(
             these, any other number raises `ValueError`.
         options: options of the engine; ``timeout`` is the number of seconds that a wait takes at most.
 
-    Raises the error of the first worker that raised one, and `TypeError` if ``worker`` is no function.
+    Raises the error of the first worker that raised one, `TypeError` if ``worker`` is no function, and `TypeError` or
+    `ValueError` for numbers out of range.
     """
     if not callable(worker):
         raise TypeError(f"run: found {worker!r}, expected a function of a communicator")
+    if workers is not None:
+        workers = int(COUNT.check("workers", workers))
+    if "timeout" in options:
+        options["timeout"] = SECONDS.check("timeout", options["timeout"])
+    if "accept_newcomers" in options:
+        FLAG.check("accept_newcomers", options["accept_newcomers"])
     return _engine(engine).run(worker, workers, **options)
 
 

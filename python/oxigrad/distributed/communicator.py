@@ -20,6 +20,8 @@ from oxigrad.distributed.messages.message import HEADER_BYTES, Header, scatter, 
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
 from oxigrad.distributed.messages.reports.clock import waiting
+from oxigrad.extend import Domain
+from oxigrad.optim import Interval
 
 Buffer: TypeAlias = np.ndarray
 """A one-dimensional contiguous array in host memory."""
@@ -29,6 +31,9 @@ Memory: TypeAlias = Sequence[Buffer] | Callable[[Header], Sequence[Buffer]]
 
 TIMEOUT = 60.0
 """Seconds after which a wait raises `TimedOut`, unless a communicator or a call is given another number."""
+
+SECONDS = Domain(interval=Interval("[0, inf)"))
+"""The domain of the seconds that a wait takes at most."""
 
 WORKERS = 4
 """The workers of a job whose engine starts them, unless it is given another number."""
@@ -85,7 +90,7 @@ class Communicator:
 
     def __init__(self, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
         self.rank, self.size, self.generation = place
-        self.job, self.timeout = job, timeout
+        self.job, self.timeout = job, SECONDS.check("timeout", timeout)
         self.bytes_sent = 0
         self.refused = Refusals()
         self.trainings = Trainings(is_known=self.generation == 0) if trainings is None else trainings
@@ -277,9 +282,11 @@ class Communicator:
 
     def _limit(self, timeout: float | None) -> float:
         """The seconds that a wait takes at most."""
-        return self.timeout if timeout is None else timeout
+        return self.timeout if timeout is None else SECONDS.check("timeout", timeout)
 
     def _check_rank(self, rank: int, name: str) -> None:
+        if isinstance(rank, bool) or not isinstance(rank, int):
+            raise TypeError(f"{name} is {rank!r}: expected a rank, 0 to {self.size - 1}")
         if not 0 <= rank < self.size:
             raise ValueError(f"{name} is {rank}: expected 0 to {self.size - 1}")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad import ShapeError, StateError, StructureError, tree
 from oxigrad.distributed.communicator import Communicator, current
+from oxigrad.distributed.fields import FLAG
 from oxigrad.extend import device_of, namespace
 
 __all__ = ["Shard", "shard"]
@@ -107,7 +108,7 @@ class Shard:
         self.rows = _rows(data)
         self.batch_size = _integer("batch_size", batch_size, 1, 2**63 - 1)
         self.seed = _integer("seed", seed, 0, 2**64 - 1)
-        self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
+        self.shuffle, self.drop_last = FLAG.check("shuffle", shuffle), FLAG.check("drop_last", drop_last)
         if self._end == 0:
             raise ValueError(f"an epoch has no batch: there are {self.rows} rows, and batch_size is {self.batch_size}")
         last = self._end - (len(self) - 1) * self.batch_size
@@ -237,7 +238,7 @@ def _rows(data: Any) -> int:
 
 def _integer(name: str, value: Any, least: int, most: int) -> int:
     try:
-        number = operator.index(value)
+        number = operator.index(None if isinstance(value, bool) else value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}: expected an integer") from None
     if not least <= number <= most:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from oxigrad import NonFiniteError, StructureError
 from oxigrad._typing import Config, T, Tree
-from oxigrad.distributed.communicator import Communicator, SingleWorker, current
+from oxigrad.distributed.communicator import SECONDS, Communicator, SingleWorker, current
 from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
@@ -71,7 +71,7 @@ class Wrapper(WrappingOptimizer):
         self.communicator = current() if communicator is None else communicator
         self._is_alone = communicator is None and isinstance(self.communicator, SingleWorker)
         self._claimed = -1  # the generation that it has claimed its objects in
-        self.timeout = timeout
+        self.timeout = None if timeout is None else SECONDS.check("timeout", timeout)
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
 

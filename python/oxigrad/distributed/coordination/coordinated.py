@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad import NonFiniteError, StateError
 from oxigrad._typing import Array, Config, Tree
-from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.communicator import SECONDS, Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
 from oxigrad.distributed.coordination.coordinator import Coordinator, DecodedReply, codec_of
 from oxigrad.distributed.coordination.enrolment import Enrolment
@@ -77,7 +77,8 @@ class Coordinated(Wrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
-        self._lease, self.lease = lease, self._seconds if lease is None else lease
+        self._lease = None if lease is None else SECONDS.check("lease", lease)
+        self.lease = self._seconds if lease is None else self._lease
         self.verdicts = []
         self._set_apart()
         self._enrolment.number_now()

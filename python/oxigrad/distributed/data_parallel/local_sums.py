@@ -11,7 +11,7 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Arrays, Field, Plain, integer
 from oxigrad.distributed.methods.collective import CollectiveWrapper, refuse_inside
 from oxigrad.distributed.parameters import promoted
-from oxigrad.extend import COUNT, number, to_host
+from oxigrad.extend import COUNT, to_host
 from oxigrad.optim import Optimizer
 
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
@@ -48,7 +48,7 @@ def _read_sums(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, Any]:
 
 
 def _counted(wrapper: Any, value: Any) -> int:
-    count = COUNT.check("local_batches", number(value))
+    count = COUNT.check("local_batches", value)
     if wrapper.pending:
         raise ValueError(
             f"local_batches cannot change between steps: {wrapper.pending} of {wrapper.local_batches} batches are "

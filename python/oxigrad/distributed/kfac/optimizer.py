@@ -15,7 +15,7 @@ from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
-from oxigrad.extend import COUNT, Domain, Recording, number
+from oxigrad.extend import COUNT, Domain, Recording
 from oxigrad.optim import Interval, Optimizer
 from oxigrad.schedules import Schedule
 
@@ -24,7 +24,7 @@ _POSITIVE = Domain(interval=Interval("(0, inf)"))
 
 def _number(name: str, domain: Domain, *unchecked: type) -> Callable[[Any, Any], Any]:
     """The check of a number, or of a value of the types that need no further check."""
-    return lambda opt, value: value if isinstance(value, unchecked) else domain.check(name, number(value))
+    return lambda opt, value: value if isinstance(value, unchecked) else domain.check(name, value)
 
 
 _FACTORS = Field(

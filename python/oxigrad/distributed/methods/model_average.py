@@ -13,15 +13,29 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
-from oxigrad.distributed.fields import Arrays, Plain
+from oxigrad.distributed.fields import FLAG, Arrays, Plain
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import AverageState
 from oxigrad.distributed.methods.configuration import options_set, settings_of, values_of_functions
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import OPTIONS, dtype_name, to_host
-from oxigrad.optim import SAM, SGD, Optimizer, Quantized, RuleOptimizer
+from oxigrad.extend import COUNT, OPTIONS, Domain, dtype_name, to_host
+from oxigrad.optim import SAM, SGD, Interval, Optimizer, Quantized, RuleOptimizer
+
+_DELAY = Domain(interval=Interval("[0, inf)"), is_whole=True)
+_FACTOR = Domain(interval=Interval("[0, inf)"))
+_SHARE = Domain((None,), Interval("[0, 1]"))
+
+
+def _slot_names(average_slots: Any) -> bool | tuple[str, ...]:
+    """The argument of this name: a flag, or names of slots."""
+    if isinstance(average_slots, bool):
+        return average_slots
+    names = tuple(average_slots) if isinstance(average_slots, (list, tuple, set, frozenset)) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"average_slots is {average_slots!r}: expected True, False or a tuple of names of slots")
+    return names
 
 
 class ModelAverage(AverageState):
@@ -109,11 +123,14 @@ class ModelAverage(AverageState):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        self._machine = Averaging(interval, fragments, delay)
-        self.interval, self.fragments, self.delay = interval, fragments, delay
-        self.block_momentum, self.block_learning_rate, self.nesterov = block_momentum, block_learning_rate, nesterov
-        self.alpha, self.exchange, self.outer = alpha, exchange, outer
-        self.average_slots = average_slots if isinstance(average_slots, bool) else tuple(average_slots)
+        self.interval, self.fragments = COUNT.check("interval", interval), COUNT.check("fragments", fragments)
+        self.delay = _DELAY.check("delay", delay)
+        self._machine = Averaging(self.interval, self.fragments, self.delay)
+        self.block_momentum = _FACTOR.check("block_momentum", block_momentum)
+        self.block_learning_rate = _FACTOR.check("block_learning_rate", block_learning_rate)
+        self.nesterov = FLAG.check("nesterov", nesterov)
+        self.alpha, self.exchange, self.outer = _SHARE.check("alpha", alpha), exchange, outer
+        self.average_slots = _slot_names(average_slots)
         self._check_arguments()
         self._share = (0.5 if delay else 0.0) if alpha is None else float(alpha)
         outer_of_fragment = self._outer_optimizer()
@@ -139,8 +156,6 @@ class ModelAverage(AverageState):
                 raise ValueError(f"outer is {self.outer!r}: {', '.join(options)} cannot be set on an outer optimizer")
             if self.block_momentum or self.block_learning_rate != 1.0:
                 raise ValueError("outer and block momentum are mutually exclusive: set the momentum of outer")
-        if self.alpha is not None and not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha is {self.alpha}: expected a share from 0 to 1, or None")
         if self.exchange not in exchanges.EXCHANGES:
             raise ValueError(f"exchange is {self.exchange!r}: expected one of {', '.join(exchanges.EXCHANGES)}")
         if self.average_slots and self.delay:

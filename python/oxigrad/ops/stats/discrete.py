@@ -23,8 +23,9 @@ def _is_chance(p: Any) -> Any:
     return ops.logical_and(p >= 0.0, p <= 1.0)
 
 
-def _is_whole(x: Any) -> Any:
-    return x == ops.floor(x * 1.0)
+def is_whole(x: Any) -> Any:
+    """Whether a number is finite, and whole."""
+    return ops.logical_and(x == ops.floor(x * 1.0), ops.abs(x) < math.inf)
 
 
 def log_choose(n: Any, k: Any) -> Any:
@@ -70,16 +71,21 @@ def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
     return _by_size(many, few, k, rest, p, constant)
 
 
+def _left(n: Any, k: Any) -> Any:
+    """The number of trials but ``k``; 1 where none are left, as without trials: its value is not used."""
+    return ops.where(plain(n) > plain(k), n - k, 1.0)
+
+
 binom: Discrete = Discrete(
     "binom",
     "n p",
     lambda k, n, p: log_binomial(k, n - k, p, log_choose(n, k)),
     lambda k, n, p: _binomial(k, n - k, p, log_choose(n, k)),
-    lambda k, n, p: beta.upper(p, k + 1.0, n - k),
-    lambda k, n, p: beta.lower(p, k + 1.0, n - k),
-    lambda n, p: ops.logical_and(n >= 0.0, _is_chance(p)),
-    lambda k, n, p: beta.log_upper(p, k + 1.0, n - k),  # pyright: ignore[reportOptionalCall]
-    lambda k, n, p: beta.log_lower(p, k + 1.0, n - k),  # pyright: ignore[reportOptionalCall]
+    lambda k, n, p: beta.upper(p, k + 1.0, _left(n, k)),
+    lambda k, n, p: beta.lower(p, k + 1.0, _left(n, k)),
+    lambda n, p: ops.logical_and(ops.logical_and(n >= 0.0, is_whole(n)), _is_chance(p)),
+    lambda k, n, p: beta.log_upper(p, k + 1.0, _left(n, k)),  # pyright: ignore[reportOptionalCall]
+    lambda k, n, p: beta.log_lower(p, k + 1.0, _left(n, k)),  # pyright: ignore[reportOptionalCall]
     high=lambda n, p: n,
 )
 bernoulli: Discrete = Discrete(
@@ -136,7 +142,7 @@ nbinom: Discrete = Discrete(
     lambda k, n, p: _binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) * (n / (n + k)),
     lambda k, n, p: beta.lower(p, n * 1.0, k + 1.0),
     lambda k, n, p: beta.upper(p, n * 1.0, k + 1.0),
-    lambda n, p: ops.logical_and(n > 0.0, ops.logical_and(p > 0.0, p <= 1.0)),
+    lambda n, p: ops.logical_and(ops.logical_and(n > 0.0, n < math.inf), ops.logical_and(p > 0.0, p <= 1.0)),
     lambda k, n, p: beta.log_lower(p, n * 1.0, k + 1.0),  # pyright: ignore[reportOptionalCall]
     lambda k, n, p: beta.log_upper(p, n * 1.0, k + 1.0),  # pyright: ignore[reportOptionalCall]
 )
@@ -211,7 +217,9 @@ boltzmann: Discrete = Discrete(
     lambda k, rate, n: _truncated(rate, 1.0, n) * ops.exp(-rate * k),
     lambda k, rate, n: _truncated(rate, k + 1.0, n),
     lambda k, rate, n: _truncated(rate, n - k - 1.0, n) * ops.exp(-rate * (k + 1.0)),
-    lambda rate, n: ops.logical_and(rate > 0.0, ops.logical_and(rate < math.inf, n > 0.0)),
+    lambda rate, n: ops.logical_and(
+        rate > 0.0, ops.logical_and(rate < math.inf, ops.logical_and(n > 0.0, is_whole(n)))
+    ),
     log_upper=_log_boltzmann_upper,
     high=lambda rate, n: n - 1.0,
 )
@@ -270,7 +278,7 @@ randint: Discrete = Discrete(
     lambda k, low, high: 1.0 / (_count_of(low, high) + 0.0 * k),
     lambda k, low, high: (k - low + 1.0) / _count_of(low, high),
     lambda k, low, high: (high - 1.0 - k) / _count_of(low, high),
-    lambda low, high: ops.logical_and(high > low, ops.logical_and(_is_whole(low), _is_whole(high))),
+    lambda low, high: ops.logical_and(high > low, ops.logical_and(is_whole(low), is_whole(high))),
     low=lambda low, high: low,
     high=lambda low, high: high - 1.0,
 )

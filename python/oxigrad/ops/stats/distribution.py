@@ -2,7 +2,7 @@
 
 These rules hold where a formula has no derivative. An edge of the support belongs to it, and derivatives there are the
 limits from inside, which may be infinite. Beyond the support, and at infinity, functions are constant. If a parameter
-is not positive, or a probability is not between 0 and 1, results are NaN, as SciPy's, and so are
+is not positive or not finite, or a probability is not between 0 and 1, results are NaN, as SciPy's, and so are
 derivatives. A row with parameters that may be negative states the valid ones.
 """
 
@@ -32,7 +32,8 @@ def _if(valid: Any, value: Any, factor: float = 1.0) -> Any:
 
 
 def _positive(parameter: Any) -> Any:
-    return _if(parameter > 0.0, parameter)
+    bare = plain(parameter)
+    return _if(ops.logical_and(bare > 0.0, bare < math.inf), parameter)
 
 
 def _probability(q: Any) -> Any:
@@ -137,16 +138,24 @@ class Continuous(_Distribution):
     def __reduce__(self) -> str:
         return self.name
 
-    def _checked(self, shapes: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The shape parameters, with invalid ones replaced by NaN."""
+    def _checked(self, shapes: tuple[Any, ...], scale: Any) -> tuple[tuple[Any, ...], Any]:
+        """The shape parameters, with invalid ones replaced by NaN, and the scale: NaN where one of them is invalid.
+
+        With it, values beyond the support are NaN too.
+        """
         if self.is_valid is None:
-            return tuple(map(_positive, shapes))
-        valid = self.is_valid(*map(plain, shapes))
-        return tuple(_if(valid, guarded.array_beside(shape, *shapes)) for shape in shapes)
+            shapes = tuple(map(_positive, shapes))
+        else:
+            valid = self.is_valid(*map(plain, shapes))
+            shapes = tuple(_if(valid, guarded.array_beside(shape, *shapes)) for shape in shapes)
+        is_right = plain(scale) > 0.0
+        for bare in map(plain, shapes):
+            is_right = ops.logical_and(is_right, bare == bare)
+        return shapes, _if(is_right, guarded.array_beside(scale, *shapes) if shapes else scale)
 
     def _values(self, x: Any, shapes: tuple[Any, ...], loc: Any, scale: Any, f: Any, ends: tuple[float, float]) -> Any:
         """``f`` of the standardized ``x`` inside of the support, and constants on both sides; and the scale."""
-        shapes, scale = self._checked(shapes), _positive(scale)
+        shapes, scale = self._checked(shapes, scale)
         z = _standardized(x, loc, scale)
         low, high, inner = (at(edge, shapes) for edge in (self.low, self.high, self.inner))
         below = z <= low if self.is_open else ops.logical_or(z < low, z == -math.inf)
@@ -235,7 +244,8 @@ class Continuous(_Distribution):
                 f"{self.name}.{name} is not implemented: its inverse has no closed form: expected pdf, cdf, sf or "
                 "their logarithms"
             )
-        parameters, scale, q = self._checked(shapes), _positive(scale), _probability(q)
+        q = _probability(q)
+        parameters, scale = self._checked(shapes, scale)
         low, high = (at(edge, parameters) for edge in (self.low, self.high))
         at_low = ops.logical_and(shares[0] == 0.0, ops.logical_or(self.is_open, low == -math.inf))
         is_flat = self.is_open_above and not callable(self.high)  # an inverse holds at an edge that moves
@@ -279,9 +289,15 @@ class Discrete(_Distribution):
         """The count, or NaN for invalid parameters."""
         return _if(self.is_valid(*map(plain, shapes)), k - loc * 1.0)
 
+    def _checked(self, shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The shape parameters; NaN for numbers that are invalid, by which Python's arithmetic might raise."""
+        is_refused = self.is_valid(*map(plain, shapes)) is False
+        return tuple(_if(False, shape) for shape in shapes) if is_refused else shapes
+
     def _of_one(self, f: Callable[..., Any], constant: float, k: Any, shapes: Any, loc: Any) -> Array:
         """``f`` of a count that is one of the distribution's, and a constant of other numbers."""
-        count, (low, safe) = self._count(k, shapes, loc), self._lowest(shapes)
+        count, shapes = self._count(k, shapes, loc), self._checked(shapes)
+        low, safe = self._lowest(shapes)
         is_one = ops.logical_and(count >= low, count <= self.high(*shapes))
         is_one = ops.logical_and(is_one, ops.logical_and(count == ops.floor(count), ops.abs(count) < math.inf))
         value = f(ops.where(is_one, count, safe), *shapes)
@@ -309,7 +325,8 @@ class Discrete(_Distribution):
 
     def _up_to(self, f: Callable[..., Any], ends: tuple[float, float], k: Any, shapes: Any, loc: Any) -> Array:
         """``f`` of the count rounded down, and constants below and above all counts."""
-        count, (low, safe) = self._count(k, shapes, loc), self._lowest(shapes)
+        count, shapes = self._count(k, shapes, loc), self._checked(shapes)
+        low, safe = self._lowest(shapes)
         count, high = ops.floor(count), self.high(*shapes)
         below = ops.logical_or(count < low, count == -math.inf)
         inside = ops.logical_and(ops.logical_not(below), count < high)

@@ -130,7 +130,7 @@ def _of_normal(
 
 
 def _is_johnson(a: Any, b: Any) -> Any:
-    return ops.logical_and(ops.abs(a) < math.inf, b > 0.0)
+    return ops.logical_and(ops.abs(a) < math.inf, ops.logical_and(b > 0.0, b < math.inf))
 
 
 def _birnbaum_saunders(n: Array, c: Array) -> Array:

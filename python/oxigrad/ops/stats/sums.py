@@ -16,7 +16,7 @@ from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import Elementwise
 from oxigrad.ops.special.composed import exprel, log1prel
 from oxigrad.ops.special.gamma_functions import BERNOULLI, DIRECT
-from oxigrad.ops.stats.discrete import log_binomial, log_choose
+from oxigrad.ops.stats.discrete import is_whole, log_binomial, log_choose
 from oxigrad.ops.stats.distribution import Discrete
 from oxigrad.xp import special
 
@@ -157,11 +157,11 @@ _log_below, _log_beyond = _log_tail(0), _log_tail(1)
 
 def _is_urn(size: Any, good: Any, draws: Any) -> Any:
     size, good, draws = 1.0 * size, 1.0 * good, 1.0 * draws
-    is_whole = functools.reduce(ops.logical_and, (x == ops.floor(x) for x in (size, good, draws)))
+    are_whole = functools.reduce(ops.logical_and, map(is_whole, (size, good, draws)))
     is_within = ops.logical_and(
         ops.logical_and(good >= 0.0, draws >= 0.0), ops.logical_and(good <= size, draws <= size)
     )
-    return ops.logical_and(is_whole, ops.logical_and(is_within, size > 0.0))
+    return ops.logical_and(are_whole, ops.logical_and(is_within, size > 0.0))
 
 
 hypergeom: Discrete = Discrete(
@@ -201,7 +201,8 @@ def _log_sum(is_in: Callable[..., Any]) -> Callable[..., Any]:
 
     def of(k: Any, n: Any, a: Any, b: Any) -> Any:
         k, n, a, b = (ops.expand_dims(x, axis=-1) if is_array(x) else x for x in (k, _trials(n), a, b))
-        counts = [float(j) for j in range(int(np.max(values(n), initial=0.0)) + 1)]
+        bare = np.asarray(values(n))
+        counts = [float(j) for j in range(int(np.max(bare, initial=0.0, where=np.isfinite(bare))) + 1)]
         j = array_of(counts, (k, n, a, b))
         mask = ops.logical_and(is_in(j, plain(k)), j <= plain(n))
         terms = _log_beta_binomial(ops.where(mask, j, 0.0), n, a, b)
@@ -232,9 +233,7 @@ betabinom: Discrete = Discrete(
     lambda k, *s: ops.exp(_log_beta_binomial(k, *s)),
     lambda k, *s: _beta_binomial_shares(k, *s)[0],
     lambda k, *s: _beta_binomial_shares(k, *s)[1],
-    lambda n, a, b: ops.logical_and(
-        ops.logical_and(n >= 0.0, n == ops.floor(1.0 * n)), ops.logical_and(a > 0.0, b > 0.0)
-    ),
+    lambda n, a, b: ops.logical_and(ops.logical_and(n >= 0.0, is_whole(n)), ops.logical_and(a > 0.0, b > 0.0)),
     lambda k, *s: _log_smaller(_log_up_to(k, *s), _log_above(k, *s)),
     lambda k, *s: _log_smaller(_log_above(k, *s), _log_up_to(k, *s)),
     high=lambda n, a, b: plain(n),

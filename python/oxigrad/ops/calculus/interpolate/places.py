@@ -19,13 +19,21 @@ def host(x: Any) -> np.ndarray:
 
 
 def points(name: str, x: Any, least: int = 2) -> Array:
-    """Points in floating point. Raises `ValueError` unless there are enough, of shape (n,), that increase."""
+    """Points in floating point. Raises `ValueError` unless there are enough, of shape (n,), finite, that increase."""
     x = floats(x)
+    _check_finite(name, "points x", x)
+    if host(x).dtype.kind == "c":
+        raise ValueError(f"{name}: found complex points x, expected real ones")
     if len(x.shape) != 1 or x.shape[0] < least:
         raise ValueError(f"{name}: found points of shape {tuple(x.shape)}, expected (n,) with n at least {least}")
     if not np.all(np.diff(host(x)) > 0.0):
         raise ValueError(f"{name}: found points x that do not increase")
     return x
+
+
+def _check_finite(name: str, what: str, x: Array) -> None:
+    if not np.isfinite(host(x)).all():
+        raise ValueError(f"{name}: found {what} that are infinite or NaN, expected finite ones")
 
 
 def floats(x: Any) -> Array:
@@ -43,6 +51,7 @@ def columns(name: str, y: Any, axis: int, count: int) -> tuple[Array, tuple[int,
     place = position(axis, len(y.shape), name) if y.shape else 0
     if not y.shape or y.shape[place] != count:
         raise ValueError(f"{name}: found values of shape {tuple(y.shape)}, expected {count} along axis {axis}")
+    _check_finite(name, "values y", y)
     y = moveaxis(y, place, 0)
     return ops.reshape(y, (count, -1)), tuple(y.shape[1:]), place
 
