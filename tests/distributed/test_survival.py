@@ -7,6 +7,7 @@ import copy
 import threading
 from typing import Any
 
+import job_methods
 import jobs
 import numpy as np
 import pytest
@@ -212,7 +213,7 @@ def test_a_worker_joins_while_the_coordinator_lives() -> None:
 MISSING = {
     "SyncReplicas": lambda: SyncReplicas(optim.SGD(0.1), 1),
     "Softsync": lambda: distributed.Softsync(optim.SGD(0.1)),
-    "KFAC": lambda: distributed.KFAC(optim.SGD(0.1)),
+    "KFAC": lambda: job_methods.KFAC(optim.SGD(0.1)),
     "DeepGradientCompression": lambda: distributed.DeepGradientCompression(optim.SGD(0.1), 0.5),
     "plain": lambda: distributed.DeepGradientCompression(optim.SGD(0.1), 1.0),
 }

@@ -85,3 +85,27 @@ def test_initial_values_of_another_shape(initial: Any) -> None:
     for lib in (xp, scipy):
         with pytest.raises(ValueError, match="initial"):
             lib.integrate.cumulative_simpson(np.ones((3, 4)), initial=initial)
+
+
+def test_integrands_and_limits_that_are_no_numbers() -> None:
+    def integral(f: Any, a: Any = 0.0) -> Any:
+        return xp.integrate.quad(f, a, 1.0)[0]
+
+    wrong: list[tuple[Any, str]] = [
+        (lambda c: integral(lambda x: np.array([x, c])), r"func returns an array of shape \(2,\).*xp.stack"),
+        (lambda c: integral(lambda x: xp.stack([c * x, x])), r"func returns an array of shape \(2,\)"),
+        (lambda c: integral(lambda x: "text"), "func returns str: expected a number"),
+        (lambda c: integral(lambda x: None), "func returns NoneType: expected a number"),
+        (lambda c: integral(lambda x: 1j * x), "func returns a complex number: expected a real one, or complex_func"),
+        (lambda c: integral(lambda x: c * x, np.zeros(2)), r"quad: a is array\(\[0., 0.\]\): expected a number"),
+        (lambda c: integral(lambda x: c * x, "0"), "quad: a is '0': expected a number"),
+    ]
+    for f, text in wrong:
+        with pytest.raises(TypeError, match=text):
+            f(2.0)
+        with pytest.raises(TypeError, match=text):
+            ox.grad(f)(2.0)
+    stacked = ox.jacobian(
+        lambda c: xp.stack([integral(lambda x, i=i: xp.stack([c * x, c * x * x])[i]) for i in (0, 1)])
+    )
+    np.testing.assert_allclose(stacked(2.0), [0.5, 1 / 3], rtol=1e-12)

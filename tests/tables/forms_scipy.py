@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
@@ -96,8 +97,17 @@ scipy.fft.ihfftn(x) | scipy.fft.ihfftn(t, axes=(0, 2), norm="forward")
 _INTEGRATE = """
 scipy.integrate.cumulative_simpson(x) | scipy.integrate.cumulative_simpson(t, axis=1) | scipy.integrate.cumulative_simpson(x, x=np.cumsum(p, axis=1), initial=c) | scipy.integrate.cumulative_simpson(r, dx=c, axis=0, initial=0.0)
 scipy.integrate.cumulative_trapezoid(x) | scipy.integrate.cumulative_trapezoid(x, np.cumsum(h), initial=0) | scipy.integrate.cumulative_trapezoid(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.cumulative_trapezoid(v, dx=c)
+scipy.integrate.odeint(lambda a, s: -c * a, w, E[3:] - 0.9, rtol=1e-12, atol=1e-12)
+scipy.integrate.quad(lambda s: np.exp(-c * s * s), 0.0, c)[0] | scipy.integrate.quad(lambda s: np.exp(-c * s), 0.0, np.inf)[0] | scipy.integrate.quad(lambda s, a: a * s**2, 0.0, 1.0, args=(c,))[0]
 scipy.integrate.simpson(x) | scipy.integrate.simpson(x, np.cumsum(h)) | scipy.integrate.simpson(r, dx=c, axis=0) | scipy.integrate.simpson(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.simpson(w[:2], dx=0.5) | scipy.integrate.simpson(w[:3], x=np.cumsum(h[:3]))
+scipy.integrate.solve_ivp(lambda s, a: -c * a, (0.0, 1.0), w, t_eval=(0.5, 1.0), rtol=1e-10, atol=1e-10).y
 scipy.integrate.trapezoid(x) | scipy.integrate.trapezoid(x, np.cumsum(h)) | scipy.integrate.trapezoid(t, x=np.cumsum(h[:3]), axis=1) | scipy.integrate.trapezoid(v, dx=c)
+"""
+_INTERPOLATE = """
+scipy.interpolate.CubicSpline(np.cumsum(h), v)(np.cumsum(h)[1] + 0.1 * f) | scipy.interpolate.CubicSpline(np.cumsum(h), p.T, bc_type="natural")(c) | scipy.interpolate.CubicSpline(np.cumsum(h), m, axis=1, extrapolate=True)(c, 1)
+scipy.interpolate.PchipInterpolator(np.cumsum(h), v)(np.cumsum(h)[1] + 0.1 * f) | scipy.interpolate.PchipInterpolator(np.cumsum(h), m, axis=1)(np.cumsum(h)[2] - 0.1 * c)
+scipy.interpolate.RegularGridInterpolator((np.arange(3.0), np.arange(4.0)), x)(1.0 + f[:2, :2]) | scipy.interpolate.RegularGridInterpolator((np.arange(4.0), np.arange(4.0)), m, method="cubic")(1.0 + f[:2, :2])
+scipy.interpolate.make_interp_spline(np.cumsum(h), v)(np.cumsum(h)[1] + 0.1 * f) | scipy.interpolate.make_interp_spline(np.cumsum(h), m, k=1, axis=1)(np.cumsum(h)[2] - 0.1 * c)
 """
 _DISTANCES = (
     '"euclidean"',
@@ -266,6 +276,7 @@ SECTIONS: list[Section] = [
     ),
     Section("Functions of scipy.fft", tuple(read(_FFT)), {"xp.fft": _XP}, _SCIPY),
     Section("Functions of scipy.integrate", tuple(read(_INTEGRATE)), {"xp.integrate": _XP}, _SCIPY),
+    Section("Functions of scipy.interpolate", tuple(read(_INTERPOLATE)), {"xp.interpolate": _XP}, _SCIPY),
     Section("Functions of scipy.spatial", tuple(read(_SPATIAL)), {"xp.spatial": _XP}, _SCIPY),
     Section("Distributions of scipy.stats", _distributions(), {"xp.stats": _XP}, _SCIPY),
 ]

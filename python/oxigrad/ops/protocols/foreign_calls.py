@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, Variable, is_constant, plain
+from oxigrad._core import DerivativeError, DtypeError, Variable, is_constant, plain
 
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
@@ -45,6 +45,11 @@ def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) 
         array.flags.writeable = bool(copy)
         return array
     frame = sys._getframe(1)
+    if _module(frame).startswith("numpy.ma"):
+        raise DtypeError(
+            "an array that is combined with a variable is a MaskedArray, whose mask would be ignored: expected an "
+            "array without a mask, such as x.filled(0) * v for x * v"
+        )
     called = _called_of_scipy(frame) or _called_of_arrays(frame)
     raise TypeError(
         _LOSS + ((_array_in_source(frame) or _ARRAY) + _LINES if called is None else f"{called}; {_REMEDY}")

@@ -69,7 +69,7 @@ def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """
     if hasattr(file, "read"):
         return parsed(file.read())
-    path = os.fsdecode(file)
+    path = _path(file)
     refuse_irregular(path, os.stat(path).st_mode)
     try:
         # Read rather than memory-mapped, so that later changes of the file do not affect the arrays.
@@ -123,6 +123,17 @@ def refuse_irregular(path: str, mode: int) -> None:
         raise StateError(f"{path}: it is {kind}: expected a regular file")
 
 
+def _path(file: Any) -> str:
+    """The path of a file as text; raises `TypeError` for what is no path, and `FileNotFoundError` for an empty one."""
+    try:
+        path = os.fsdecode(file)
+    except TypeError:
+        raise TypeError(f"file is {file!r}: expected a path, or a binary file object") from None
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, "the path of a file is empty", path)
+    return path
+
+
 # --- replacing --------------------------------------------------------------------------------------------------------
 
 
@@ -133,7 +144,7 @@ def _replacing(file: Any) -> Iterator[str]:
     It is in a temporary folder, which is removed with everything that the block writes there. The folder is locked
     meanwhile: a folder without a lock is stale.
     """
-    target = os.path.realpath(os.fsdecode(file))
+    target = os.path.realpath(_path(file))
     with contextlib.suppress(FileNotFoundError):
         refuse_irregular(os.fsdecode(file), os.stat(target).st_mode)
     parent, name = os.path.split(target)
@@ -141,7 +152,7 @@ def _replacing(file: Any) -> Iterator[str]:
         raise FileNotFoundError(errno.ENOENT, "its folder does not exist", os.fsdecode(file))
     prefix = f".oxigrad-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}-"
     _remove_stale(parent, prefix)
-    with _folder(parent, prefix) as folder:
+    with _folder(parent, prefix, os.fsdecode(file)) as folder:
         temporary = os.path.join(folder, "state")
         mode = _mode(target, folder)
         yield temporary
@@ -153,13 +164,19 @@ def _replacing(file: Any) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _folder(parent: str, prefix: str) -> Iterator[str]:
-    """A context with a new folder, which is locked inside the block and removed at its end."""
+def _folder(parent: str, prefix: str, path: str) -> Iterator[str]:
+    """A context with a new folder, which is locked inside the block and removed at its end.
+
+    Raises `OSError`, with the ``path`` of the file for which it is, where there can be none.
+    """
     folder, lock = "", None
     try:
         while lock is None:
             folder = os.path.join(parent, f"{prefix}{secrets.token_hex(8)}.tmp")
-            os.mkdir(folder)
+            try:
+                os.mkdir(folder)
+            except OSError as error:
+                raise type(error)(error.errno, error.strerror, path) from None
             lock = _locked(folder)
         yield folder
     finally:

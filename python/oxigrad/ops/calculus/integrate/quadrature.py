@@ -46,12 +46,17 @@ def quad(
     check_callable(func, "quad")
     args = args if isinstance(args, tuple) else (args,)
     bare = plain_tree((a, b, args))
+    for name, limit_of in (("a", bare[0]), ("b", bare[1])):
+        if not hasattr(limit_of, "__float__") or np.shape(limit_of):
+            raise TypeError(f"quad: {name} is {limit_of!r}: expected a number")
     reads = [has_variable((a, b, args))]
 
     def number(x: float, *args: Any) -> Any:
         value = func(x, *args)
         reads[0] = reads[0] or has_variable(value)
-        return plain(value)
+        bare = plain(value)
+        _check_integrand(bare, is_complex=complex_func)
+        return bare
 
     settings = (epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst, complex_func)
     value, error, facts, *rest = of_scipy("integrate", "quad")(number, *bare[:2], bare[2], 1, *settings)
@@ -67,6 +72,22 @@ def quad(
         category: Any = of_scipy("integrate", "IntegrationWarning")
         warnings.warn(str(rest[0]), category, stacklevel=2)
     return value, error
+
+
+def _check_integrand(value: Any, *, is_complex: bool) -> None:
+    """Raises `TypeError` for a value of ``func`` that is no number."""
+    if type(value) is float:
+        return
+    if shape := np.shape(value):
+        raise TypeError(
+            f"quad: func returns an array of shape {shape}: expected a number; an integral of each component is "
+            "xp.stack([quad(lambda x: func(x)[i], a, b)[0] for i in range(n)])"
+        )
+    kind = np.asarray(value).dtype.kind
+    if kind == "c" and not is_complex:
+        raise TypeError("quad: func returns a complex number: expected a real one, or complex_func=True")
+    if kind not in "biufc":
+        raise TypeError(f"quad: func returns {type(value).__name__}: expected a number")
 
 
 @functools.cache
