@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import itertools
 import re
 import sys
 import textwrap
@@ -91,13 +92,16 @@ class _Optimizer(keras.optimizers.Optimizer):
     "optim.table.moments": _OPTIMIZERS,
     "optim.table.transforms": _OPTIMIZERS,
     "xp": f"""from collections.abc import Sequence
-from typing import Protocol, TypeVar, overload
+from typing import Protocol, TypeAlias, TypeVar, overload
+import numpy as _numpy
 from numpy import random as random
 from oxigrad._core import Variable
 from oxigrad._typing import Axis, Shape
 {_TYPES}
 # A type variable: a variable gives a variable, and an argument of unknown type gives a result of unknown type.
 _V = TypeVar("_V", bound=Variable)
+# An array of NumPy gives one; those of other libraries have no common type.
+_Plain: TypeAlias = _numpy.ndarray[Any, Any]
 
 class _Ufunc(Protocol):
     def accumulate(self, array: Array, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
@@ -116,6 +120,8 @@ class _Recorded1(_Ufunc, Protocol):
     @overload
     def __call__(self, x: _V, /, **named: Any) -> _V: ...
     @overload
+    def __call__(self, x: _Plain, /, **named: Any) -> _Plain: ...
+    @overload
     def __call__(self, x: Array, /, **named: Any) -> Array: ...
 
 class _Recorded2(_Ufunc, Protocol):
@@ -123,6 +129,10 @@ class _Recorded2(_Ufunc, Protocol):
     def __call__(self, x1: _V, x2: Array, /, **named: Any) -> _V: ...
     @overload
     def __call__(self, x1: Array, x2: _V, /, **named: Any) -> _V: ...
+    @overload
+    def __call__(self, x1: _Plain, x2: Array, /, **named: Any) -> _Plain: ...
+    @overload
+    def __call__(self, x1: Array, x2: _Plain, /, **named: Any) -> _Plain: ...
     @overload
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 """,
@@ -404,7 +414,7 @@ def _records(function: Callable[..., Any], variables: int, *others: Any) -> bool
 
 
 def _overloads(name: str, value: Any) -> list[str]:
-    """A function with a result of the type `Variable` for a variable; empty for any other function.
+    """A function with the result `Variable` for a variable, and an array for NumPy's; empty for any other function.
 
     The types are those of its source. Functions whose first argument is not one array are not overloaded.
     """
@@ -423,9 +433,9 @@ def _overloads(name: str, value: Any) -> list[str]:
     if not _records(value, count, *_MORE.get(name, ())):
         return []
     lines = []
-    for each in arrays[:count]:
-        each.annotation = ast.Name("_V")
-        lines += ["@overload", f"def {name}({_shown(node.args)}) -> _V: ..."]
+    for kind, each in itertools.product(("_V", "_Plain"), arrays[:count]):
+        each.annotation = ast.Name(kind)
+        lines += ["@overload", f"def {name}({_shown(node.args)}) -> {kind}: ..."]
         each.annotation = ast.Name("Array")
     return [*lines, "@overload", f"def {name}({_shown(node.args)}) -> Array:", summary(value)]
 

@@ -145,6 +145,18 @@ PROGRAM = {
     "reveal_type(xp.isnan(variable))": '"Any"',
     "reveal_type(xp.sum([1.0]))": '"Any"',
     **{
+        f"reveal_type({call})": '"ndarray[Any, Any]"'
+        for call in (
+            "xp.sum(plain)",
+            "xp.sin(plain)",
+            "xp.add(plain, 1.0)",
+            "xp.add(1.0, plain)",
+            "xp.mean(plain, axis=0)",
+        )
+    },
+    "reveal_type(xp.add(plain, variable))": '"Variable"',
+    "reveal_type(xp.add(plain, unknown))": '"Any"',
+    **{
         f"reveal_type({call})": '"Any"'
         for call in ("xp.mean(unknown)", "xp.sin(unknown)", "xp.add(unknown, unknown)", "xp.matmul(unknown, [1.0])")
     },
@@ -157,6 +169,7 @@ PROGRAM = {
 def test_editors_know_names_arguments_and_results(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("basedpyright")
     head = """from typing import Any
+import numpy as np
 import oxigrad
 from oxigrad import distributed, optim, xp
 def loss(x: float, *, power: int) -> float: ...
@@ -165,6 +178,7 @@ def double(xp, p, g, *, factor=2.0): return (factor * g,)
 def of(value: oxigrad.Variable) -> oxigrad.Variable: ...
 variable = of(...)  # type: ignore
 unknown: Any = 1.0
+plain = np.ones(2)
 opt = optim.Adam(0.1)
 chained = optim.chain(optim.ClipByValue(1.0), opt)
 defined = optim.define(descent)()

@@ -71,7 +71,7 @@ class Wrapper(WrappingOptimizer):
         self.communicator = current() if communicator is None else communicator
         self._is_alone = communicator is None and isinstance(self.communicator, SingleWorker)
         self._claimed = -1  # the generation that it has claimed its objects in
-        self.timeout = None if timeout is None else SECONDS.check("timeout", timeout)
+        self.timeout: float | None = None if timeout is None else SECONDS.check("timeout", timeout)
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
 
