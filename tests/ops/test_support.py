@@ -62,6 +62,12 @@ def test_functions_of_the_catalogue_are_in_xp() -> None:
     assert len(rows) > 400 and [row.function for row in rows if named(row) is None] == ["out"]  # a keyword
 
 
+@pytest.mark.parametrize("part", ["fft", "integrate", "interpolate", "ndimage", "signal", "special", "stats"])
+def test_functions_of_parts_of_xp_are_in_the_catalogue(part: str) -> None:
+    module, rows = getattr(xp, part), {row.function for row in ox.support()}
+    assert [name for name in dir(module) if f"{part}.{name}" not in rows] == []
+
+
 @pytest.mark.parametrize("name", ["sin", "median", "special.erf", "linalg.det"])
 def test_a_function_with_derivatives_has_them(name: str) -> None:
     point: Any = np.eye(3) * 2.0 if name == "linalg.det" else np.array([0.3, 0.1, 0.7])
