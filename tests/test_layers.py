@@ -57,7 +57,7 @@ PYTHON = {
     "distributed/engines/background": "distributed/errors distributed/messages/reports/clock",
     "distributed/engines/backoff": "",
     "distributed/engines/mailbox": "distributed/errors distributed/messages",
-    "distributed/communicator": "distributed/decisions distributed/engines/background distributed/engines/backoff "
+    "distributed/communicator": "extend optim distributed/decisions distributed/engines/background distributed/engines/backoff "
     "distributed/engines/mailbox distributed/errors distributed/messages distributed/messages/reports/clock",
     "distributed/engines/devices": "cuda/__init__ extend distributed/communicator",
     "distributed/engines": "__init__ extend launch distributed/communicator distributed/decisions distributed/engines/background "

@@ -92,7 +92,7 @@ def test_integrands_and_limits_that_are_no_numbers() -> None:
         return xp.integrate.quad(f, a, 1.0)[0]
 
     wrong: list[tuple[Any, str]] = [
-        (lambda c: integral(lambda x: np.array([x, c])), r"func returns an array of shape \(2,\).*xp.stack"),
+        (lambda c: integral(lambda x: np.array([x, 1.0])), r"func returns an array of shape \(2,\).*xp.stack"),
         (lambda c: integral(lambda x: xp.stack([c * x, x])), r"func returns an array of shape \(2,\)"),
         (lambda c: integral(lambda x: "text"), "func returns str: expected a number"),
         (lambda c: integral(lambda x: None), "func returns NoneType: expected a number"),

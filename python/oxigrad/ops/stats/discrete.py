@@ -218,7 +218,7 @@ boltzmann: Discrete = Discrete(
     lambda k, rate, n: _truncated(rate, k + 1.0, n),
     lambda k, rate, n: _truncated(rate, n - k - 1.0, n) * ops.exp(-rate * (k + 1.0)),
     lambda rate, n: ops.logical_and(
-        rate > 0.0, ops.logical_and(rate < math.inf, ops.logical_and(n > 0.0, is_whole(n)))
+        rate > 0.0, ops.logical_and(rate < math.inf, ops.logical_and(n > 0.0, n < math.inf))
     ),
     log_upper=_log_boltzmann_upper,
     high=lambda rate, n: n - 1.0,
