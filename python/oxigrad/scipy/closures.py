@@ -2,10 +2,15 @@
 
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from oxigrad._core import Variable, plain
+
+# Classes of values that read none, which most arguments are.
+_LEAVES = frozenset({bool, float, int, np.float64, np.ndarray, str, type(None)})
 
 
 def without_variables(f: Any) -> Any:
@@ -16,8 +21,10 @@ def without_variables(f: Any) -> Any:
     return _plain(f, {})
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: Any) -> Sequence[Any]:
     """The values that a function or a container reads."""
+    if type(value) in _LEAVES:
+        return ()
     if isinstance(value, types.FunctionType):
         return [*_contents(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     if isinstance(value, functools.partial):
