@@ -2,7 +2,7 @@
 
 import functools
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,8 @@ def without_variables(f: Any) -> Any:
     return _plain(f, {})
 
 
-def _parts(value: Any) -> Sequence[Any]:
+def _parts(value: Any) -> list[Any]:
     """The values that a function or a container reads."""
-    if type(value) in _LEAVES:
-        return ()
     if isinstance(value, types.FunctionType):
         return [*_contents(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     if isinstance(value, functools.partial):
@@ -47,6 +45,8 @@ def reads_variables(value: Any, kinds: type | tuple[type, ...] = Variable) -> bo
     seen, values = set[int](), [value]
     while values:
         each = values.pop()
+        if type(each) in _LEAVES:
+            continue
         if isinstance(each, kinds):
             return True
         if id(each) not in seen:

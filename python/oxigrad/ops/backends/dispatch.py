@@ -226,6 +226,8 @@ def is_of_kind(dtype: Any, kind: str | tuple[str, ...], library: Any) -> bool:
 def is_complex(value: Any) -> bool:
     """Whether the value is a complex number or array; a symbol is not."""
     value = plain(value)
+    if type(value) is np.ndarray:  # without a look-up, as of most values
+        return value.dtype.kind == "c"
     if isinstance(value, _core.Variable):
         return False
     return (
