@@ -313,9 +313,12 @@ def refuse_masked_or_units(array: Any, what: str) -> None:
 # --- variables among values -------------------------------------------------------------------------------------------
 
 
-def has_variable(values: Iterable[Any]) -> bool:
-    """Whether a variable is among the values, or in a list or tuple among them."""
-    return any(isinstance(value, _core.Variable) for value in _flattened(values))
+def has_variable(values: Iterable[Any], kinds: type | tuple[type, ...] = _core.Variable) -> bool:
+    """Whether a variable is among the values, or in a list or tuple among them; or any value of ``kinds``."""
+    for value in values:  # without a generator, as most functions of variables ask
+        if isinstance(value, kinds) or (isinstance(value, (list, tuple)) and has_variable(value, kinds)):
+            return True
+    return False
 
 
 def has_derivative(values: Iterable[Any]) -> bool:
@@ -325,7 +328,7 @@ def has_derivative(values: Iterable[Any]) -> bool:
 
 def has_batched(values: Iterable[Any]) -> bool:
     """Whether a value that `vmap` has batched is among the values, or in a list or tuple among them."""
-    return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
+    return has_variable(values, _core.BatchLevel)
 
 
 def batched_of(values: Iterable[Any]) -> "Examples | None":
