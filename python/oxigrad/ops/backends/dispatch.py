@@ -228,11 +228,9 @@ def is_complex(value: Any) -> bool:
     value = plain(value)
     if type(value) is np.ndarray:  # without a look-up, as of most values
         return value.dtype.kind == "c"
-    if isinstance(value, _core.Variable):
-        return False
-    return (
-        is_of_kind(value.dtype, "complex floating", namespace(value)) if is_array(value) else isinstance(value, complex)
-    )
+    if isinstance(value, _core.Variable) or not is_array(value):
+        return isinstance(value, complex)
+    return is_of_kind(value.dtype, "complex floating", namespace(value))
 
 
 def is_immutable(array: Any) -> bool:
@@ -413,10 +411,7 @@ def one_by_one(
 
 def _flattened(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from _flattened(value)
-        else:
-            yield value
+        yield from _flattened(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def strip(value: Any) -> Any:
