@@ -162,14 +162,25 @@ def pullback(call: Recording, x: Any) -> Callable[[Any], Any]:
     return vjp
 
 
-def value_and_gradient(fun: Callable[[Any], Any], x: Any, seed: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Value of ``fun`` at ``x``, and its gradient; ``seed(value)`` is the cotangent of a value that is no number."""
+def value_and_gradient(
+    fun: Callable[[Any], Any], x: Any, seed: Callable[[Any], Any], *, of_arrays: bool = False
+) -> tuple[Any, Any]:
+    """Value of ``fun`` at ``x``, and its gradient.
+
+    The cotangent of a real number, and with ``of_arrays`` of a real array, is one; ``seed(value)`` is the cotangent of
+    any other value.
+    """
     fun, argument = _operands(fun, x)
     tape = Tape(detaches=True)
     watched, result = _core.record_call(tape, fun, (argument,), None, 0)
-    if type(result) is Variable and tape.owns(result) and type(result.value) in (float, np.float64):
-        value = result.value
-        return value, watched.unflatten(tape.pull([(result, type(value)(1.0))], watched.variables))[0]
+    if type(result) is Variable and tape.owns(result):
+        bare, one = plain(result.value), None  # of a derivative within another one, the value is a variable too
+        if type(bare) in (float, np.float64):
+            one = type(bare)(1.0)
+        elif of_arrays and type(bare) is np.ndarray and bare.dtype.kind == "f":
+            one = np.ones_like(bare)
+        if one is not None:
+            return result.value, watched.unflatten(tape.pull([(result, one)], watched.variables))[0]
     call = _warned(Recording(tape, watched, result, 0))
     return call.value, pullback(call, x)(seed(call.value))
 

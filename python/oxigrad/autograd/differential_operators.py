@@ -50,11 +50,14 @@ def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
 @unary_to_nary
 def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """Sum of the rows of the Jacobian: the derivative at each element, where the function is elementwise."""
-    vjp, ans = core.make_vjp(fun, x)
-    space = core.vspace(ans)
-    if space.iscomplex:
-        raise TypeError("elementwise_grad applies to real functions: found a complex value")
-    return vjp(space.ones())
+
+    def ones(ans: Any) -> Any:
+        space = core.vspace(ans)
+        if space.iscomplex:
+            raise TypeError("elementwise_grad applies to real functions: found a complex value")
+        return space.ones()
+
+    return core.value_and_gradient(fun, x, ones, of_arrays=True)[1]
 
 
 @unary_to_nary
