@@ -18,11 +18,13 @@ where a result or a test is right with autograd alone, or a training loop does n
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -40,7 +42,8 @@ LOCK, TRAINERS_LOCK = PROGRAMS / "requirements.txt", PROGRAMS / "trainers.txt"
 AUTOGRAD_LOCK = PROGRAMS / "autograd.txt"
 # Numbers at the end of an iteration differ by its tolerance.
 TOLERANCE = 1e-5
-LIMIT = 300.0  # seconds a program
+ROUNDS = 10  # that are timed
+WHICH = ("autograd", "oxigrad")
 # Training loops in the order of the page, and what each of them trains and saves with.
 TRAINERS = {
     "transformers": "`Trainer` with LoRA of peft, checkpoints",
@@ -57,22 +60,6 @@ TRAINERS = {
 
 INSTALL = "import oxigrad.autograd\noxigrad.autograd.install()\n"
 CHECK = "import autograd\nassert ('oxigrad' in autograd.__file__) == {}, autograd.__file__\n"
-CHILD = """
-import json, sys, time, traceback, warnings
-warnings.simplefilter("ignore")
-sys.path[:0] = sys.argv[2:]
-import door, clock
-values, error, seconds = {}, None, 0.0
-try:
-    program = __import__(sys.argv[1])
-    start = time.process_time()
-    for key, value in program.results():
-        values[key] = value
-    seconds = time.process_time() - start
-except Exception:
-    error = traceback.format_exc()
-print(json.dumps({"values": values, "error": error, "seconds": seconds, "derivatives": clock.CLOCK.seconds}))
-"""
 
 PAGE = """\
 # Libraries that run on oxigrad
@@ -83,8 +70,10 @@ PAGE = """\
 
 The programs belong to libraries that import HIPS autograd. Each runs twice: with autograd, and after `oxigrad.autograd.install()`.
 A program *passes* with oxigrad if its numbers equal the numbers with autograd up to {tolerance:g}. The ratio is the processor time
-with oxigrad divided by the processor time with autograd, in one run. The ratio for derivatives counts the calls of functions that
+with oxigrad divided by the processor time with autograd. The ratio for derivatives counts the calls of functions that
 `grad`, `value_and_grad`, `hessian` and other operators of autograd return. Some libraries call none of these.
+
+The two processes take turns, {rounds} rounds after the first. Ratios are ratios of medians.
 
 | library | release | results | passed with autograd | passed with oxigrad | ratio of processor time | ratio for derivatives |
 |---|---|---|---|---|---|---|
@@ -92,6 +81,15 @@ with oxigrad divided by the processor time with autograd, in one run. The ratio 
 
 Variables take the place of autograd's boxes. Autograd's graph has no counterpart: `VJPNode`, `new_box` and `trace_stack` raise
 `NotImplementedError` when they are used, as in PennyLane's `math.is_independent`.
+
+## Times of results
+
+Milliseconds of processor time of each result, and ratios as above. In brackets: the 10th and the 90th percentile of the ratios
+within a round.
+
+| library | result | autograd | oxigrad | ratio | autograd's derivatives | oxigrad's derivatives | ratio for derivatives |
+|---|---|---|---|---|---|---|---|
+{times}
 
 ## Tests of libraries
 
@@ -131,9 +129,8 @@ class Run:
 
     values: dict[str, list[float]]
     error: str | None
-    #: Processor time of all, and of what autograd's operators return.
-    seconds: float = 0.0
-    derivatives: float = 0.0
+    #: Processor time of each result: of all, and of what autograd's operators return.
+    seconds: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
 
 def main() -> int:
@@ -162,13 +159,14 @@ def main() -> int:
             file.write_text(json.dumps(lines, indent=1), encoding="utf-8")
     if tasks.keys() <= lines.keys():
         tables = {
-            part: "\n".join(lines[name] for name, (table, *_) in tasks.items() if table == part)
+            part: "\n".join(lines[name].split("\n")[0] for name, (table, *_) in tasks.items() if table == part)
             for part in ("programs", "suites", "trainers")
         }
+        times = "\n".join(line for name in programs for line in lines[name].split("\n")[1:])
         reasons = [
             f"* {name}, `{test}`: {why}." for name, suite in SUITES.items() for test, why in suite.differences.items()
         ]
-        page = PAGE.format(tolerance=TOLERANCE, differences="\n".join(reasons), **tables)
+        page = PAGE.format(tolerance=TOLERANCE, rounds=ROUNDS, times=times, differences="\n".join(reasons), **tables)
         (ROOT / "docs" / "clients.md").write_text(page, encoding="utf-8")
     return int(failed)
 
@@ -198,7 +196,7 @@ def prepare() -> None:
         command = [*pip(python()), "--no-deps", "--upgrade", "--target", str(newest)]
         subprocess.run([*command, "--requirement", str(AUTOGRAD_LOCK)], check=True)
         stamp(newest, AUTOGRAD_LOCK)
-    for which in ("autograd", "oxigrad"):
+    for which in WHICH:
         (FOLDER / which).mkdir(exist_ok=True)
         text = (INSTALL if which == "oxigrad" else "") + CHECK.format(which == "oxigrad")
         (FOLDER / which / "door.py").write_text(text, encoding="utf-8")
@@ -292,26 +290,42 @@ SUITES = {
 
 
 def program_row(name: str) -> tuple[str, bool]:
-    """A row of the table of programs, and whether a result is right with autograd alone."""
-    theirs, ours = run(name, "autograd"), run(name, "oxigrad")
+    """A row of the table of programs and rows of times, and whether a result is right with autograd alone."""
+    runs = rounds(name)
+    theirs, ours = (runs[which][0] for which in WHICH)
     same = [key for key, value in theirs.values.items() if are_near(ours.values.get(key), value)]
-    for which, each in (("autograd", theirs), ("oxigrad", ours)):
-        if each.error:
-            print(f"{name} with {which}:\n{each.error}", file=sys.stderr)
+    for which in WHICH:
+        if runs[which][0].error:
+            print(f"{name} with {which}:\n{runs[which][0].error}", file=sys.stderr)
     for key in theirs.values.keys() - {*same}:
         print(f"{name}, {key}: {theirs.values[key]} with autograd, {ours.values.get(key)}", file=sys.stderr)
-    total = len(theirs.values.keys() | ours.values.keys())
-    library = library_of(name)
-    line = row_of_counts(library, release(library), total, len(theirs.values), len(same), theirs.seconds, ours.seconds)
-    line += f" {ratio(theirs.derivatives, ours.derivatives)} |"
-    return line, len(same) < len(theirs.values)
+    total, library = len(theirs.values.keys() | ours.values.keys()), library_of(name)
+
+    def medians(which: str, part: int, keys: list[str]) -> float:
+        return statistics.median(sum(run.seconds[key][part] for key in keys) for run in runs[which][1:])
+
+    def ratios(part: int, keys: list[str]) -> str:
+        return ratio(*(medians(which, part, keys) for which in WHICH))
+
+    line = row_of_counts(library, release(library), total, len(theirs.values), len(same), ratios(0, same))
+    lines = [f"{line} {ratios(1, same)} |"]
+    for key in same:
+        within = [
+            b.seconds[key][0] / a.seconds[key][0] for a, b in zip(*(runs[which][1:] for which in WHICH), strict=True)
+        ]
+        low, *_, high = statistics.quantiles(within, n=10)
+        cells = [
+            f"{1e3 * medians('autograd', 0, [key]):.3g} | {1e3 * medians('oxigrad', 0, [key]):.3g}",
+            f"{ratios(0, [key])} ({low:.2f}–{high:.2f})",
+            f"{1e3 * medians('autograd', 1, [key]):.3g} | {1e3 * medians('oxigrad', 1, [key]):.3g} | {ratios(1, [key])}",
+        ]
+        lines.append(f"| {library} | {key} | {' | '.join(cells)} |")
+    return "\n".join(lines), len(same) < len(theirs.values)
 
 
-def row_of_counts(
-    library: str, version: str, total: int, theirs: int, ours: int, their_seconds: float, our_seconds: float
-) -> str:
+def row_of_counts(library: str, version: str, total: int, theirs: int, ours: int, ratio: str) -> str:
     """A row of the tables that compare oxigrad with autograd."""
-    return f"| {library} | {version} | {total} | {theirs} | {ours} | {ratio(their_seconds, our_seconds)} |"
+    return f"| {library} | {version} | {total} | {theirs} | {ours} | {ratio} |"
 
 
 def ratio(theirs: float, ours: float) -> str:
@@ -324,17 +338,25 @@ def library_of(name: str) -> str:
     return name.rpartition("_")[0].replace("_", "-")
 
 
-def run(name: str, which: str) -> Run:
-    """The results of a program with autograd or with oxigrad."""
-    command = [str(python()), "-c", CHILD, name, str(FOLDER / which), str(PROGRAMS)]
-    try:
-        ran = subprocess.run(command, env=variables(), capture_output=True, text=True, timeout=LIMIT, check=False)
-    except subprocess.TimeoutExpired:
-        return Run({}, f"more than {LIMIT:.0f} seconds")
-    if ran.returncode:
-        return Run({}, ran.stderr)
-    outcome: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return Run(**outcome)
+def rounds(name: str) -> dict[str, list[Run]]:
+    """The results of a program with autograd and with oxigrad, whose processes take turns; of an error, one round."""
+    with contextlib.ExitStack() as stack:
+        processes = {which: stack.enter_context(process(name, which)) for which in WHICH}
+        runs: dict[str, list[Run]] = {which: [] for which in WHICH}
+        for _ in range(1 + ROUNDS):
+            for which, each in processes.items():
+                each.stdin.write("\n")
+                each.stdin.flush()
+                runs[which].append(Run(**json.loads(each.stdout.readline())))
+            if any(run[0].error for run in runs.values()):
+                break
+    return runs
+
+
+def process(name: str, which: str) -> Any:
+    """A process that runs a program with autograd or with oxigrad for each line of its input."""
+    command = [str(python()), str(PROGRAMS / "child.py"), name, str(FOLDER / which)]
+    return subprocess.Popen(command, env=variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def are_near(one: list[float] | None, other: list[float]) -> bool:
@@ -363,7 +385,8 @@ def suite_row(name: str) -> tuple[str, bool]:
     for test in unexpected:
         print(f"{name}: {test} passes with autograd alone", file=sys.stderr)
     version = release(name, SUITES[name].lock)
-    line = row_of_counts(name, version, len(theirs), len(passed), sum(ours.values()), their_seconds, our_seconds)
+    times = ratio(their_seconds, our_seconds)
+    line = row_of_counts(name, version, len(theirs), len(passed), sum(ours.values()), times)
     return line, bool(unexpected) or not passed
 
 

@@ -7,12 +7,12 @@ from pymanopt.manifolds import Sphere, Stiefel, SymmetricPositiveDefinite
 from pymanopt.optimizers import ConjugateGradient, TrustRegions
 
 RNG = np.random.default_rng(0)
-A = RNG.standard_normal((40, 40))
+A = RNG.standard_normal((200, 200))
 A = A + A.T
 
 
 def results():
-    sphere, stiefel, definite = Sphere(40), Stiefel(40, 5), SymmetricPositiveDefinite(5)
+    sphere, stiefel, definite = Sphere(200), Stiefel(200, 10), SymmetricPositiveDefinite(5)
 
     @pymanopt.function.autograd(sphere)
     def rayleigh(x):
@@ -20,7 +20,7 @@ def results():
 
     @pymanopt.function.autograd(stiefel)
     def brockett(x):
-        return anp.trace(x.T @ A @ x @ anp.diag(anp.arange(5.0) + 1.0))
+        return anp.trace(x.T @ A @ x @ anp.diag(anp.arange(10.0) + 1.0))
 
     target = A[:5, :5] @ A[:5, :5] + anp.eye(5)
 
@@ -34,7 +34,7 @@ def results():
         ("definite", distance, definite),
     ):
         start = np.random.default_rng(1)
-        first = np.linalg.qr(start.standard_normal((40, 5)))[0] if name == "Stiefel" else start.standard_normal(40)
+        first = np.linalg.qr(start.standard_normal((200, 10)))[0] if name == "Stiefel" else start.standard_normal(200)
         first = np.eye(5) if name == "definite" else first / np.linalg.norm(first) if name == "sphere" else first
         for solver in (ConjugateGradient, TrustRegions):
             optimizer = solver(verbosity=0, max_iterations=300)

@@ -40,6 +40,10 @@ def test_a_function_of_scipy_is_named_with_its_twin() -> None:
         assert "np.array([v, w], like=v)" in refusal(f) and "scipy" not in refusal(f)
 
 
+def test_the_method_dot_of_a_plain_array_is_named_with_the_line_to_write() -> None:
+    assert "X.dot(2.0 * x) takes none: np.dot(X, 2.0 * x) does" in refusal(lambda x: X.dot(2.0 * x))
+
+
 def test_a_function_of_torch_is_named_with_its_twin(library: Callable[..., Any]) -> None:
     torch = library("torch")
     for at in (X, 1.0, torch.ones(3)):

@@ -170,3 +170,26 @@ def test_odeint_takes_lists_as_scipys_does() -> None:
         solution = xp.integrate.odeint(pendulum, y0, [0.0, 1.0, 2.0], (0.25,), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(solution, expected, atol=1e-7)
     check_grads(lambda b: xp.integrate.odeint(pendulum, [b, 0.0], [0.0, 1.0], (b,))[-1], (0.25,))
+
+
+def test_vmap_evaluates_a_solution_at_each_time() -> None:
+    times = np.array([0.9, 0.2, 0.5])
+
+    def at_each(rate: Any, times: Any) -> Any:
+        solved = xp.integrate.solve_ivp(
+            lambda t, y: -rate * y, (0.0, 1.0), [1.0], dense_output=True, **settings("RK45")
+        )
+        return ox.vmap(lambda t: solved.sol(t)[0])(times)
+
+    exact = np.exp(-1.3 * times)
+    np.testing.assert_allclose(at_each(1.3, times), exact, rtol=1e-8)
+    np.testing.assert_allclose(ox.jacobian(at_each)(1.3, times), -times * exact, rtol=1e-6)
+    np.testing.assert_allclose(ox.jacobian(at_each, argnums=1)(1.3, times), np.diag(-1.3 * exact), rtol=1e-6, atol=1e-9)
+    slope = lambda t: at_each(1.3, xp.reshape(t, (1,)))[0]  # noqa: E731
+    np.testing.assert_allclose(ox.vmap(ox.grad(slope))(times), -1.3 * exact, rtol=1e-6)
+
+
+def test_vmap_of_an_initial_value_problem_is_refused() -> None:
+    solve = lambda rate: xp.integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), [1.0]).y[0, -1]  # noqa: E731
+    with pytest.raises(TypeError, match=r"solve_ivp: .*xp\.stack"):
+        ox.vmap(solve)(np.ones(2))

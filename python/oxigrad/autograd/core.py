@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad import tree, xp
-from oxigrad._core import Variable, plain
+from oxigrad import _core, tree, xp
+from oxigrad._core import Tape, Variable, plain
 from oxigrad.autodiff.transforms import Recording
 from oxigrad.autograd.primitives import *  # noqa: F403 - names of autograd.core too
 from oxigrad.autograd.tracer import Box
@@ -142,6 +142,11 @@ def vspace(value: Any) -> Any:
 def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """Pullback of ``fun`` at ``x``, and the value ``fun(x)``."""
     call = _called(fun, x)
+    return pullback(call, x), call.value
+
+
+def pullback(call: Recording, x: Any) -> Callable[[Any], Any]:
+    """Pullback of a recorded call at ``x``."""
 
     def vjp(g: Any) -> Any:
         leaves = tree.leaves(g) if call.structure != _LEAF else [g]
@@ -154,7 +159,30 @@ def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], A
             return vspace(x).zeros()
         return call.arguments(call.tape.pull(seeds, call.watched.variables))
 
-    return vjp, call.value
+    return vjp
+
+
+def value_and_gradient(
+    fun: Callable[[Any], Any], x: Any, seed: Callable[[Any], Any], *, of_arrays: bool = False
+) -> tuple[Any, Any]:
+    """Value of ``fun`` at ``x``, and its gradient.
+
+    The cotangent of a real number, and with ``of_arrays`` of a real array, is one; ``seed(value)`` is the cotangent of
+    any other value.
+    """
+    fun, argument = _operands(fun, x)
+    tape = Tape(detaches=True)
+    watched, result = _core.record_call(tape, fun, (argument,), None, 0)
+    if type(result) is Variable and tape.owns(result):
+        bare, one = plain(result.value), None  # of a derivative within another one, the value is a variable too
+        if type(bare) in (float, np.float64):
+            one = type(bare)(1.0)
+        elif of_arrays and type(bare) is np.ndarray and bare.dtype.kind == "f":
+            one = np.ones_like(bare)
+        if one is not None:
+            return result.value, watched.unflatten(tape.pull([(result, one)], watched.variables))[0]
+    call = _warned(Recording(tape, watched, result, 0))
+    return call.value, pullback(call, x)(seed(call.value))
 
 
 def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, Any]]:
@@ -170,15 +198,21 @@ def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, An
 
 
 def _called(fun: Callable[[Any], Any], x: Any, *, forward: bool = False) -> Recording:
+    fun, argument = _operands(fun, x)
+    return _warned(Recording.of(fun, (argument,), 0, forward=forward, detaches=True))
+
+
+def _operands(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
+    """The function and the argument that a tape watches: a number in the place of one without derivative."""
     x = _floats(x)
-    call = Recording.of(
-        *((fun, (x,)) if any(map(is_smooth, tree.leaves(x))) else (lambda _: fun(x), (0.0,))),
-        0,
-        forward=forward,
-        detaches=True,
-    )
+    if is_smooth(x) or any(map(is_smooth, tree.leaves(x))):
+        return fun, x
+    return lambda _: fun(x), 0.0
+
+
+def _warned(call: Recording) -> Recording:
     if not any(output is not None for output in call.outputs):
-        warnings.warn("Output seems independent of input.", stacklevel=3)
+        warnings.warn("Output seems independent of input.", stacklevel=4)
     return call
 
 
@@ -192,11 +226,15 @@ def _floats(x: Any) -> Any:
 
     if isinstance(x, (np.ndarray, np.integer)) and x.dtype.kind in "iu":
         return x.astype(np.float64)
+    if type(x) in (float, np.ndarray, Variable):
+        return x
     return tree.map(converted, x)
 
 
 def _like(g: Any, value: Any) -> Any:
     """Tangent or cotangent in the shape and dtype of a value."""
+    if type(g) is type(value) is np.ndarray and g.dtype == value.dtype and g.shape == value.shape:
+        return g
     if isinstance(plain(value), (float, complex)) and not is_array(plain(value)):
         return g if isinstance(g, Variable) else type(plain(value))(g)
     array, shape = of_dtype(g if isinstance(g, Variable) else np.asarray(g), value), tuple(value.shape)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import plain
 from oxigrad.autodiff.checkpoint import checkpoint as checkpoint
 from oxigrad.autodiff.products import ggnvp
 from oxigrad.autograd import core
@@ -20,8 +19,6 @@ make_jvp: Callable[..., Callable[..., Any]] = unary_to_nary(core.make_jvp)
 
 
 def _scalar(ans: Any, name: str) -> Any:
-    if type(plain(ans)) in (float, np.float64):
-        return 1.0
     space = core.vspace(ans)
     if space.size != 1:
         raise TypeError(
@@ -34,15 +31,13 @@ def _scalar(ans: Any, name: str) -> Any:
 @unary_to_nary
 def grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """Gradient of a real scalar function by argument ``argnum``, in the structure of the argument."""
-    vjp, ans = core.make_vjp(fun, x)
-    return vjp(_scalar(ans, "grad"))
+    return core.value_and_gradient(fun, x, lambda ans: _scalar(ans, "grad"))[1]
 
 
 @unary_to_nary
 def value_and_grad(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
     """Value of a real scalar function, and its gradient."""
-    vjp, ans = core.make_vjp(fun, x)
-    return ans, vjp(_scalar(ans, "value_and_grad"))
+    return core.value_and_gradient(fun, x, lambda ans: _scalar(ans, "value_and_grad"))
 
 
 @unary_to_nary
@@ -55,10 +50,14 @@ def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
 @unary_to_nary
 def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """Sum of the rows of the Jacobian: the derivative at each element, where the function is elementwise."""
-    vjp, ans = core.make_vjp(fun, x)
-    if core.vspace(ans).iscomplex:
-        raise TypeError("elementwise_grad applies to real functions: found a complex value")
-    return vjp(core.vspace(ans).ones())
+
+    def ones(ans: Any) -> Any:
+        space = core.vspace(ans)
+        if space.iscomplex:
+            raise TypeError("elementwise_grad applies to real functions: found a complex value")
+        return space.ones()
+
+    return core.value_and_gradient(fun, x, ones, of_arrays=True)[1]
 
 
 @unary_to_nary

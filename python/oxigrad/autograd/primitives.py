@@ -50,12 +50,10 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
             raise NotImplementedError(
                 f"{name}: found no VJP, expected defvjp({name}, ...) before a derivative is taken"
             )
-        pulled = primitive_vjps[wrapped](argnums, ans, args, kwargs)(g)
-        return tuple(
-            replaced(
-                [None] * len(args), argnums, [_of_structure(args[at], g) for at, g in zip(argnums, pulled, strict=True)]
-            )
-        )
+        cotangents: list[Any] = [None] * len(args)
+        for at, cotangent in zip(argnums, primitive_vjps[wrapped](argnums, ans, args, kwargs)(g), strict=True):
+            cotangents[at] = _of_structure(args[at], cotangent)
+        return tuple(cotangents)
 
     def push(
         tangents: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Sequence[int]
@@ -89,14 +87,6 @@ def _zeros(g: Any) -> None:
     """The VJP of an argument by which the derivative is zero."""
 
 
-def _pulled(fun: Callable[..., Any], argnum: int, vjp: Callable[[Any], Any], g: Any) -> Any:
-    pulled = vjp(g)
-    # A function without a return statement returns None, which must not stand for zeros.
-    if pulled is None and vjp is not _zeros:
-        raise TypeError(f"{_name(fun)}: the VJP of argument {argnum} returned None: expected a cotangent")
-    return pulled
-
-
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -110,13 +100,22 @@ def defvjp_argnum(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None
 
     def of_all(argnums: Sequence[int], *call: Any) -> Callable[[Any], list[Any]]:
         vjps = [vjpmaker(argnum, *call) for argnum in argnums]
-        for argnum, vjp in zip(argnums, vjps, strict=True):
-            if not callable(vjp):
-                raise TypeError(
-                    f"{_name(fun)}: the VJP of argument {argnum} is of type {type(vjp).__name__}: expected a "
-                    "function of the cotangent, as in lambda ans, x: lambda g: ..."
-                )
-        return lambda g: [_pulled(fun, argnum, vjp, g) for argnum, vjp in zip(argnums, vjps, strict=True)]
+
+        def pulled(g: Any) -> list[Any]:
+            cotangents = []
+            for argnum, vjp in zip(argnums, vjps, strict=True):
+                if not callable(vjp):
+                    raise TypeError(
+                        f"{_name(fun)}: the VJP of argument {argnum} is of type {type(vjp).__name__}: expected a "
+                        "function of the cotangent, as in lambda ans, x: lambda g: ..."
+                    )
+                cotangents.append(vjp(g))
+                # A function without a return statement returns None, which must not stand for zeros.
+                if cotangents[-1] is None and vjp is not _zeros:
+                    raise TypeError(f"{_name(fun)}: the VJP of argument {argnum} returned None: expected a cotangent")
+            return cotangents
+
+        return pulled
 
     defvjp_argnums(fun, of_all)
 

@@ -10,8 +10,7 @@ from oxigrad.autograd.modules import made
 
 def subvals(x: Iterable[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
     """Tuple of the items of ``x`` with the values of pairs (index, value) in their places."""
-    values = dict(ivs)
-    return tuple(replaced(list(x), list(values), list(values.values())))
+    return tuple(replaced(list(x), *zip(*ivs, strict=True)))
 
 
 def subval(x: Iterable[Any], i: int, v: Any) -> tuple[Any, ...]:
@@ -69,10 +68,10 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Callable[
             argnum=argnum,
         )
         def nary_f(*args: Any, **kwargs: Any) -> Any:
-            @wraps(fun)
             def unary_f(x: Any) -> Any:
-                return fun(*subvals(args, zip(numbers, (x,) if isinstance(argnum, int) else x, strict=True)), **kwargs)
+                return fun(*replaced(args, numbers, (x,) if isinstance(argnum, int) else x), **kwargs)
 
+            unary_f.__name__ = get_name(fun)
             x = args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in numbers)
             return unary_operator(unary_f, x, *operands, **options)
 

@@ -5,7 +5,12 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from oxigrad._core import Variable, plain
+
+# Classes of values that read none, which most arguments are.
+_LEAVES = frozenset({bool, float, int, np.float64, np.ndarray, str, type(None)})
 
 
 def without_variables(f: Any) -> Any:
@@ -40,6 +45,8 @@ def reads_variables(value: Any, kinds: type | tuple[type, ...] = Variable) -> bo
     seen, values = set[int](), [value]
     while values:
         each = values.pop()
+        if type(each) in _LEAVES:
+            continue
         if isinstance(each, kinds):
             return True
         if id(each) not in seen:

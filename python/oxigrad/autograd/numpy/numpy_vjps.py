@@ -15,7 +15,7 @@ def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) ->
     """``x`` summed over the axes along which a value of ``metadata(value)`` was broadcast."""
     shape, _, dtype, iscomplex = target_meta
     x = x if iscomplex or not is_complex(x) else xp.real(x)
-    return x if tuple(np.shape(x)) == tuple(shape) else cotangents.unbroadcast(x, tuple(shape), dtype)
+    return x if np.shape(x) == shape else cotangents.unbroadcast(x, tuple(shape), dtype)
 
 
 def unbroadcast_f(target: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -26,7 +26,7 @@ def unbroadcast_f(target: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def metadata(A: Any) -> tuple[Any, ...]:
     """Shape, number of dimensions, dtype, and whether it is complex, of a value."""
-    dtype = A.dtype if isinstance(A, Variable) else np.result_type(A)
+    dtype = A.dtype if isinstance(A, (Variable, np.ndarray)) else np.result_type(A)
     return np.shape(A), np.ndim(A), dtype, is_complex(A)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._core import BatchLevel, Variable
 from oxigrad.autodiff.transforms import stop_gradient
 from oxigrad.autograd.modules import public
-from oxigrad.ops.backends import has_batched, has_variable
+from oxigrad.ops.backends import has_variable
 from oxigrad.ops.numpy import creation
 
 #: Functions whose list is a list of arrays, which NumPy passes on to the variables among them.
@@ -68,7 +69,7 @@ def converting_lists(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_differentiable(values: Any) -> bool:
     """Whether a variable or a value of `vmap` or of a recording is among the values."""
-    return has_variable(values) or has_batched(values)
+    return has_variable(values, (Variable, BatchLevel))
 
 
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:

@@ -226,11 +226,11 @@ def is_of_kind(dtype: Any, kind: str | tuple[str, ...], library: Any) -> bool:
 def is_complex(value: Any) -> bool:
     """Whether the value is a complex number or array; a symbol is not."""
     value = plain(value)
-    if isinstance(value, _core.Variable):
-        return False
-    return (
-        is_of_kind(value.dtype, "complex floating", namespace(value)) if is_array(value) else isinstance(value, complex)
-    )
+    if type(value) is np.ndarray:  # without a look-up, as of most values
+        return value.dtype.kind == "c"
+    if isinstance(value, _core.Variable) or not is_array(value):
+        return isinstance(value, complex)
+    return is_of_kind(value.dtype, "complex floating", namespace(value))
 
 
 def is_immutable(array: Any) -> bool:
@@ -311,9 +311,12 @@ def refuse_masked_or_units(array: Any, what: str) -> None:
 # --- variables among values -------------------------------------------------------------------------------------------
 
 
-def has_variable(values: Iterable[Any]) -> bool:
-    """Whether a variable is among the values, or in a list or tuple among them."""
-    return any(isinstance(value, _core.Variable) for value in _flattened(values))
+def has_variable(values: Iterable[Any], kinds: type | tuple[type, ...] = _core.Variable) -> bool:
+    """Whether a variable is among the values, or in a list or tuple among them; or any value of ``kinds``."""
+    for value in values:  # without a generator, as most functions of variables ask
+        if isinstance(value, kinds) or (isinstance(value, (list, tuple)) and has_variable(value, kinds)):
+            return True
+    return False
 
 
 def has_derivative(values: Iterable[Any]) -> bool:
@@ -323,7 +326,7 @@ def has_derivative(values: Iterable[Any]) -> bool:
 
 def has_batched(values: Iterable[Any]) -> bool:
     """Whether a value that `vmap` has batched is among the values, or in a list or tuple among them."""
-    return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
+    return has_variable(values, _core.BatchLevel)
 
 
 def batched_of(values: Iterable[Any]) -> "Examples | None":
@@ -408,10 +411,7 @@ def one_by_one(
 
 def _flattened(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from _flattened(value)
-        else:
-            yield value
+        yield from _flattened(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def strip(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import Variable, plain
+from oxigrad._core import Variable, exports_memory, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import dtype_name, dtype_of, is_array, lowest, namespace, on_host, without_variables
 from oxigrad.ops.core import primitives as ops
@@ -36,6 +36,20 @@ def reciprocal_limit(x: Any) -> float:
     return tiny(x) ** (1.0 / 3.0)
 
 
+def known(condition: Any) -> bool | None:
+    """Whether a condition holds for all elements, or for none; None if they differ, or NumPy cannot read them."""
+    if not isinstance(condition, (bool, np.generic)) and not exports_memory(condition):
+        return None
+    elements = np.asarray(condition)
+    return True if elements.all() else None if elements.any() else False
+
+
+def _covers(value: Any, condition: Any) -> bool:
+    """Whether a value has the shape to which it is broadcast beside the condition."""
+    shape = tuple(getattr(condition, "shape", ()))
+    return shape in ((), tuple(getattr(value, "shape", ())))
+
+
 def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any], *args: tuple[Any, Any, Any]) -> Any:
     """``taken`` where the condition holds, and ``other`` elsewhere.
 
@@ -44,6 +58,10 @@ def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any],
     args = tuple(
         (x if is_array(a) or is_array(b) else array_beside(x, *(x for x, *_ in args)), a, b) for x, a, b in args
     )
+    if (holds := known(condition)) is not None:
+        value = (taken if holds else other)(*(x for x, *_ in args))
+        if _covers(value, condition):
+            return value
     first = taken(*(ops.where(condition, x, safe) for x, safe, _ in args))
     return ops.where(condition, first, other(*(ops.where(condition, safe, x) for x, _, safe in args)))
 
@@ -59,6 +77,8 @@ def array_beside(x: Any, *others: Any) -> Any:
 
 def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, safe: float) -> Any:
     """``f(x)``, and a constant where the condition holds; ``f`` is smooth at ``safe``."""
+    if known(condition) is False and _covers(value := f(x), condition):
+        return value
     return ops.where(condition, constant, f(ops.where(condition, safe, x)))
 
 
@@ -70,9 +90,9 @@ def growth_by(f: Callable[..., Any], x: Array) -> Any:
 
 def log_of(p: Array, rest: Any) -> Array:
     """``log(p)`` given ``p`` and ``rest = 1 - p``, accurate near 0 and 1."""
-    return branch(
-        p > 0.5, lambda p, rest: ops.log1p(-rest), lambda p, rest: ops.log(p), (p, 1.0, 0.5), (rest, 0.0, 0.5)
-    )
+    is_large = p > 0.5
+    large = ops.log1p(-ops.where(is_large, rest, 0.0))
+    return ops.where(is_large, large, ops.log(ops.where(is_large, 0.5, p)))
 
 
 def log_by(p: Callable[..., Any], rest: Callable[..., Any], *args: tuple[Any, Any]) -> Array:

@@ -103,11 +103,13 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
 
     Raises `AttributeError` if the array lacks the attribute, or if it is not recorded.
     """
+    value = plain(x)
+    if type(value) is np.ndarray and name in _NUMPY:  # what the lines below come to, for most variables
+        return functools.partial(_NUMPY[name], x)
     if hasattr(type(x), name):
         return getattr(type(x), name).__get__(x)  # raises again what led here
     if name == "to_device":  # of the standard, whether or not the array has it
         return functools.partial(_to_device, xp, x)
-    value = plain(x)
     methods = _methods(beneath(value))
     if name in methods and (not is_array(value) or hasattr(value, name)):
         return functools.partial(_bound(xp, methods[name]), x)

@@ -18,8 +18,10 @@ _SUMS: set[Any] = {
 
 def call(function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]) -> Any:
     """The result of the function itself, as of plain arrays; NotImplemented where not all are constants."""
+    if function not in _SUMS:
+        return NotImplemented
     variables = [value for value in (*args, *named.values()) if isinstance(value, Variable)]
-    if function not in _SUMS or not variables or not all(map(_core.is_constant, variables)):
+    if not variables or not all(map(_core.is_constant, variables)):
         return NotImplemented
     values = [_core.value_of_constant(arg) for arg in args]
     by_name = {name: _core.value_of_constant(value) for name, value in named.items()}

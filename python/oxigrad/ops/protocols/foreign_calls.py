@@ -50,10 +50,9 @@ def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) 
             "an array that is combined with a variable is a MaskedArray, whose mask would be ignored: expected an "
             "array without a mask, such as x.filled(0) * v for x * v"
         )
-    called = _called_of_scipy(frame) or _called_of_arrays(frame)
-    raise TypeError(
-        _LOSS + ((_array_in_source(frame) or _ARRAY) + _LINES if called is None else f"{called}; {_REMEDY}")
-    )
+    call = _call_in_source(frame)
+    called = _called_of_scipy(frame) or _called_of_arrays(frame) or _dot(call)
+    raise TypeError(_LOSS + ((_array(call, frame) or _ARRAY) + _LINES if called is None else f"{called}; {_REMEDY}"))
 
 
 def left_to_variable(x: Any) -> np.ndarray | None:
@@ -137,8 +136,8 @@ def _called_of_arrays(frame: FrameType | None) -> str | None:
     return None
 
 
-def _array_in_source(frame: FrameType) -> str | None:
-    """The call of `np.array` that a frame is in, as it takes variables; None where the source is not of that form."""
+def _call_in_source(frame: FrameType) -> ast.Call | None:
+    """The call that a frame is in, with arguments; None where its source is not of that form."""
     line, end, start, stop = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
     if line is None or end is None or _module(frame).startswith("numpy."):
         return None
@@ -148,7 +147,20 @@ def _array_in_source(frame: FrameType) -> str | None:
         call = ast.parse(b"".join(lines)[start:], mode="eval").body
     except SyntaxError:
         return None
-    if not (isinstance(call, ast.Call) and call.args and ast.unparse(call.func).endswith(("array", "asarray"))):
+    return call if isinstance(call, ast.Call) and call.args else None
+
+
+def _dot(call: ast.Call | None) -> str | None:
+    """The function to call instead of the method ``dot`` of a plain array."""
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "dot":
+        return None
+    written, arguments = ast.unparse(call), f"{ast.unparse(call.func.value)}, {ast.unparse(call.args[0])}"
+    return f"{written} takes none: np.dot({arguments}) does"
+
+
+def _array(call: ast.Call | None, frame: FrameType) -> str | None:
+    """A call of `np.array` or `np.asarray` as it takes variables."""
+    if call is None or not ast.unparse(call.func).endswith(("array", "asarray")):
         return None
     names = (node.id for node in ast.walk(call.args[0]) if isinstance(node, ast.Name))
     like = next((name for name in names if isinstance(frame.f_locals.get(name), Variable)), None)

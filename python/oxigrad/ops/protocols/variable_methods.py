@@ -65,6 +65,8 @@ def iterate(x: Array) -> Iterator[Array]:
     """The items along the first axis."""
     if x.ndim == 0:
         raise TypeError("a 0-d variable cannot be iterated over")
+    if x.ndim == 1:
+        return (primitives.index(x, i) for i in range(x.shape[0]))  # numbers, as items of NumPy's vectors are
     return (primitives.index(x, primitives.along(0, i)) for i in range(x.shape[0]))
 
 

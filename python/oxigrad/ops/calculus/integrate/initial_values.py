@@ -10,6 +10,7 @@ import numpy as np
 from oxigrad._core import DerivativeError, NonFiniteError, Tape, Variable, plain
 from oxigrad._names import check_callable
 from oxigrad._typing import Array
+from oxigrad.ops.backends import UnbatchedError, for_each_example, is_of_vmap, one_by_one
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.calculus.integrate.roots import check_args, corrected, has_variable, plain_tree
 from oxigrad.ops.core import primitives as ops
@@ -69,9 +70,15 @@ def solve_ivp(
         options = {**options, "jac": bare(options["jac"])}
     plain_events = [bare(event) for event in functions] or None
     solve = of_scipy("integrate", "solve_ivp")
-    result = solve(
-        slope, *arguments_of_scipy[:2], method, arguments_of_scipy[2], True, plain_events, vectorized, **options
-    )
+    try:
+        result = solve(
+            slope, *arguments_of_scipy[:2], method, arguments_of_scipy[2], True, plain_events, vectorized, **options
+        )
+    except UnbatchedError as error:
+        raise UnbatchedError(
+            "solve_ivp: found a value that vmap has batched, expected one example, for which SciPy chooses the steps: "
+            "write xp.stack([f(x) for x in xs]) for vmap(f)(xs)"
+        ) from error
     if events is not None and callable(events) and result.t_events is not None:
         functions = [events]
     call = (t_span, y0, t_eval, arguments)
@@ -170,6 +177,14 @@ class Solution:
 
     def __call__(self, t: Any) -> Array:
         """The solution at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
+        if is_of_vmap(t):  # whose examples are in different steps
+            return type(t).of(t.level, ops.stack(for_each_example(self, [t], t.level)))
+        try:
+            return self._at(t)
+        except UnbatchedError as error:
+            return one_by_one(self._at, (t,), {}, error)
+
+    def _at(self, t: Any) -> Array:
         if not self._reads_variables and not has_variable(t):
             return self._plain(t)
         at, sign = np.asarray(plain_tree(t)), 1.0 if self.ts[-1] >= self.ts[0] else -1.0
