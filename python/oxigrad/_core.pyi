@@ -586,7 +586,6 @@ class TargetTraits:
         takes_constants: bool,
         is_dispatched: bool,
         is_ufunc: bool,
-        is_op: bool,
         is_shaped: bool,
         is_self: bool,
         is_of_shapes: bool,
