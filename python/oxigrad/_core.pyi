@@ -716,7 +716,7 @@ class RecordedFunction:
         aliases: tuple[int, ...],
         replay: Replay,
         result: Structure,
-        copied: list[int],
+        writable: list[int],
         recorded: Any,
         audited: int,
         first: list[Any] | None,

@@ -205,7 +205,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 self._refuse(changed)
             self._has_changed, self._why = True, Why("not recorded", "", changed)
             return result
-        case = Case(inputs, trace.entries, outputs, structure, reassociate=self._reassociate)
+        case = Case(inputs, trace.entries, outputs, structure, values, reassociate=self._reassociate)
         case.first = (before, copies(values)) if is_small([*before, *values]) else None
         with self._lock:
             if captures is self._captures:
@@ -230,7 +230,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 case.is_added = is_any_added = True
                 first = case.first[0] if case.first is not None and self._schedule != "never" else None
                 following = next_call(self._schedule, 1)
-                self._add(*key, replay, case.structure, case.copied, case, following, first)
+                self._add(*key, replay, case.structure, case.writable, case, following, first)
         return is_any_added
 
     # --- audits -------------------------------------------------------------------------------------------------------

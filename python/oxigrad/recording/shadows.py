@@ -280,13 +280,14 @@ def release(trace: Trace, originals: dict[int, Any]) -> bool:
             owners = gc.get_referrers(holder) if type(holder) is dict else [] if isinstance(holder, type) else [holder]
             owner = next((each for each in owners if isinstance(each, type) or is_copy(each)), None)
             if isinstance(owner, type):  # whose dictionary Python alone writes
-                for name in [name for name, part in holder.items() if part_of(part) is not part]:
-                    type.__setattr__(owner, name, part_of(holder[name]))
+                for name, part in [(name, part) for name, part in holder.items() if part_of(part) is not part]:
+                    type.__setattr__(owner, name, part_of(part))
             elif owner is not None:
                 plain[id(owner)] = originals[id(owner)]
                 left.append(owner)
             elif isinstance(holder, (tuple, frozenset)):
-                plain[id(holder)] = base_of(holder).__new__(type(holder), map(part_of, holder))
+                base: Any = base_of(holder)
+                plain[id(holder)] = base.__new__(type(holder), map(part_of, holder))
                 left.append(holder)
             elif isinstance(holder, (set, deque)):
                 parts = [*map(part_of, holder)]
