@@ -16,7 +16,7 @@ import pytest
 from test_record import equal
 
 import oxigrad as ox
-from oxigrad import xp
+from oxigrad import tree, xp
 
 X = np.arange(1.0, 4.0)
 SCALE = np.full(3, 2.0)
@@ -185,3 +185,38 @@ def test_errors_name_the_class_of_the_plain_value(ask: Callable[[Any], Any]) -> 
         return ""
 
     assert ox.record(f)(X) == f(X)
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "broadcast arrays": lambda x: np.broadcast_arrays(x * 2.0, np.ones((2, 6))),
+    "broadcast columns": lambda x: np.broadcast_arrays(np.ones((2, 1)), x[:, :1] + 1.0),
+    "broadcast": lambda x: (np.broadcast_to(x, (3, 2, 6)), xp.broadcast_to(x * 2.0, (3, 2, 6))),
+    "a broadcast constant": lambda x: (x * 1.0, np.broadcast_to(np.ones((2, 6)), (3, 2, 6))[0]),
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x * 2.0, 3, axis=1),
+    "a diagonal": lambda x: (np.diagonal(x * 2.0), x.diagonal(), xp.linalg.diagonal(x * 2.0)),
+    "parts": lambda x: ((x * 1j).real, (x * 1j).imag, (x * 2.0).real, np.imag(x * 2.0)),
+    "indices": lambda x: ((x * 2.0)[::-1], x[:, ::2], (x * 2.0)[None]),
+    "orders": lambda x: ((x * 2.0).T, np.moveaxis(x, 0, 1), np.asfortranarray(x * 2.0)),
+    "shapes": lambda x: ((x * 2.0).ravel(), x.reshape(3, 4), x.flatten(), np.atleast_3d(x)),
+    "pieces": lambda x: (np.split(x * 2.0, 2, axis=1), xp.unstack(x), np.meshgrid(x[0], x[1], copy=False)),
+    "constants": lambda x: (x * 1.0, np.ones((2, 3)).T, np.arange(6.0)[1:3]),
+    "itself": lambda x: (x, x[0], x.T),
+}
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+@pytest.mark.parametrize("f", VIEWS.values(), ids=VIEWS)
+def test_results_are_views_that_are_written_to_as_those_of_the_function(f, is_writable):
+    g = ox.record(f, audit="never")
+    for at in range(3):
+        x = np.arange(12.0).reshape(2, 6) + at
+        x.flags.writeable = is_writable or not at
+        assert _memory(g(x), x) == _memory(f(x), x)
+    assert g.replays == 2 or f in (VIEWS["windows"], VIEWS["orders"]), g
+
+
+def _memory(result: Any, x: np.ndarray) -> list[Any]:
+    """What tells of the memory of the arrays of a result."""
+    arrays = tree.leaves(result)
+    flags = [(each.flags.num & 0x0503, each.strides) for each in arrays]
+    return [flags, *([np.may_share_memory(each, other) for other in (x, *arrays)] for each in arrays)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from test_record import agrees, equal
 
 import oxigrad as ox
-from oxigrad import tree, xp
+from oxigrad import _core, tree, xp
 
 KINDS = {
     "float": float,
@@ -179,3 +181,82 @@ def test_powers_that_are_complex_or_real_are_told_apart_where_nothing_reads_them
             result, expected = g(*numbers), f(*numbers)
         assert type(result) is type(expected)
         assert np.asarray(result).tobytes() == np.asarray(expected).tobytes() or np.isnan(result)
+
+
+# Numbers of Python beside scalars and arrays of NumPy, each of which promotes otherwise.
+PROMOTED = {
+    "complex": 1.5 + 2j,
+    "float": 1.25,
+    "int": 2,
+    "bool": True,
+    "float32": np.float32(1.5),
+    "complex64": np.complex64(1 + 1j),
+    "int64": np.int64(3),
+    "array": np.array([0.25, 0.5]),
+}
+# Functions of numbers, with the number of their arguments: elementwise ones, and those that compose others.
+OF_NUMBERS = [
+    *((function.__name__, dict(_core.ops())[function.__name__]) for function in _core.elementwise_functions()),
+    *(("where", 3), ("clip", 3), ("bincount", 2), ("copysign", 2), ("sum", 1), ("stack", 1)),
+]
+
+
+@pytest.mark.parametrize(("name", "arity"), OF_NUMBERS)
+def test_numbers_promote_as_in_the_function(name, arity):
+    """The first call, which traces, and the replay give classes, dtypes and bits of the plain call."""
+    function = getattr(xp, name)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        cases = [(args, _attempt(function, args)) for args in itertools.product(PROMOTED.values(), repeat=arity)]
+        taken = [(args, expected) for args, expected in cases if expected is not None]
+        assert taken
+        for args, expected in taken:
+            g = ox.record(function, audit="never")
+            assert [is_alike_result(g(*args), expected) for _ in range(2)] == [True, True], (args, g)
+
+
+def _attempt(function: Any, args: Any) -> Any:
+    """The result; None for arguments that the function does not take."""
+    try:
+        return function(*args)
+    except (AttributeError, IndexError, TypeError, ValueError):
+        return None
+
+
+def is_alike_result(result: Any, expected: Any) -> bool:
+    pairs = zip(tree.leaves(result), tree.leaves(expected), strict=True)
+    return all(type(a) is type(b) and repr(a) == repr(b) for a, b in pairs)
+
+
+OF_COMPLEX = {
+    "product": lambda z, s: xp.real(z * z * s),
+    "constant": lambda z, s: xp.real(xp.add(z, 2j) * z * s),
+    "modulus": lambda z, s: xp.abs(xp.exp(z) * z + s),
+    "itself": lambda z, s: xp.real(z),
+}
+
+
+@pytest.mark.parametrize("f", OF_COMPLEX.values(), ids=OF_COMPLEX)
+def test_derivatives_by_complex_numbers_of_python_are_those_of_the_function(f):
+    for transform in (ox.grad, ox.value_and_grad):
+        g = ox.record(transform(f), audit="never")
+        for z in (2j, 1 + 2j, 0.5 - 1j):
+            assert agrees(g, transform(f), z, 1.5)
+        assert g.why is None
+
+
+BENEATH = {
+    "interp": lambda x: xp.sum(xp.interp(x, np.arange(3, dtype="f4"), x[:3] * x[:3])),
+    "percentile": lambda x: xp.sum(xp.percentile(x, [30, 60.0])),
+    "quantile": lambda x: xp.quantile(x, 0.3),
+    "bincount": lambda x: xp.sum(xp.bincount(np.array([0, 1, 2, 2, 1]), x) ** 2),
+    "eigenvalues": lambda x: xp.sum(xp.abs(xp.linalg.eigvals(xp.outer(x, x) + xp.diag(x)))),
+}
+
+
+@pytest.mark.parametrize("f", BENEATH.values(), ids=BENEATH)
+def test_derivatives_of_functions_that_compute_in_double_precision(f):
+    x = np.array([0.5, 1.5, 0.25, 2.0, 1.0], "f4")
+    g = ox.record(ox.value_and_grad(f), audit="never")
+    for at in range(3):
+        assert agrees(g, ox.value_and_grad(f), x + np.float32(at / 16))

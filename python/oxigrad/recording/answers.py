@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -159,31 +159,47 @@ _traces: dict[int, Trace] = {}
 _tool: int | None = None
 
 
-def _has_asked(code: CodeType, offset: int, error: BaseException) -> bool:
+def _has_asked(code: CodeType, offset: int, error: BaseException, frames: TracebackType | None) -> bool:
     """Whether an exception in the user's code may tell that C code or a library has asked for a class."""
     if not isinstance(error, Exception) or isinstance(error, _OTHERS):
         return False
-    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
-    packages = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame in frames]
+    packages = [_package(frame) for frame, _ in traceback.walk_tb(frames)]
     # Code that this package calls gets plain values; an exception of another function of the user's was noted there.
     if "oxigrad" in packages or [*map(is_of_library, packages)] != [False, *[True] * (len(packages) - 1)]:
         return False
     return len(packages) > 1 or (opcode(code, offset) != "RAISE_VARARGS" and not _ALIKE.search(str(error)))
 
 
-def _note(code: CodeType, offset: int, error: BaseException) -> None:
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _note(code: CodeType, offset: int, error: BaseException, frames: TracebackType | None = None) -> None:
     trace = _traces.get(threading.get_ident())
-    if trace is not None and _has_asked(code, offset, error):
+    if trace is not None and _has_asked(code, offset, error, frames or error.__traceback__):
         trace.refuse_result(f"{type(error).__name__}: {error}")
 
 
+def _enter(frame: FrameType, event: str, detail: Any) -> Any:
+    """Notes the exceptions of the user's frames, where Python is older than `sys.monitoring`."""
+    if event == "call" and is_of_library(_package(frame)):
+        return None
+    frame.f_trace_lines = False
+    if event == "exception":
+        _note(frame.f_code, frame.f_lasti, detail[1], detail[2])
+    return _enter
+
+
 def _watch(trace: Trace) -> Trace | None:
-    """Watches for exceptions from now on, which Python 3.12 tells; returns the outer trace of this thread."""
+    """Watches for exceptions from now on; returns the outer trace of this thread."""
     global _tool  # noqa: PLW0603 - Python has one list of tools
     thread = threading.get_ident()
     outer, _traces[thread] = _traces.get(thread), trace
     monitoring: Any = getattr(sys, "monitoring", None)
-    if monitoring is not None and _tool is None:
+    if monitoring is None:
+        if sys.gettrace() is None:  # a debugger's stays
+            sys.settrace(_enter)
+    elif _tool is None:
         _tool = next((each for each in (4, 3) if monitoring.get_tool(each) is None), None)
         if _tool is not None:
             monitoring.use_tool_id(_tool, "oxigrad")
@@ -198,6 +214,8 @@ def _unwatch(outer: Trace | None) -> None:
         _traces[threading.get_ident()] = outer
         return
     del _traces[threading.get_ident()]
+    if sys.gettrace() is _enter:
+        sys.settrace(None)
     if not _traces and _tool is not None:
         monitoring: Any = getattr(sys, "monitoring", None)
         monitoring.set_events(_tool, 0)

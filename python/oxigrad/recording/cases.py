@@ -21,6 +21,7 @@ class Case:
         entries: list[Entry],
         outputs: list[EntryId],
         result: tree.Structure,
+        values: list[Any],
         *,
         reassociate: bool = False,
     ) -> None:
@@ -36,9 +37,9 @@ class Case:
         self.last_audit = 1
         # Whether the core replays it.
         self.is_added = False
-        # Results that are constants: a call gives a copy of each.
-        self.copied: list[int] = [
-            at for at, output in enumerate(outputs) if isinstance(entries[output.id].value, np.ndarray)
+        # Results that the caller may write to: a call gives a copy of one that is a constant.
+        self.writable: list[int] = [
+            at for at, value in enumerate(values) if isinstance(value, np.ndarray) and value.flags.num & _WRITABLE
         ]
 
     @functools.cached_property
@@ -92,6 +93,8 @@ def plural(count: int, noun: str) -> str:
 Audit = Literal["powers", "always", "never"] | int
 OnStale = Literal["raise", "warn"]
 
+# The flag of arrays that are written to. The attribute of its name warns for those of `broadcast_arrays`.
+_WRITABLE = 0x0400
 # Calls between audits, after the powers of two below it.
 _MOST = 1024
 _NEVER = (1 << 64) - 2

@@ -1,7 +1,6 @@
 """The transform `record`: a function that is recorded once for each kind of arguments, and replayed after that."""
 
 import functools
-import gc
 import inspect
 import threading
 import types
@@ -31,7 +30,7 @@ from oxigrad.recording.cases import (
     saved,
 )
 from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
-from oxigrad.recording.shadows import shadowed
+from oxigrad.recording.shadows import release, shadowed
 from oxigrad.recording.trace import Trace, line
 from oxigrad.recording.traced import UnrecordableError, is_traced
 
@@ -180,6 +179,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
             restore(inputs.values, before)
             shadows.undo()
             reason = trace.text(error)
+            result = values = None
+            release(trace, shadows.originals())
             result = self._unrecorded(inputs.key, reason, args, named)
             self._warn(f"cannot be recorded, and ran twice in this call: {reason}")
             return result
@@ -190,8 +191,11 @@ class Recorded(RecordedFunction, Generic[P, R]):
         path = shadows.settle()
         reason = trace.refusal or (f"the function returns a {type(odd).__name__}" if odd is not None else None)
         trace.close()
+        originals = shadows.originals()
         del shadows
-        reason = reason or _escape(trace)
+        if release(trace, originals):
+            reason = reason or "the function keeps values of the call, in a cache or a container"
+        del originals
         changed = f"the function changes {path}" if path else change(before, inputs, captures)
         if reason is not None:
             self._refuse_kind(inputs.key, reason)
@@ -201,7 +205,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 self._refuse(changed)
             self._has_changed, self._why = True, Why("not recorded", "", changed)
             return result
-        case = Case(inputs, trace.entries, outputs, structure, reassociate=self._reassociate)
+        case = Case(inputs, trace.entries, outputs, structure, values, reassociate=self._reassociate)
         case.first = (before, copies(values)) if is_small([*before, *values]) else None
         with self._lock:
             if captures is self._captures:
@@ -226,7 +230,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 case.is_added = is_any_added = True
                 first = case.first[0] if case.first is not None and self._schedule != "never" else None
                 following = next_call(self._schedule, 1)
-                self._add(*key, replay, case.structure, case.copied, case, following, first)
+                self._add(*key, replay, case.structure, case.writable, case, following, first)
         return is_any_added
 
     # --- audits -------------------------------------------------------------------------------------------------------
@@ -385,13 +389,6 @@ def _flat(result: Any, trace: Trace) -> tuple[list[Any], tree.Structure]:
     except StructureError as error:
         trace.refuse(str(error))
         return [result], tree.flatten(0.0)[1]
-
-
-def _escape(trace: Trace) -> str | None:
-    """Why a recording is refused that has left traced values behind, results and inputs aside; None if it has not."""
-    if trace.alive:
-        gc.collect()
-    return "the function keeps values of the call, in a cache or a container" if trace.alive else None
 
 
 def record(

@@ -3,7 +3,9 @@
 import functools
 import gc
 import types
+from collections import deque
 from collections.abc import Callable, Iterator
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -184,6 +186,11 @@ class Shadows:
             if original is copy and before is not None and (now := _contents(copy)) is not None:
                 _assign(original, now, before, lambda part: part)
 
+    def originals(self) -> dict[int, Any]:
+        """The objects of the user's classes that have copies, by the ids of these."""
+        pairs = [*self._originals.items()]
+        return {at: original for at, (_, original) in pairs if is_holder(original) and base_of(original) is object}
+
     def is_held(self, result: Any) -> bool:
         """Whether traced values, or copies of namespaces, are reached from a result or from what the function writes.
 
@@ -250,6 +257,52 @@ def shadowed(
     return shadows.function(), args, named, shadows
 
 
+def release(trace: Trace, originals: dict[int, Any]) -> bool:
+    """Whether values of a call that has ended are left; plain values take their place in what holds them.
+
+    ``originals`` has objects by the ids of their copies. A cache of results that holds values is emptied. Other objects
+    of C, arrays of objects and frames keep values, which compute as plain ones.
+    """
+    if not trace.alive:
+        return False
+    gc.collect()
+    left = [each for each in gc.get_objects() if is_traced(each) and each.recorder is trace]
+    if not trace.alive:
+        return False
+    plain = {id(each): each.plain for each in left}
+    part_of = lambda part: plain.get(id(part), part)  # noqa: E731
+    is_copy = lambda each: type(each) is type(originals.get(id(each))) is not NoneType  # noqa: E731
+    while left:
+        holders, left = [each for each in gc.get_referrers(*left) if each is not left], []
+        for holder in holders:
+            if id(holder) in plain:
+                continue
+            owners = gc.get_referrers(holder) if type(holder) is dict else [] if isinstance(holder, type) else [holder]
+            owner = next((each for each in owners if isinstance(each, type) or is_copy(each)), None)
+            if isinstance(owner, type):  # whose dictionary Python alone writes
+                for name, part in [(name, part) for name, part in holder.items() if part_of(part) is not part]:
+                    type.__setattr__(owner, name, part_of(part))
+            elif owner is not None:
+                plain[id(owner)] = originals[id(owner)]
+                left.append(owner)
+            elif isinstance(holder, (tuple, frozenset)):
+                base: Any = base_of(holder)
+                plain[id(holder)] = base.__new__(type(holder), map(part_of, holder))
+                left.append(holder)
+            elif isinstance(holder, (set, deque)):
+                parts = [*map(part_of, holder)]
+                holder.clear()
+                (holder.update if isinstance(holder, set) else holder.extend)(parts)
+            elif isinstance(holder, functools._lru_cache_wrapper):
+                holder.cache_clear()
+            elif type(holder).__name__ == "_lru_list_elem":
+                left.append(holder)
+            elif (contents := _contents(holder)) is not None:
+                new = [{part_of(key): part_of(part) for key, part in each.items()} for each in contents]
+                _assign(holder, contents, (new[0], new[1]), lambda part: part)
+    return True
+
+
 def _contents(holder: Any) -> _Contents | None:
     """The items of a container and the attributes of an object; None for what has neither."""
     if isinstance(holder, types.CellType):
@@ -293,7 +346,7 @@ def _assign(original: Any, before: _Contents, now: _Contents, plain: Callable[[A
         else:
             object.__delattr__(original, name)
     changed = [key for key in {**items, **its} if items.get(key, EMPTY) is not its.get(key, EMPTY)]
-    if list(items) == list(its) and not changed:
+    if [*map(id, items)] == [*map(id, its)] and not changed:
         return first
     is_space = isinstance(original, dict) and "__builtins__" in its
     if isinstance(original, list):

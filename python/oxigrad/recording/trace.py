@@ -226,7 +226,6 @@ def _traits(target: Target) -> TargetTraits:
         takes_constants=kind in (*_OPS, "operator", "numpy"),
         is_dispatched=kind in _DISPATCHED,
         is_ufunc=_is_ufunc(target),
-        is_op=kind in _OPS,
         is_shaped=targets.is_shaped(target),
         is_self=name in _SELVES,
         is_of_shapes=name in _OF_SHAPES,

@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import beneath, converted, fetched, has_batched, has_variable, is_array, is_foreign, namespace
+from oxigrad.ops.backends import beneath, converted, fetched, has_batched, has_variable, is_array, is_foreign
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
@@ -28,7 +28,8 @@ def in_double(x: Any) -> Any:
     Some functions of NumPy compute in double precision and return it for all arrays.
     """
     x = array(x)
-    return ops.astype(x, np.result_type(x.dtype, np.float64), copy=False) if namespace(beneath(x)) is np else x
+    is_numpys = isinstance(beneath(x), (np.ndarray, np.generic))
+    return ops.astype(x, np.result_type(x.dtype, np.float64), copy=False) if is_numpys else x
 
 
 def examples(x: Any) -> np.ndarray:

@@ -106,10 +106,12 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
 def copysign(x1: Array, x2: Array, /) -> Array:
     """The magnitude of ``x1`` with the sign of ``x2``. The gradients of ``x2``, and of ``x1`` at zero, are zero."""
     sign = plain(x2)
+    if not is_array(sign):
+        return ops.abs(x1) * math.copysign(1.0, sign)
+    one = namespace(sign).ones_like(sign)
     if isinstance(sign, BatchLevel):
-        return ops.abs(x1) * ops.where(namespace(sign).signbit(sign), -ops.ones_like(sign), ops.ones_like(sign))
-    one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
-    return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
+        return ops.abs(x1) * ops.where(namespace(sign).signbit(sign), -one, one)
+    return ops.abs(x1) * namespace(sign).copysign(one, sign)
 
 
 # --- reductions -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import beneath, has_variable, namespace
+from oxigrad.ops.backends import beneath, has_variable
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, examples, values
@@ -46,7 +46,7 @@ def _quantile(
     slope = _SLOPES.get(method) if has_variable((q,)) else None
     change = None if slope is None else (array(q) - plain(array(q)), slope)
     a = floating(array(a))
-    if bare.ndim and weights is None and namespace(beneath(a)) is np:  # whose quantiles have another dtype
+    if bare.ndim and weights is None and isinstance(beneath(a), np.ndarray):  # whose quantiles have another dtype
         a = ops.astype(a, function(np.zeros(1, a.dtype), bare, method=method).dtype, copy=False)
     return _of_ranks(of_ranks, a, weights, change, **over)
 

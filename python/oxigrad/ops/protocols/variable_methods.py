@@ -16,8 +16,8 @@ from oxigrad.ops.protocols.foreign_calls import refuse_float_of_scipy
 
 
 def complex_number(value: complex) -> Any:
-    """A Python complex number as a NumPy scalar, which has a shape and a dtype."""
-    return np.complex128(value)
+    """A Python complex number, of a recording too, as a NumPy scalar, which has a shape and a dtype."""
+    return np.positive(value)
 
 
 def transpose(x: Array) -> Array:

@@ -6,9 +6,11 @@ use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
+use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::numpy_functions::{extents, is_host, one_like, zeros_like};
 use crate::arrays::memory::contiguous::{is_float_array, scalar_of};
@@ -319,13 +321,21 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
     Ok(rule::Rule { sources, nodes })
 }
 
+/// Whether a value is a complex number of Python, or one of a recording: variables hold such as NumPy's.
+pub fn is_complex_number(value: &Object<'_>) -> PyResult<bool> {
+    let py = value.py();
+    Ok(value.is_exact_instance_of::<PyComplex>()
+        || (value.is_instance_of::<BatchLevel>()
+            && value.getattr(intern!(py, "__class__"))?.is(py.get_type::<PyComplex>())))
+}
+
 /// The value as a tape watches it, or `DtypeError`.
 pub fn watchable(value: &Object<'_>) -> PyResult<Value> {
     let truth = value.is_instance_of::<pyo3::types::PyBool>();
     if let Some(number) = host_number(value).filter(|_| !truth) {
         return Ok(Value::Number(number));
     }
-    if value.is_exact_instance_of::<PyComplex>() {
+    if is_complex_number(value)? {
         return Ok(Value::Object(callbacks::complex_number(value.py(), (value,))?.unbind()));
     }
     if let Some(scalar) = scalar_of(value) {

@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::open_tapes::OpenTrace;
 use crate::prelude::*;
@@ -49,8 +50,8 @@ struct Case {
     replay: Py<Replay>,
     /// The structure of the result.
     result: Py<Structure>,
-    /// Results that are constants: a call gives a copy of each.
-    copied: Vec<usize>,
+    /// Results that the caller may write to: a call gives a copy of one that is a constant.
+    writable: Vec<usize>,
     /// The recorded call, as Python has it.
     recorded: Py<PyAny>,
     /// The number of its calls, of which the first was recorded, and of the one that is audited next.
@@ -160,7 +161,7 @@ impl RecordedFunction {
         self.set_plan(guards.map(|guards| Plan { guards, captured, cases: Vec::new() }));
     }
 
-    /// Adds a recording, whose results at ``copied`` are constants, and whose call number ``audited`` is audited first.
+    /// Adds a recording, whose results at ``writable`` are arrays that its caller may write to, and whose call number ``audited`` is audited first.
     ///
     /// With ``first``, the inputs of the recorded call, the next call with other inputs is audited too.
     #[allow(clippy::too_many_arguments, reason = "the parts of a recording, as Python states them once")]
@@ -172,7 +173,7 @@ impl RecordedFunction {
         aliases: Vec<usize>,
         replay: Py<Replay>,
         result: Py<Structure>,
-        copied: Vec<usize>,
+        writable: Vec<usize>,
         recorded: Py<PyAny>,
         audited: u64,
         first: Option<Vec<Py<PyAny>>>,
@@ -187,7 +188,7 @@ impl RecordedFunction {
         let (calls, audited) = (AtomicU64::new(1), AtomicU64::new(audited));
         let first = Mutex::new(first.map(Arc::new));
         let case =
-            Case { structures, leaves, is_input, aliases, replay, result, copied, recorded, calls, audited, first };
+            Case { structures, leaves, is_input, aliases, replay, result, writable, recorded, calls, audited, first };
         let cases = plan.cases.iter().cloned().chain([Arc::new(case)]).collect();
         self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
         Ok(())
@@ -338,8 +339,15 @@ impl Case {
             Ok(results) => results,
             Err(failed) => return Ok(Err(failed)),
         };
-        for at in &self.copied {
-            results[*at] = results[*at].call_method1(intern!(py, "copy"), ("K",))?;
+        let numpy = Numpy::get(py);
+        for at in &self.writable {
+            let Some(fields) = numpy.fields(&results[*at]).filter(|fields| !fields.is_writable()) else { continue };
+            // A constant, or a view of one, rather than of an array that the caller has.
+            let is_of_caller =
+                |leaf: &Py<PyAny>| numpy.fields(leaf.bind(py)).is_some_and(|input| numpy.may_share(&fields, &input));
+            if !self.inputs(trees).any(is_of_caller) {
+                results[*at] = results[*at].call_method1(intern!(py, "copy"), ("K",))?;
+            }
         }
         let result = self.result.get().unflatten(py, results.into_iter().map(Bound::unbind))?;
         Ok(Ok(result.into_bound(py)))

@@ -4,7 +4,7 @@ use oxigrad_core::autodiff::rule::Needs;
 use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind, Structured};
 use pyo3::intern;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::batch_level::BatchLevel;
@@ -19,7 +19,7 @@ use crate::autodiff::operations::evaluate::evaluate;
 use crate::autodiff::operations::foreign::{is_list, is_no_array, is_plain_operand, with_foreign};
 use crate::autodiff::operations::indexed_assignment::{gives_view, share, share_constant};
 use crate::autodiff::operations::scalars::{record_if_scalars, recorded};
-use crate::autodiff::vjp_rules::{is_whole_sum, registry};
+use crate::autodiff::vjp_rules::{is_complex_number, is_whole_sum, registry};
 use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
@@ -134,7 +134,7 @@ fn record_by<'py>(
     if is_constant {
         return if is_inexact(&result)? { lifted(tape, op, args, named, result) } else { Ok(result) };
     }
-    if result.is_exact_instance_of::<PyComplex>() {
+    if is_complex_number(&result)? {
         result = callbacks::complex_number(py, (result,))?;
     }
     if has_kink(op, &values)? && (result.is_exact_instance_of::<Variable>() || result.is_instance_of::<BatchLevel>()) {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use oxigrad_core::op::Op;
 use pyo3::exceptions::PyException;
 use pyo3::intern;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 
 use crate::arrays::batch_level::BatchLevel;
 use crate::arrays::memory::numpy::Numpy;
@@ -246,16 +246,10 @@ impl Recorder {
         if is_tuple || (is_array && has_base(&result)) {
             Self::note_views(slf, called, &traced, &result, args, named)?;
         }
-        // Values of variables are no complex numbers of Python.
         if has_type_of_values(traits, args, named)?
             && slf.call_method1("has_type_of_values", (&called.target, PyTuple::new(py, args)?, named))?.is_truthy()?
         {
             slf.call_method1("check_types", (&traced,))?;
-        }
-        if traits.is_op && result.is_exact_instance_of::<PyComplex>() {
-            let (target, function): (Object<'py>, Object<'py>) =
-                slf.call_method1("target_of", ("numpy", "positive"))?.extract()?;
-            return Self::apply_target(slf, &target, &function, &PyTuple::new(py, [traced])?, None);
         }
         Ok(traced)
     }

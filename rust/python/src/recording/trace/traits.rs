@@ -11,8 +11,6 @@ pub struct TargetTraits {
     /// Whether values of another transform take the call over.
     pub is_dispatched: bool,
     pub is_ufunc: bool,
-    /// Whether it is an op, of a rule or not.
-    pub is_op: bool,
     /// Whether the type of the result follows from types of arguments, and from integers.
     pub is_shaped: bool,
     /// Whether a real number is its own result.
@@ -39,13 +37,12 @@ pub enum Values {
 #[pymethods]
 impl TargetTraits {
     #[new]
-    #[pyo3(signature = (*, takes_constants, is_dispatched, is_ufunc, is_op, is_shaped, is_self, is_of_shapes, is_of_order, is_ordered, is_ordered_matrix, values))]
+    #[pyo3(signature = (*, takes_constants, is_dispatched, is_ufunc, is_shaped, is_self, is_of_shapes, is_of_order, is_ordered, is_ordered_matrix, values))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "one keyword an answer")]
     fn new(
         takes_constants: bool,
         is_dispatched: bool,
         is_ufunc: bool,
-        is_op: bool,
         is_shaped: bool,
         is_self: bool,
         is_of_shapes: bool,
@@ -64,7 +61,6 @@ impl TargetTraits {
             takes_constants,
             is_dispatched,
             is_ufunc,
-            is_op,
             is_shaped,
             is_self,
             is_of_shapes,
