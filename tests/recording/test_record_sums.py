@@ -52,6 +52,19 @@ def test_sums_along_axes_have_the_bits_of_sums(shape, axis, is_in_run, kept, dty
     assert run_of(g, name) == is_in_run
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((9000,), 0), ((9000,), (-1,)), ((64, 128), (0, 1)), ((64, 128), (1, -2))])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_sum_along_all_axes_is_in_the_run_unless_it_keeps_them(shape, axis, kept):
+    source = f"xp.sum(xp.exp(x) + 1.0, axis={axis}, keepdims={kept})"
+    f = eval(f"lambda x: {source}", {"xp": xp})  # noqa: S307 - as above
+    g, x = ox.record(f), at_random(*shape, dtype="f8")
+    for scale in (1.0, 1.0, 1e-3, -3.0):
+        assert agrees(g, f, x * scale)
+        np.testing.assert_allclose(g(x * scale), np.sum(np.exp(x * scale) + 1.0, keepdims=kept), rtol=1e-13)
+    assert g.why is None
+    assert run_of(g, "sum") == (not kept)
+
+
 def norm(x: Any) -> Any:
     x = x - xp.mean(x, axis=-1, keepdims=True)
     return x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + 1e-5)

@@ -175,6 +175,16 @@ pub trait Lane: Copy {
     fn any(mask: Self::Mask) -> bool;
     /// `yes` where the mask is set, `no` elsewhere.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
+    /// `limit` where that is less, NaN where `self` is.
+    #[inline(always)]
+    fn at_most(self, limit: Self) -> Self {
+        Self::select(limit.lt(self), limit, self)
+    }
+    /// `limit` where that is greater, NaN where `self` is.
+    #[inline(always)]
+    fn at_least(self, limit: Self) -> Self {
+        Self::select(self.lt(limit), limit, self)
+    }
     /// One where the mask is set, zero elsewhere.
     #[inline(always)]
     fn truth(mask: Self::Mask) -> Self {
@@ -283,6 +293,14 @@ pub(super) fn rounder<E: Element>() -> f64 {
 pub(super) fn power_of_two<L: Lane>(k: L) -> L {
     let bias = (<L::Element as Element>::EXPONENTS / 2 - 1) as f64;
     L::from_bits(L::bits_up(k.add(L::splat(rounder::<L::Element>() + bias)).to_bits()))
+}
+
+/// 2 to the power `c - k`, both whole numbers, as [`power_of_two`].
+#[inline(always)]
+#[allow(clippy::cast_precision_loss, reason = "of ten bits")]
+pub(super) fn power_of_two_less<L: Lane>(c: f64, k: L) -> L {
+    let bias = (<L::Element as Element>::EXPONENTS / 2 - 1) as f64;
+    L::from_bits(L::bits_up(L::splat(rounder::<L::Element>() + bias + c).sub(k).to_bits()))
 }
 
 /// A function with a formula for each type of numbers, as [`Unary`].

@@ -8,23 +8,25 @@
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::functions::exponential::{exp as wide_exp, exp_parts};
-use super::functions::parts::{ROUND, clamp, polynomial, with_sign_of};
+use super::functions::exponential::exp_series;
+use super::functions::parts::{ROUND, polynomial, with_sign_of};
 pub use super::functions::whole::{round, trunc};
-use super::functions::{angle, error_function, hyperbolic, logarithm, power, single, trigonometric, whole};
+use super::functions::{
+    angle, error_function, exponential, hyperbolic, logarithm, power, single, trigonometric, whole,
+};
 use super::lane::{Binary, Function, Lane, Unary, Wide, power_of_two};
 use crate::special::{bessel, error_function as inverse_error, gamma as of_gamma, incomplete, incomplete_slopes};
 
 /// The larger; NaN where either is NaN.
 #[inline(always)]
 pub fn maximum<L: Lane>(a: L, b: L) -> L {
-    L::select(a.ne(a), a, L::select(b.lt(a), a, b))
+    L::select(a.ne(a), a, b.at_least(a))
 }
 
 /// The smaller; NaN where either is NaN.
 #[inline(always)]
 pub fn minimum<L: Lane>(a: L, b: L) -> L {
-    L::select(a.ne(a), a, L::select(a.lt(b), a, b))
+    L::select(a.ne(a), a, b.at_most(a))
 }
 
 /// Minus one, zero or one; NaN of NaN.
@@ -152,9 +154,9 @@ macro_rules! computed_by_type {
 
 computed_by_type! {
     /// e to the power `a`.
-    exp = single::exp, wide_exp;
+    exp = single::exp, exponential::exp;
     /// e to the power `a`, minus one: accurate near zero.
-    expm1 = single::expm1, wide_expm1;
+    expm1 = single::expm1, exponential::expm1;
     /// Natural logarithm.
     log = single::log, logarithm::log;
     /// Natural logarithm of one plus `a`: accurate near zero.
@@ -178,7 +180,7 @@ computed_by_type! {
     /// Logarithm to base 2.
     log2 = single::log2, logarithm::log2;
     /// The logistic function, 1 / (1 + exp(-a)).
-    expit = single::expit, wide_expit;
+    expit = single::expit, exponential::expit;
 }
 
 macro_rules! computed_wide_pair {
@@ -229,20 +231,6 @@ pub fn logaddexp<L: Lane>(a: L, b: L) -> L {
 }
 
 #[inline(always)]
-fn wide_expm1<W: Wide>(x: W) -> W {
-    let (k, r, rest) = exp_parts(clamp(x, -50.0, 710.0));
-    // Half of 2^k exp(r) - 1, since 2^1024 is too large.
-    let scale = power_of_two(k.sub(W::one()));
-    let half = scale.mul_add(rest, scale.mul_add(r, scale.sub(W::splat(0.5))));
-    W::select(x.abs().lt(W::splat(1e-17)), x, half.add(half))
-}
-
-#[inline(always)]
-fn wide_expit<W: Wide>(x: W) -> W {
-    W::one().div(W::one().add(wide_exp(x.neg())))
-}
-
-#[inline(always)]
 fn wide_tanh<W: Wide>(x: W) -> W {
     let (one, size) = (W::one(), x.abs());
     let small = size.lt(W::splat(0.625));
@@ -257,29 +245,11 @@ fn wide_tanh<W: Wide>(x: W) -> W {
         [4.844_063_053_251_254_860_48e3, 2.235_488_390_601_004_485_83e3, 1.128_116_784_916_329_314_02e2, 1.0],
     );
     // Twice the size as `k ln 2 + r`; the rest of ln 2 is small beside the error of the quotient.
-    let limit = W::splat(22.0);
-    let bounded = W::select(limit.lt(size), limit, size);
+    let bounded = size.at_most(W::splat(22.0));
     let k = bounded.mul_add(W::splat(2.0 * std::f64::consts::LOG2_E), W::splat(ROUND)).sub(W::splat(ROUND));
     let r = k.mul_add(W::splat(-std::f64::consts::LN_2), bounded.add(bounded));
-    // `(exp(r) - 1 - r) / r^2`, minimax (Remez, in 200 bits) by the error of `exp(r)`: 2^-60 of it.
-    let series = polynomial(
-        r,
-        [
-            0.5,
-            0.166_666_666_666_666_88,
-            0.041_666_666_666_666_845,
-            0.008_333_333_333_312_916,
-            0.001_388_888_888_875_677_3,
-            0.000_198_412_699_063_512_53,
-            2.480_158_763_057_213e-5,
-            2.755_722_515_187_951_7e-6,
-            2.755_697_829_423_236e-7,
-            2.511_533_201_577_884e-8,
-            2.101_441_569_138_430_5e-9,
-        ],
-    );
     let scale = power_of_two(k);
-    let grown = scale.mul_add(r.mul(r).mul_add(series, r), scale.add(one));
+    let grown = scale.mul_add(r.mul(r).mul_add(exp_series(r), r), scale.add(one));
     let quotient = W::select(small, size.mul(z).mul(above), W::splat(-2.0)).div(W::select(small, below, grown));
     let value = W::select(small, size, one).add(quotient);
     with_sign_of(value, x)

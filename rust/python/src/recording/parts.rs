@@ -281,6 +281,8 @@ impl Parts {
             let call = SmallCall::Fold(axes.map(SmallVec::from_vec), keepdims, fold);
             return Some((Part::Small(call), self.group(Runs::Small)));
         }
+        // A sum along all axes is that of all elements.
+        let along = along.filter(|(axes, keepdims)| *keepdims || axes.len() < group.shape.len());
         let member = match (along, fold) {
             (Some((axes, keepdims)), fold) => group.folded(&axes, keepdims, fold)?,
             (None, Fold::Sum) if group.has_sums() => Member::Sum,

@@ -12,7 +12,7 @@ use crate::array::sum::balanced;
 use crate::kernel::fuse::{FusedLoop, LoopWork};
 use crate::op::{Elementwise, Visitor};
 use crate::simd::noise;
-use crate::simd::{Binary, Body, Element, Lane, Simd, Ternary, Unary};
+use crate::simd::{Binary, Body, Code, Element, Lane, Simd, Ternary, Unary};
 
 /// Random numbers that are drawn together.
 const DRAWN: usize = 256;
@@ -334,7 +334,9 @@ fn one<L: Lane, F: Unary<L>>(_: F) -> Loop {
 }
 
 fn two<L: Lane, F: Binary<L>, const A: bool, const B: bool>(_: F) -> Loop {
-    long::<L, F, 2>(F::CODE).unwrap_or_else(L::Set::address::<Two<L, F, A, B>, _>)
+    // What depends on a first argument that does not move, such as the logarithm of the base of a power, is computed once.
+    let code = if F::CODE == Code::Long && !A && B { Code::Short } else { F::CODE };
+    long::<L, F, 2>(code).unwrap_or_else(L::Set::address::<Two<L, F, A, B>, _>)
 }
 
 fn three<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool>(_: F) -> Loop {

@@ -94,7 +94,7 @@ pub fn atan2<W: Wide>(y: W, x: W) -> W {
 pub fn atan<W: Wide>(x: W) -> W {
     let (zero, one, limit) = (W::zero(), W::one(), W::splat(1e300));
     let size = x.abs();
-    let size = W::select(limit.lt(size), limit, size);
+    let size = size.at_most(limit);
     // atan(x) = base + atan(u), with `u` at most 7/16: (x - 1) / (x + 1) or -1 / x.
     let is_middle = W::splat(7.0 / 16.0).lt(size);
     let is_large = W::splat(39.0 / 16.0).lt(size);
@@ -147,7 +147,7 @@ pub fn acos<W: Wide>(x: W) -> W {
 #[inline(always)]
 pub fn hypot<W: Wide>(a: W, b: W) -> W {
     let (x, y, infinity) = (a.abs(), b.abs(), W::splat(f64::INFINITY));
-    let (large, small) = (W::select(x.lt(y), y, x), W::select(x.lt(y), x, y));
+    let (large, small) = (x.at_least(y), y.at_most(x));
     // Within the range in which squares neither overflow nor underflow.
     let (high, low) = (W::splat(two_to(500)).lt(large), large.lt(W::splat(two_to(-500))));
     let scale = |up: i32| W::select(high, W::splat(two_to(-up)), W::select(low, W::splat(two_to(up)), W::one()));

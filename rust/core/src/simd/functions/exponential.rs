@@ -1,10 +1,13 @@
-//! The exponential function: its reduction is that of fdlibm (Sun Microsystems, 1993).
+//! The exponential function and the logistic function.
 
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
 use super::pair::Pair;
-use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, polynomial};
-use crate::simd::lane::Wide;
+use super::parts::{ROUND, clamp, expit_of_parts, expm1_of_parts, polynomial_by_squares};
+use crate::simd::lane::{Unary, Wide};
+
+/// ln 2 beyond the nearest number.
+const LN2_REST: f64 = 2.319_046_813_846_299_6e-17;
 
 /// e to the power `x`.
 #[inline(always)]
@@ -13,51 +16,84 @@ pub fn exp<W: Wide>(x: W) -> W {
     power.rounded().scaled(k)
 }
 
-/// `x = k ln 2 + r + c` with `r` at most half of ln 2 and `c` its rounding error: `(k, r, exp(r + c) - 1 - r)`.
+/// e to the power `x`, minus one.
 #[inline(always)]
-pub fn exp_parts<W: Wide>(x: W) -> (W, W, W) {
-    let (k, high, low) = whole_ln2(x);
-    let (r, rest) = exp_rest(high, low);
-    (k, r, rest)
+pub fn expm1<W: Wide>(x: W) -> W {
+    expm1_of_parts(x, exp_parts(clamp(x, -50.0, 710.0)), 1e-17)
 }
 
-/// `x = k ln 2 + high - low` with a whole number `k`: `(k, high, low)`.
+/// The logistic function.
 #[inline(always)]
-pub fn whole_ln2<W: Wide>(x: W) -> (W, W, W) {
+pub fn expit<W: Wide>(x: W) -> W {
+    expit_of_parts(x, exp_parts(x.at_most(W::splat(40.0)).neg()), -650.0, Exp)
+}
+
+/// [`exp`], as [`Unary`].
+#[derive(Clone, Copy, Default)]
+struct Exp;
+
+impl<W: Wide> Unary<W> for Exp {
+    #[inline(always)]
+    fn call(self, a: W) -> W {
+        exp(a)
+    }
+}
+
+/// The whole number `k` that is nearest to `x / ln 2`, and `x - k ln 2`, where ln 2 is the nearest number. The difference is exact.
+#[inline(always)]
+fn reduced<W: Wide>(x: W) -> (W, W) {
     let k = x.mul_add(W::splat(std::f64::consts::LOG2_E), W::splat(ROUND)).sub(W::splat(ROUND));
-    (k, k.mul_add(W::splat(-LN2_HIGH), x), k.mul(W::splat(LN2_LOW)))
+    (k, k.mul_add(W::splat(-std::f64::consts::LN_2), x))
 }
 
-/// `r + c = high - low` with `r` at most half of ln 2 and `c` its rounding error: `(r, exp(r + c) - 1 - r)`.
+/// `x + c = k ln 2 + r + lost`, for a small `c`, with `r` at most half of ln 2 and `lost` its rounding error: `(k, r, lost)`.
 #[inline(always)]
-pub fn exp_rest<W: Wide>(high: W, low: W) -> (W, W) {
-    let r = high.sub(low);
-    let c = high.sub(r).sub(low);
-    // Taylor's series: its remainder is less than 0.04 units in the last place.
-    let q = polynomial(
-        r,
-        [
-            1.0 / 2.0,
-            1.0 / 6.0,
-            1.0 / 24.0,
-            1.0 / 120.0,
-            1.0 / 720.0,
-            1.0 / 5_040.0,
-            1.0 / 40_320.0,
-            1.0 / 362_880.0,
-            1.0 / 3_628_800.0,
-            1.0 / 39_916_800.0,
-            1.0 / 479_001_600.0,
-            1.0 / 6_227_020_800.0,
-        ],
-    );
-    // exp(r + c) is approximately exp(r) + c exp(r).
-    (r, r.mul(r).mul_add(q, r.mul_add(c, c)))
+pub fn exp_argument<W: Wide>(x: W, c: W) -> (W, W, W) {
+    let (k, high) = reduced(x);
+    let low = k.mul_add(W::splat(-LN2_REST), c);
+    let r = high.add(low);
+    (k, r, high.sub(r).add(low))
+}
+
+/// `x = k ln 2 + r + lost` with `r` at most half of ln 2: `(k, r, exp(r + lost) - 1 - r)`.
+#[inline(always)]
+fn exp_parts<W: Wide>(x: W) -> (W, W, W) {
+    let (k, r) = reduced(x);
+    (k, r, exp_rest(r, k.mul(W::splat(-LN2_REST))))
+}
+
+/// `exp(r + lost) - 1 - r`, for `r` of at most half of ln 2 and a small `lost`.
+#[inline(always)]
+fn exp_rest<W: Wide>(r: W, lost: W) -> W {
+    // The powers from the square on are those of the rounded sum.
+    let sum = r.add(lost);
+    sum.mul(sum).mul_add(exp_series(sum), lost)
+}
+
+/// `(exp(r) - 1 - r) / r^2`, minimax (Remez, in 200 bits) by the error of `exp(r)`: 2^-60 of it.
+#[inline(always)]
+pub fn exp_series<W: Wide>(r: W) -> W {
+    let even = [
+        0.5,
+        0.041_666_666_666_666_845,
+        0.001_388_888_888_875_677_3,
+        2.480_158_763_057_213e-5,
+        2.755_697_829_423_236e-7,
+        2.101_441_569_138_430_5e-9,
+    ];
+    let odd = [
+        0.166_666_666_666_666_88,
+        0.008_333_333_333_312_916,
+        0.000_198_412_699_063_512_53,
+        2.755_722_515_187_951_7e-6,
+        2.511_533_201_577_884e-8,
+    ];
+    polynomial_by_squares(r, even, odd)
 }
 
 /// `exp(x) = 2^k (high + low)`, the sum between the roots of one half and of two, `low` up to a tenth of it.
 #[inline(always)]
-pub fn exp_pair<W: Wide>(x: W) -> (W, Pair<W>) {
+fn exp_pair<W: Wide>(x: W) -> (W, Pair<W>) {
     let (k, r, rest) = exp_parts(x);
     (k, one_more(r, rest))
 }
@@ -65,14 +101,13 @@ pub fn exp_pair<W: Wide>(x: W) -> (W, Pair<W>) {
 /// `exp(x + c)` for a small `c`.
 #[inline(always)]
 pub fn exp_of_sum<W: Wide>(x: W, c: W) -> W {
-    let (k, high, low) = whole_ln2(clamp(x, -746.0, 710.0));
-    let (r, rest) = exp_rest(high, low.sub(c));
-    one_more(r, rest).rounded().scaled(k)
+    let (k, r) = reduced(clamp(x, -746.0, 710.0));
+    one_more(r, exp_rest(r, k.mul_add(W::splat(-LN2_REST), c))).rounded().scaled(k)
 }
 
 /// `1 + r + rest`: the sum of the first two and its rounding error, so that only the last sum rounds.
 #[inline(always)]
-pub fn one_more<W: Wide>(r: W, rest: W) -> Pair<W> {
+fn one_more<W: Wide>(r: W, rest: W) -> Pair<W> {
     let sum = W::one().add(r);
     Pair { high: sum, low: W::one().sub(sum).add(r).add(rest) }
 }

@@ -1,6 +1,6 @@
 //! Hyperbolic functions and their inverses, by exponentials and logarithms of more bits than `f64` has.
 
-use super::exponential::whole_ln2;
+use super::exponential::exp_argument;
 use super::pair::{Pair, ln2, log_of};
 use super::parts::{polynomial, with_sign_of};
 use crate::simd::lane::{Wide, power_of_two};
@@ -8,18 +8,15 @@ use crate::simd::lane::{Wide, power_of_two};
 /// Half of `exp(x) + sign * exp(-x)`, for `x` that is not negative.
 #[inline(always)]
 fn half_sum<W: Wide>(x: W, sign: f64) -> W {
-    let (one, limit) = (W::one(), W::splat(711.0));
-    let (k, high, low) = whole_ln2(W::select(limit.lt(x), limit, x));
-    let r = high.sub(low);
-    let lost = high.sub(r).sub(low);
+    let one = W::one();
+    let (k, r, lost) = exp_argument(x.at_most(W::splat(711.0)), W::zero());
     // Taylor's series of `(cosh(r) - 1) / r^2` and `(sinh(r) / r - 1) / r^2`: their remainders are less than 0.02 units.
     let square = r.mul(r);
     let even = [1.0 / 2.0, 1.0 / 24.0, 1.0 / 720.0, 1.0 / 40_320.0, 1.0 / 3_628_800.0, 1.0 / 479_001_600.0];
     let odd = [1.0 / 6.0, 1.0 / 120.0, 1.0 / 5_040.0, 1.0 / 362_880.0, 1.0 / 39_916_800.0, 1.0 / 6_227_020_800.0];
     let (even, odd) = (polynomial(square, even), polynomial(square, odd));
     // Twice the value over 2^k, which may be too large, is `of_cosh cosh(r) + of_sinh sinh(r)`.
-    let (limit, twice) = (W::splat(-1023.0), k.mul(W::splat(-2.0)));
-    let other = power_of_two(W::select(twice.lt(limit), limit, twice)).mul(W::splat(sign));
+    let other = power_of_two(k.mul(W::splat(-2.0)).at_least(W::splat(-1023.0))).mul(W::splat(sign));
     let (of_cosh, of_sinh) = (one.add(other), one.sub(other));
     let near = of_sinh.mul_add(r, of_cosh);
     let rest = of_sinh.mul_add(r, of_cosh.sub(near)).add(one.sub(of_cosh).add(other));

@@ -2,11 +2,11 @@
 
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 
-use super::exponential::whole_ln2;
+use super::exponential::exp_argument;
 use super::pair::Pair;
-use super::parts::{LN2_HIGH, LN2_LOW, Parted, ROUND, clamp, log_limits, log_parts, parted, polynomial, two_to};
+use super::parts::{LN2_HIGH, LN2_LOW, Parted, ROUND, log_limits, log_parts, parted, polynomial_by_squares, two_to};
 use super::power::two_to_the;
-use crate::simd::lane::{Body, Rare, Simd, Wide, power_of_two};
+use crate::simd::lane::{Body, Rare, Simd, Wide, power_of_two, power_of_two_less};
 use crate::special::double_double::{self, Double};
 
 /// 1 / ln 2 beyond the nearest number.
@@ -15,18 +15,14 @@ const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
 /// `(2 atanh(s) / s - 2) / z`, where `z` is the square of `s`, at most 0.1716.
 #[inline(always)]
 fn log_series<W: Wide>(z: W) -> W {
-    polynomial(
-        z,
-        [
-            6.666_666_666_666_735_130e-1,
-            3.999_999_999_940_941_908e-1,
-            2.857_142_874_366_239_149e-1,
-            2.222_219_843_214_978_396e-1,
-            1.818_357_216_161_805_012e-1,
-            1.531_383_769_920_937_332e-1,
-            1.479_819_860_511_658_591e-1,
-        ],
-    )
+    let even = [
+        6.666_666_666_666_735_130e-1,
+        2.857_142_874_366_239_149e-1,
+        1.818_357_216_161_805_012e-1,
+        1.479_819_860_511_658_591e-1,
+    ];
+    let odd = [3.999_999_999_940_941_908e-1, 2.222_219_843_214_978_396e-1, 1.531_383_769_920_937_332e-1];
+    polynomial_by_squares(z, even, odd)
 }
 
 /// `log(1 + f) = f - half_square + rest`: `(half_square, rest)`.
@@ -91,29 +87,19 @@ pub fn logaddexp<W: Wide>(a: W, b: W) -> W {
 /// log(exp(a) + exp(b)), to the 32 bits that a result of `f32` needs, for numbers of `f32`.
 #[inline(always)]
 pub fn logaddexp_of_single<W: Wide>(a: W, b: W) -> W {
-    let large = W::select(a.lt(b), b, a);
-    let less = clamp(a.sub(b).abs().mul(W::splat(-std::f64::consts::LOG2_E)), -200.0, 0.0);
+    let large = a.at_least(b);
+    let less = a.sub(b).abs().mul(W::splat(-std::f64::consts::LOG2_E)).at_least(W::splat(-200.0));
     let (whole, power) = two_to_the(less);
-    let power = power.mul(power_of_two(whole));
-    // log(1 + power) = 2 atanh(s) with s = power / (power + 2), at most 1/3: to 2^-38 of it.
-    let s = power.div(power.add(W::splat(2.0)));
-    let series = polynomial(
-        s.mul(s),
-        [
-            2.000_000_000_005_028,
-            0.666_666_662_273_523_9,
-            0.400_000_625_362_622_54,
-            0.285_681_027_872_009_4,
-            0.223_058_753_375_331_26,
-            0.171_165_393_151_383_38,
-            0.218_785_949_475_811_73,
-        ],
-    );
+    // log(1 + 2^whole power) = 2 atanh(s) with s = power / (power + 2^(1 - whole)), at most 1/3: to 2^-38 of it.
+    let s = power.div(power.add(power_of_two_less(1.0, whole)));
+    let even = [2.000_000_000_005_028, 0.400_000_625_362_622_54, 0.223_058_753_375_331_26, 0.218_785_949_475_811_73];
+    let odd = [0.666_666_662_273_523_9, 0.285_681_027_872_009_4, 0.171_165_393_151_383_38];
+    let series = polynomial_by_squares(s.mul(s), even, odd);
     let more = s.mul(series);
     let sum = large.add(more);
-    let cancels = sum.abs().lt(more.mul(W::splat(1.0 / 256.0)));
+    let cancels = is_less_or_nan(sum.abs(), more.mul(W::splat(1.0 / 256.0)));
     let [value] = W::replace_where(cancels, [sum], ToAllBits { a, b });
-    W::select(a.eq(b), a.add(W::splat(std::f64::consts::LN_2)), value)
+    value
 }
 
 /// The same to the 59 bits that a result of `f32` needs where terms cancel.
@@ -149,60 +135,51 @@ pub fn logaddexp2<W: Wide>(a: W, b: W) -> W {
 /// Sums of two terms that are smaller than this part of a term lack bits of an `f64`.
 const CANCELLED: f64 = 1.0 / 128.0;
 
+/// Whether a number that is not negative is less than a limit, or NaN.
+#[inline(always)]
+fn is_less_or_nan<W: Wide>(size: W, limit: W) -> W::Mask {
+    size.at_least(limit).ne(size)
+}
+
 /// The larger number plus a function of the difference, to 59 bits; where they cancel, to more.
 #[inline(always)]
 fn log_of_sum<W: Wide>(a: W, b: W, is_binary: bool, cancelled: f64) -> W {
-    let (zero, is_less, is_equal) = (W::zero(), a.lt(b), a.eq(b));
-    let (large, small) = (W::select(is_less, b, a), W::select(is_less, a, b));
-    let less = Pair::sum_of_any(small, large.neg());
+    let (large, small) = (a.at_least(b), b.at_most(a));
+    // Of what is smaller, the power is zero.
+    let least = large.sub(W::splat(if is_binary { 1076.0 } else { 746.0 }));
+    let less = Pair::sum_of_any(small.at_least(least), large.neg());
     let less = if is_binary { less.mul(pair(double_double::LN_2)) } else { less };
-    // Without infinities, whose rests are NaN.
-    let limit = W::splat(-746.0);
-    let low = W::select(limit.lt(less.high), less.low, zero);
-    let high = W::select(is_equal, zero, W::select(less.high.lt(limit), limit, less.high));
-    let more = log1p_of_power(short_exp(Pair { high, low }));
+    let more = log1p_of_power(short_exp(less));
     let more = if is_binary { more.mul(Pair::splat(std::f64::consts::LOG2_E, LOG2_E_LOW)) } else { more };
-    let more = if is_binary { Pair::select(is_equal, Pair::splat(1.0, 0.0), more) } else { more };
     let sum = Pair::sum_of_any(large, more.high);
-    let low = sum.low.add(more.low);
-    let value = sum.high.add(W::select(sum.high.abs().lt(W::splat(f64::INFINITY)), low, zero));
-    // Near the root the two terms cancel.
-    let of_normal = W::select(W::splat(f64::MIN_POSITIVE).lt(more.high), more.high, zero);
-    let cancels = value.abs().lt(of_normal.mul(W::splat(cancelled)));
-    let [near_root] = W::replace_where(cancels, [value], NearRoot { large, small, is_binary });
-    W::select(is_equal, value, near_root)
+    let value = sum.high.add(sum.low.add(more.low));
+    // Near the root the two terms cancel, unless they are subnormal. Of an infinite number the difference may be NaN.
+    let limit = more.high.mul_add(W::splat(cancelled), W::splat(-f64::MIN_POSITIVE * cancelled));
+    let [value] = W::replace_where(is_less_or_nan(value.abs(), limit), [value], NearRoot { large, small, is_binary });
+    value
 }
 
 /// The exponential function of a number from -746 to 0, to 60 bits.
 #[inline(always)]
 fn short_exp<W: Wide>(x: Pair<W>) -> Pair<W> {
-    let (k, high, low) = whole_ln2(x.high);
-    let low = low.sub(x.low);
-    let r = high.sub(low);
-    let c = high.sub(r).sub(low);
+    let (k, r, c) = exp_argument(x.high, x.low);
     let square = r.mul(r);
     // The series from the cube on, minimax (Remez, in 300 bits) by the error of the power: 2^-63 of it.
-    let even = polynomial(
-        square,
-        [
-            0.166_666_666_666_666_77,
-            0.008_333_333_333_320_253,
-            0.000_198_412_698_897_486,
-            2.755_724_055_764_731e-6,
-            2.511_029_281_129_036e-8,
-        ],
-    );
-    let odd = polynomial(
-        square,
-        [
-            0.041_666_666_666_666_42,
-            0.001_388_888_888_903_227_7,
-            2.480_158_702_128_940_5e-5,
-            2.755_753_364_309_693e-7,
-            2.083_533_064_746_552e-9,
-        ],
-    );
-    let tail = r.mul(square).mul_add(odd.mul_add(r, even), r.mul_add(c, c));
+    let even = [
+        0.166_666_666_666_666_77,
+        0.008_333_333_333_320_253,
+        0.000_198_412_698_897_486,
+        2.755_724_055_764_731e-6,
+        2.511_029_281_129_036e-8,
+    ];
+    let odd = [
+        0.041_666_666_666_666_42,
+        0.001_388_888_888_903_227_7,
+        2.480_158_702_128_940_5e-5,
+        2.755_753_364_309_693e-7,
+        2.083_533_064_746_552e-9,
+    ];
+    let tail = r.mul(square).mul_add(polynomial_by_squares(r, even, odd), r.mul_add(c, c));
     let half = W::splat(0.5);
     let tail = r.mul_add(r, square.neg()).mul_add(half, tail);
     let first = Pair::sum(W::one(), r);
@@ -257,8 +234,12 @@ impl<W: Wide> Body<(NearRoot<W>, *mut W)> for ByAddress {
         let less = if is_binary { less.times(ln2) } else { less };
         let log = log1p_pair(exp_pair(less));
         let log = if is_binary { log.over(ln2) } else { log };
+        let of_equal = if is_binary { Pair::splat(1.0, 0.0) } else { ln2 };
+        let log = Pair::select(large.eq(small), of_equal, log);
+        let value = log.plus(Pair { high: large, low: W::zero() }).rounded();
+        let value = W::select(large.abs().lt(W::splat(f64::INFINITY)), value, large);
         // SAFETY: `compute` passes the address of a variable.
-        unsafe { *to = log.plus(Pair { high: large, low: W::zero() }).rounded() };
+        unsafe { *to = W::select(small.ne(small), small, value) };
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use crate::simd::lane::{Element, Lane, Rare};
+use crate::simd::lane::{Element, Lane, Rare, Unary, power_of_two, power_of_two_less};
 
 /// 1.5 * 2^52: added to a smaller number, it leaves the nearest integer in the low bits.
 pub const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -21,6 +21,13 @@ pub fn polynomial<L: Lane, const N: usize>(x: L, c: [f64; N]) -> L {
     sum
 }
 
+/// The same in half the time: the even and the odd powers are summed apart.
+#[inline(always)]
+pub fn polynomial_by_squares<L: Lane, const E: usize, const O: usize>(x: L, even: [f64; E], odd: [f64; O]) -> L {
+    let square = x.mul(x);
+    polynomial(square, odd).mul_add(x, polynomial(square, even))
+}
+
 /// 2 to the power `k`, of a normal number.
 pub const fn two_to(k: i32) -> f64 {
     f64::from_bits((1023 + k as i64).cast_unsigned() << 52)
@@ -28,9 +35,7 @@ pub const fn two_to(k: i32) -> f64 {
 
 #[inline(always)]
 pub fn clamp<L: Lane>(x: L, low: f64, high: f64) -> L {
-    let (low, high) = (L::splat(low), L::splat(high));
-    let x = L::select(x.lt(low), low, x);
-    L::select(high.lt(x), high, x)
+    x.at_least(L::splat(low)).at_most(L::splat(high))
 }
 
 /// `size`, whose sign bit is not set, with the sign of `x`.
@@ -116,5 +121,50 @@ impl<L: Lane> Rare<L, 1> for Limits<L> {
         let log = L::select(x.eq(L::splat(f64::INFINITY)), x, log);
         let log = L::select(x.eq(L::zero()), L::splat(f64::NEG_INFINITY), log);
         [L::select(L::zero().le(x), log, L::splat(f64::NAN))]
+    }
+}
+
+/// `exp(x) - 1`, for `exp(x) = 2^k (1 + r + rest)`; `x` itself where that is smaller than `tiny`.
+#[inline(always)]
+pub fn expm1_of_parts<L: Lane>(x: L, (k, r, rest): (L, L, L), tiny: f64) -> L {
+    // Half of it, since the power of two may be too large: the sum of `near`, of what it lost, and of the rest.
+    let half = L::splat(0.5);
+    let scale = power_of_two(k.sub(L::one()));
+    let less = scale.sub(half);
+    let near = scale.mul_add(r, less);
+    let lost = scale.mul_add(r, less.sub(near)).add(scale.sub(less).sub(half));
+    let value = near.add(scale.mul_add(rest, lost));
+    L::select(x.abs().lt(L::splat(tiny)), x, value.add(value))
+}
+
+/// The logistic function of `x`, for `exp(-x) = 2^k (1 + r + rest)`; for numbers below `limit`, of which the residual below is no
+/// normal number, `exp`.
+#[inline(always)]
+pub fn expit_of_parts<L: Lane>(x: L, (k, r, rest): (L, L, L), limit: f64, exp: impl Unary<L>) -> L {
+    // With c = 2^-k it is the quotient of `c`, which is exact, and of `1 + c + less`.
+    let (one, c) = (L::one(), power_of_two_less(0.0, k));
+    let sum = one.add(c);
+    let less = r.add(rest.add(c.sub(sum.sub(one))));
+    let divisor = sum.add(less);
+    let rest = less.sub(divisor.sub(sum));
+    let inverse = one.div(divisor);
+    let near = c.mul(inverse);
+    // A step of Newton's method by the residual.
+    let lost = near.neg().mul_add(rest, near.neg().mul_add(divisor, c));
+    let value = lost.mul_add(inverse, near);
+    let [value] = L::replace_where(x.lt(L::splat(limit)), [value], Called { x, function: exp });
+    value
+}
+
+/// A function of `x`.
+struct Called<L, F> {
+    x: L,
+    function: F,
+}
+
+impl<L: Lane, F: Unary<L>> Rare<L, 1> for Called<L, F> {
+    #[inline(always)]
+    fn compute(self) -> [L; 1] {
+        [self.function.call(self.x)]
     }
 }

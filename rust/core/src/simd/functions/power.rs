@@ -3,15 +3,18 @@
 
 use super::exponential::exp_of_sum;
 use super::pair::{Pair, THIRD, log};
-use super::parts::{Parted, ROUND, is_unusual, log_limits, parted, polynomial, two_to, with_sign_of};
+use super::parts::{
+    Parted, ROUND, is_unusual, log_limits, parted, polynomial, polynomial_by_squares, two_to, with_sign_of,
+};
 use crate::simd::lane::{Body, Element, Lane, Rare, Simd, Wide, rounder};
 
 /// `a` to the power `b`: 2 to the power `b log2(a)`, of which the logarithm is a sum of two numbers, and their product by `b` too.
 #[inline(always)]
 pub fn pow<L: Lane>(a: L, b: L) -> L {
     let (power, product) = power_of_size(a.abs(), L::zero(), b);
-    let is_usual = product.abs().lt(limit());
-    let unusual = is_unusual(L::select(is_usual, a, L::zero()));
+    // Of a base that does not move, the first of these is computed once.
+    let size = L::select(is_unusual(a), L::splat(f64::NAN), product.abs());
+    let unusual = size.at_most(limit()).ne(size);
     let [power] = L::replace_where(unusual, [power], Limits { a, b, power, product });
     let power = L::select(b.eq(L::splat(2.0)), a.mul(a), power);
     L::select(b.eq(L::one()), a, power)
@@ -44,10 +47,9 @@ fn power_of_size<L: Lane>(size: L, less: L, b: L) -> (L, L) {
     let series = if is_single {
         polynomial(z, [5.770_793_557e-1, 4.119_217_396e-1, 3.363_246_322e-1])
     } else {
-        let fourth = z.mul(z);
         let even = [0.577_078_016_355_591, 0.320_598_900_512_416_8, 0.221_978_128_830_488_3, 0.189_291_333_993_962_7];
         let odd = [0.412_198_583_103_074_94, 0.262_307_840_289_969_3, 0.191_381_574_583_203_76];
-        polynomial(fourth, odd).mul_add(z, polynomial(fourth, even))
+        polynomial_by_squares(z, even, odd)
     };
     let first = constant(0.961_796_700_954_437_3, 0.961_796_693_925_975_6);
     let inner = z.mul_add(series, first);
@@ -83,7 +85,6 @@ fn power_of_size<L: Lane>(size: L, less: L, b: L) -> (L, L) {
             ],
         )
     } else {
-        let square = r.mul(r);
         let even = [
             0.240_226_506_959_101_22,
             0.009_618_129_107_596_804,
@@ -98,7 +99,7 @@ fn power_of_size<L: Lane>(size: L, less: L, b: L) -> (L, L) {
             1.017_819_738_924_550_2e-7,
             4.434_796_105_198_264e-10,
         ];
-        polynomial(square, odd).mul_add(r, polynomial(square, even))
+        polynomial_by_squares(r, even, odd)
     };
     let power = if is_single {
         r.mul_add(r.mul_add(series, L::splat(6.931_471_825e-1)), one)
@@ -117,19 +118,11 @@ fn power_of_size<L: Lane>(size: L, less: L, b: L) -> (L, L) {
 pub fn two_to_the<W: Wide>(x: W) -> (W, W) {
     let whole = x.add(W::splat(ROUND)).sub(W::splat(ROUND));
     let r = x.sub(whole);
-    let series = polynomial(
-        r,
-        [
-            0.693_147_180_541_205_9,
-            0.240_226_506_947_439_24,
-            0.055_504_109_593_327_404,
-            0.009_618_129_558_483_351,
-            0.001_333_343_406_380_086_1,
-            0.000_154_030_986_106_619_06,
-            1.531_423_269_597_788_6e-5,
-            1.334_408_998_242_204_1e-6,
-        ],
-    );
+    let even =
+        [0.693_147_180_541_205_9, 0.055_504_109_593_327_404, 0.001_333_343_406_380_086_1, 1.531_423_269_597_788_6e-5];
+    let odd =
+        [0.240_226_506_947_439_24, 0.009_618_129_558_483_351, 0.000_154_030_986_106_619_06, 1.334_408_998_242_204_1e-6];
+    let series = polynomial_by_squares(r, even, odd);
     (whole, r.mul_add(series, W::one()))
 }
 

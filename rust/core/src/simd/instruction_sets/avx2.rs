@@ -82,6 +82,8 @@ impl Lane for F32x8 {
         fn eq(self: Self, other: Self) -> __m256 = _mm256_cmp_ps::<_CMP_EQ_OQ>(self.0, other.0);
         fn ne(self: Self, other: Self) -> __m256 = _mm256_cmp_ps::<_CMP_NEQ_UQ>(self.0, other.0);
         fn select(mask: __m256, yes: Self, no: Self) -> Self = Self(_mm256_blendv_ps(no.0, yes.0, mask));
+        fn at_most(self: Self, limit: Self) -> Self = Self(_mm256_min_ps(limit.0, self.0));
+        fn at_least(self: Self, limit: Self) -> Self = Self(_mm256_max_ps(limit.0, self.0));
     }
 
     #[inline(always)]
@@ -217,6 +219,8 @@ impl Lane for F64x4 {
         fn eq(self: Self, other: Self) -> __m256d = _mm256_cmp_pd::<_CMP_EQ_OQ>(self.0, other.0);
         fn ne(self: Self, other: Self) -> __m256d = _mm256_cmp_pd::<_CMP_NEQ_UQ>(self.0, other.0);
         fn select(mask: __m256d, yes: Self, no: Self) -> Self = Self(_mm256_blendv_pd(no.0, yes.0, mask));
+        fn at_most(self: Self, limit: Self) -> Self = Self(_mm256_min_pd(limit.0, self.0));
+        fn at_least(self: Self, limit: Self) -> Self = Self(_mm256_max_pd(limit.0, self.0));
     }
 
     #[inline(always)]

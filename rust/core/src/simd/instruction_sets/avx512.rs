@@ -89,6 +89,8 @@ impl Lane for F32x16 {
         fn eq(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(self.0, other.0);
         fn ne(self: Self, other: Self) -> __mmask16 = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(self.0, other.0);
         fn select(mask: __mmask16, yes: Self, no: Self) -> Self = Self(_mm512_mask_blend_ps(mask, no.0, yes.0));
+        fn at_most(self: Self, limit: Self) -> Self = Self(_mm512_min_ps(limit.0, self.0));
+        fn at_least(self: Self, limit: Self) -> Self = Self(_mm512_max_ps(limit.0, self.0));
     }
 
     #[inline(always)]
@@ -217,6 +219,8 @@ impl Lane for F64x8 {
         fn eq(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(self.0, other.0);
         fn ne(self: Self, other: Self) -> __mmask8 = _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(self.0, other.0);
         fn select(mask: __mmask8, yes: Self, no: Self) -> Self = Self(_mm512_mask_blend_pd(mask, no.0, yes.0));
+        fn at_most(self: Self, limit: Self) -> Self = Self(_mm512_min_pd(limit.0, self.0));
+        fn at_least(self: Self, limit: Self) -> Self = Self(_mm512_max_pd(limit.0, self.0));
     }
 
     #[inline(always)]

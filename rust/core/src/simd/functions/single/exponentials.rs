@@ -1,24 +1,18 @@
 //! Exponentials, hyperbolic functions, and the error function by an exponential.
 
 use super::parts::{LN2, Single, nearest_of};
-use crate::simd::functions::parts::{clamp, polynomial, with_sign_of};
-use crate::simd::lane::power_of_two;
+use crate::simd::functions::parts::{clamp, expit_of_parts, expm1_of_parts, polynomial, with_sign_of};
+use crate::simd::lane::{Unary, power_of_two};
 
-/// `exp(x) = 2^k (1 + r + rest)`, with `r` at most half of ln 2.
-struct Power<L> {
-    k: L,
-    r: L,
-    rest: L,
-}
-
+/// `exp(x) = 2^k (1 + r + rest)`, with `r` at most half of ln 2: `(k, r, rest)`.
 #[inline(always)]
-fn power<L: Single>(x: L) -> Power<L> {
+fn power<L: Single>(x: L) -> (L, L, L) {
     let k = nearest_of(x, std::f64::consts::LOG2_E);
-    let high = k.mul_add(L::splat(-LN2[0]), x);
-    let low = L::splat(-LN2[1]);
-    let r = k.mul_add(low, high);
-    let lost = k.mul_add(low, high.sub(r));
-    Power { k, r, rest: r.mul(r).mul_add(exp_series(r), lost) }
+    // The difference is exact; the powers from the square on are those of the rounded sum.
+    let r = k.mul_add(L::splat(-LN2[0]), x);
+    let lost = k.mul(L::splat(-LN2[1]));
+    let sum = r.add(lost);
+    (k, r, sum.mul(sum).mul_add(exp_series(sum), lost))
 }
 
 /// `(exp(r) - 1 - r) / r^2`, by the error of `exp(r) - 1`: 2^-28.7 of it. All coefficients are rounded at once.
@@ -30,43 +24,31 @@ fn exp_series<L: Single>(r: L) -> L {
 /// e to the power `x`.
 #[inline(always)]
 pub fn exp<L: Single>(x: L) -> L {
-    let Power { k, r, rest } = power(clamp(x, -104.0, 89.0));
+    let (k, r, rest) = power(clamp(x, -104.0, 89.0));
     L::one().add(r.add(rest)).scaled(k)
 }
 
 /// e to the power `x`, minus one.
 #[inline(always)]
 pub fn expm1<L: Single>(x: L) -> L {
-    let Power { k, r, rest } = power(clamp(x, -20.0, 89.0));
-    // Half of 2^k (1 + r + rest) - 1, since 2^128 is too large: the sum of `near`, of what it lost, and of the rest.
-    let half = L::splat(0.5);
-    let scale = power_of_two(k.sub(L::one()));
-    let less = scale.sub(half);
-    let near = scale.mul_add(r, less);
-    let lost = scale.mul_add(r, less.sub(near)).add(scale.sub(less).sub(half));
-    let value = near.add(scale.mul_add(rest, lost));
-    L::select(x.abs().lt(L::splat(1e-9)), x, value.add(value))
+    expm1_of_parts(x, power(clamp(x, -20.0, 89.0)), 1e-9)
 }
 
 /// The logistic function.
 #[inline(always)]
 pub fn expit<L: Single>(x: L) -> L {
-    let (one, less, limit) = (L::one(), x.abs().neg(), L::splat(-104.0));
-    let Power { k, r, rest } = power(L::select(less.lt(limit), limit, less));
-    // exp(-|x|) = 2^k (sum + below)
-    let less = r.add(rest);
-    let sum = one.add(less);
-    let below = one.sub(sum).add(less);
-    // The quotient of that and of `1 + exp(-|x|)`, with a step of Newton's method.
-    let limit = L::splat(-126.0);
-    let scale = power_of_two(L::select(k.lt(limit), limit, k));
-    let divisor = scale.mul_add(sum, one);
-    let rest = scale.mul_add(sum, one.sub(divisor));
-    let inverse = one.div(divisor);
-    let near = sum.mul(inverse);
-    let lost = divisor.neg().mul_add(near, sum).add(rest.neg().mul_add(near, below));
-    let of_negative = lost.mul_add(inverse, near).scaled(k);
-    L::select(x.lt(L::zero()), of_negative, one.sub(of_negative))
+    expit_of_parts(x, power(x.at_most(L::splat(20.0)).neg()), -70.0, Exp)
+}
+
+/// [`exp`], as [`Unary`].
+#[derive(Clone, Copy, Default)]
+struct Exp;
+
+impl<L: Single> Unary<L> for Exp {
+    #[inline(always)]
+    fn call(self, a: L) -> L {
+        exp(a)
+    }
 }
 
 /// Hyperbolic tangent.
@@ -89,10 +71,9 @@ pub fn tanh<L: Single>(x: L) -> L {
     );
     let near = square.mul(size).mul_add(series, size);
     // 1 - 2 / (exp(2 |x|) + 1): from one on, the quotient and its error are small.
-    let limit = L::splat(10.0);
-    let size_or_limit = L::select(limit.lt(size), limit, size);
-    let k = nearest_of(size_or_limit, 2.0 * std::f64::consts::LOG2_E);
-    let r = k.mul_add(L::splat(-LN2[0]), size_or_limit.add(size_or_limit));
+    let bounded = size.at_most(L::splat(10.0));
+    let k = nearest_of(bounded, 2.0 * std::f64::consts::LOG2_E);
+    let r = k.mul_add(L::splat(-LN2[0]), bounded.add(bounded));
     let less = r.mul(r).mul_add(exp_series(r), r);
     let scale = power_of_two(k);
     let far = one.sub(L::splat(2.0).div(scale.mul_add(less, scale.add(one))));
@@ -102,8 +83,7 @@ pub fn tanh<L: Single>(x: L) -> L {
 /// Half of `exp(x) + sign * exp(-x)`, for `x` that is not negative.
 #[inline(always)]
 fn half_sum<L: Single>(x: L, sign: f64) -> L {
-    let (one, limit) = (L::one(), L::splat(90.0));
-    let x = L::select(limit.lt(x), limit, x);
+    let (one, x) = (L::one(), x.at_most(L::splat(90.0)));
     let k = nearest_of(x, std::f64::consts::LOG2_E);
     let high = k.mul_add(L::splat(-LN2[0]), x);
     let low = L::splat(-LN2[1]);
@@ -114,8 +94,7 @@ fn half_sum<L: Single>(x: L, sign: f64) -> L {
     let even = polynomial(square, [1.0 / 2.0, 1.0 / 24.0, 1.0 / 720.0, 1.0 / 40_320.0]);
     let odd = polynomial(square, [1.0 / 6.0, 1.0 / 120.0, 1.0 / 5_040.0]);
     // Twice the value over 2^k, which may be too large, is `of_cosh cosh(r) + of_sinh sinh(r)`.
-    let (limit, twice) = (L::splat(-126.0), k.mul(L::splat(-2.0)));
-    let other = power_of_two(L::select(twice.lt(limit), limit, twice)).mul(L::splat(sign));
+    let other = power_of_two(k.mul(L::splat(-2.0)).at_least(L::splat(-126.0))).mul(L::splat(sign));
     let (of_cosh, of_sinh) = (one.add(other), one.sub(other));
     let near = of_sinh.mul_add(r, of_cosh);
     let rest = of_sinh.mul_add(r, of_cosh.sub(near)).add(one.sub(of_cosh).add(other));
@@ -155,8 +134,7 @@ pub fn erf<L: Single>(x: L) -> L {
     );
     let near = x.mul_add(series, x);
     // `log(1 - erf(|x|))` from 0.96 to 3.95, by the error of the error function: 2^-34 of it.
-    let limit = L::splat(3.95);
-    let bounded = L::select(limit.lt(size), limit, size);
+    let bounded = size.at_most(L::splat(3.95));
     let slope = polynomial(
         bounded,
         [

@@ -48,8 +48,7 @@ pub fn log1p<L: Single>(x: L) -> L {
     let Parted { k, exponent, .. } = parted(sum);
     // 2^-k (1 + x) - 1 and what it lost, of which `x` rather than its rounded sum is the source.
     let scaled = L::from_bits(L::bits_sub(x.to_bits(), exponent));
-    let (k_less, limit) = (k.neg(), L::splat(-126.0));
-    let less = power_of_two(L::select(k_less.lt(limit), limit, k_less)).sub(L::one());
+    let less = power_of_two(k.neg().at_least(L::splat(-126.0))).sub(L::one());
     let f = scaled.add(less);
     let log = log_sum(k, f, scaled.sub(f.sub(less)));
     L::select(x.abs().lt(L::splat(1e-9)), x, log_limits(sum, log))
