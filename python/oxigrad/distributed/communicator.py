@@ -5,7 +5,7 @@ A communicator belongs to one worker of a job. Buffers are one-dimensional conti
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
@@ -15,7 +15,7 @@ from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
-from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut
 from oxigrad.distributed.messages.message import HEADER_BYTES, Header, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
@@ -268,10 +268,6 @@ class Communicator:
     def abort(self, reason: str) -> NoReturn:
         """Ends the job: raises `Aborted` here, and in every wait of the other workers."""
         raise NotImplementedError
-
-    def _loss(self, ranks: Iterable[int], what: str) -> WorkerLost:
-        """The error of an operation that cannot complete without these workers."""
-        return WorkerLost(ranks, what, steps=self.unfinished)
 
     # --- arguments and counts -----------------------------------------------------------------------------------------
 

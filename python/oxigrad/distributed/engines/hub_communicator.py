@@ -21,8 +21,7 @@ class HubCommunicator(Communicator):
 
     def __init__(self, uid: str, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
         super().__init__(place, job, timeout, trainings)
-        self._uid, self._place = uid, place
-        self._calls = 0
+        self._uid, self._calls = uid, 0
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """The value of the outcome of a method of the hub, which may wait for so many seconds.
@@ -54,18 +53,17 @@ class HubCommunicator(Communicator):
     def _collect(self, name: str, detail: tuple[Any, ...], contribution: list[Buffer], seconds: float) -> Any:
         """The result of an operation of all workers."""
         self._calls += 1
-        arguments = self._place, self._calls, (name, *detail), contribution, seconds
-        return self._call("collect", *arguments, what=name, seconds=seconds)
+        arguments = self._calls, (name, *detail), contribution, seconds
+        return self._call("collect", self._uid, self.generation, *arguments, what=name, seconds=seconds)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def _post(self, dest: int, message: np.ndarray) -> None:
-        self._call("post", self._place, dest, message, what="send")
+        self._call("post", self._uid, self.generation, dest, message, what="send")
 
     def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
-        seconds = wait.remaining()
-        message = self._call("take", self._place, tag, source, seconds, what="recv_any", seconds=seconds)
-        return None if message is None else Message.of(message)
+        arguments = self._uid, self.generation, tag, source, (seconds := wait.remaining())
+        return self._call("take", *arguments, what="recv_any", seconds=seconds)
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
@@ -76,7 +74,7 @@ class HubCommunicator(Communicator):
     def exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
         self._check_rank(rank, "the rank")
-        self._call("exclude", self._place, rank, what="exclude")
+        self._call("exclude", self._uid, self.generation, rank, what="exclude")
 
     def reform(self, *, timeout: float | None = None) -> Self:
         """See `Communicator.reform`."""
@@ -86,7 +84,8 @@ class HubCommunicator(Communicator):
 
     def _reformed(self, seconds: float) -> Any:
         """The place of this worker in the next generation."""
-        return self._call("reform", self._uid, self._place, seconds, what="reform", seconds=seconds)
+        place = self._uid, self.rank, self.generation
+        return self._call("reform", *place, seconds, what="reform", seconds=seconds)
 
     def leave(self) -> None:
         """See `Communicator.leave`."""

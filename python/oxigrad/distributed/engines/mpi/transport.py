@@ -99,7 +99,7 @@ class MPICommunicator(ByteCollectives):
         while not (lost := self._peers.lost()) and not wait.is_over():
             self._look()
             wait.pause()
-        return self._loss(lost, what)
+        return self._peers.loss(lost, what)
 
     def _late(self, what: str, seconds: float) -> TimedOut:
         self._membership.unfinished += self._under_way
@@ -124,7 +124,7 @@ class MPICommunicator(ByteCollectives):
                 pieces = (message[start : start + PIECE] for start in range(0, len(message), PIECE))
                 requests.extend(self._messages.Isend([piece, MPI.BYTE], dest) for piece in pieces)
             except MPI.Exception as error:
-                raise self._loss([dest], "send") from error
+                raise self._peers.loss([dest], "send") from error
 
     def _reap(self) -> None:
         """Drops the messages that have been sent, and those to lost workers; the memory of the former is used again."""

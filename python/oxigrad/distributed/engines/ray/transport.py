@@ -48,7 +48,7 @@ class HubActor(Hub):
 
     async def count(self) -> int:
         """The number of workers of this generation that live."""
-        return len(set(self._members) - self._gone)
+        return len(self._peers.alive())
 
 
 def _stored(result: list[np.ndarray]) -> Any:

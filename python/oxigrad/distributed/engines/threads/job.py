@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
 from oxigrad.distributed.engines.hub import check_accepts
-from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub
+from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub, at_once
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
 from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut
 
@@ -43,8 +43,7 @@ class ThreadJob:
         if workers < 1:
             raise ValueError(f"workers is {workers}: expected at least 1")
         self._worker, self._timeout, self._accepts_newcomers = worker, timeout, accept_newcomers
-        self._changed = threading.Condition()
-        self._hub = ThreadHub([_name(number) for number in range(workers)], secrets.token_bytes(16), self._changed)
+        self._hub = ThreadHub([_name(number) for number in range(workers)], secrets.token_bytes(16))
         self._threads: list[threading.Thread] = []
         self._ends: list[tuple[Any, BaseException | None]] = []
 
@@ -75,8 +74,7 @@ class ThreadJob:
     ) -> None:
         last = None
         try:
-            with serving(communicator := admitted()):
-                communicator.run_in(threading.current_thread())
+            with serving(admitted()):
                 try:
                     self._ends[number] = worker(current()), None
                 finally:
@@ -100,7 +98,7 @@ class ThreadJob:
 
         It exchanges messages; collective operations raise `WorkerLost` until `Communicator.reform`.
         """
-        with self._changed:
+        with self._hub.lock:
             self._hub.restart(rank, uid := _name(len(self._ends)))
             communicator = self._communicator(uid)
             thread = self._enter(worker or self._worker, lambda: communicator)
@@ -113,7 +111,7 @@ class ThreadJob:
         """
         check_accepts("a job of threads", accept_newcomers=self._accepts_newcomers)
         self.start()  # which does nothing once there is a thread
-        with self._changed:
+        with self._hub.lock:
             self._hub.expect(uid := _name(len(self._ends)))
             thread = self._enter(
                 worker or self._worker,
@@ -132,19 +130,24 @@ class ThreadJob:
         end = None if timeout is None else time.monotonic() + timeout
         try:
             self.start()
-            while running := [each for each in self._threads if each.is_alive() and each not in self._hub.hung]:
+            while running := self._running():
                 left = _POLL if end is None else end - time.monotonic()
                 if left <= 0:
                     raise TimedOut(f"{running[0].name} did not end within {timeout:g} s")
                 running[0].join(min(left, _POLL))
         except BaseException:
-            self._hub.call("", self._hub.abort, "the job was interrupted")
+            at_once(self._hub.abort("the job was interrupted"))
             raise
         errors = [error for _, error in self._ends if not (error is None or isinstance(error, Excluded))]
         causes = [error for error in errors if not isinstance(error, CommunicationError)]
         for error in (causes or errors)[:1]:
             raise error
         return [result for result, _ in self._ends]
+
+    def _running(self) -> list[threading.Thread]:
+        """The threads that have not ended, and whose workers the others have not excluded."""
+        excluded = {int(uid) for uid in at_once(self._hub.excluded())}
+        return [each for number, each in enumerate(self._threads) if each.is_alive() and number not in excluded]
 
 
 def _name(number: int) -> str:

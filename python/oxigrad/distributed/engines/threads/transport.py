@@ -1,6 +1,5 @@
 """The communicator of a worker that is a thread."""
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from oxigrad import StructureError
 from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
-from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub
+from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub, at_once
 from oxigrad.distributed.messages.message import size_of
 from oxigrad.distributed.messages.reduction import Op, reduce_in_order
 
@@ -47,10 +46,10 @@ class ThreadCommunicator(HubCommunicator):
         return super()._collect(name, detail, copies, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
-        return self._hub.ask(self._uid, getattr(self._hub, method), *args)
+        return at_once(getattr(self._hub, method)(*args))
 
     def _tell(self, method: str, *args: Any) -> None:
-        self._hub.call(self._uid, getattr(self._hub, method), *args)
+        at_once(getattr(self._hub, method)(*args))
 
     def _following(self, place: Place) -> "ThreadCommunicator":
         return type(self)(self._hub, self._uid, place, self.timeout)
@@ -62,7 +61,3 @@ class ThreadCommunicator(HubCommunicator):
                 f"{name}: the workers of rank {rank} and {self.rank} share one object: expected one for each worker, "
                 "made by the function that run calls"
             )
-
-    def run_in(self, thread: threading.Thread) -> None:
-        """Notes the thread of the worker."""
-        self._hub.threads[self._uid] = thread
