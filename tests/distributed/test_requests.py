@@ -18,7 +18,7 @@ from oxigrad.distributed.messages.message import Header, as_bytes
 
 
 def request(coordinator: Coordinator, kind: int, rank: int, number: int, step: int, bufs: Any = ()) -> Any:
-    description = agreement.described(coordinator.replica.parameters())
+    description = agreement.described(coordinator.replica.arrays)
     words = [np.array([kind, number, 1, 0], np.int64), *([description] if kind == JOIN else bufs)]
     header = Header(REQUEST, step, ANY if kind == JOIN else coordinator.codec.digest).sealed(words, rank=rank)
     memory = coordinator.memory(header)

@@ -43,15 +43,13 @@ class Centre:
 
     def __init__(self, layout: Layout, buffers: list[Buffer]) -> None:
         self.layout, self.buffers = layout, buffers
+        #: The parameters by key path, as views.
+        self.arrays: dict[str, np.ndarray] = layout.views(buffers)
 
     @property
     def wire(self) -> list[np.ndarray]:
         """Copies of the buffers, each filled up to whole words."""
         return [part for buffer in self.buffers for part in padded(buffer.copy())]
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The parameters by key path, as views."""
-        return self.layout.views(self.buffers)
 
 
 class ElasticCoordinator(Coordinator):
@@ -86,7 +84,7 @@ class ElasticCoordinator(Coordinator):
         (key,) = step.gradients
         position, payload = self._held.pop(key)
         self._before[key[0][0]] = step.step, self._centre.wire
-        for path, centre in self._centre.parameters().items():
+        for path, centre in self._centre.arrays.items():
             np.add(centre, moved(centre, np.asarray(position[path]), self._rate), out=centre)
         self._spare.give(payload)
 

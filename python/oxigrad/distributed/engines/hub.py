@@ -80,6 +80,10 @@ class Round:
         self.ended = 0
         self.failure: CommunicationError | None = None
 
+    def by_rank(self) -> list[list[np.ndarray]]:
+        """The contributions in the order of ranks."""
+        return [*map(self.contributed.__getitem__, sorted(self.contributed))]
+
 
 class Hub:
     """The shared state of the job ``job``.
@@ -328,8 +332,9 @@ class Hub:
             def is_over() -> bool:
                 nonlocal message
                 message = mail.take(tag, source)
-                is_lost = source is not None and not peers.is_alive(source)
-                return message is not None or is_lost or self._is_ending() or peers is not self._peers
+                if message is not None or peers is not self._peers:
+                    return True
+                return (source is not None and not peers.is_alive(source)) or self._is_ending()
 
             with contextlib.suppress(TimedOut):
                 await self._wait(uid, is_over, timeout, "recv_any")
@@ -356,7 +361,7 @@ def _result(entered: Round) -> list[np.ndarray]:
     name, detail = entered.kind[:2]
     if name == "broadcast":
         return list(entered.contributed[detail])
-    by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
+    by_rank = entered.by_rank()
     if name == "all_gather_v":
         return [bufs[0] for bufs in by_rank]
     result = []

@@ -18,7 +18,7 @@ from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut
-from oxigrad.distributed.messages.message import HEADER_BYTES
+from oxigrad.distributed.messages.message import HEADER_BYTES, Header
 from oxigrad.distributed.messages.reduction import Op
 from oxigrad.distributed.messages.spare import Spare
 from oxigrad.launch import worker
@@ -206,7 +206,7 @@ def _starts(counts: list[int]) -> list[int]:
 def _length(data: np.ndarray) -> int:
     """The bytes of the message that begins with these."""
     try:
-        return HEADER_BYTES + Message.of(data).header.payload_bytes
+        return HEADER_BYTES + Header.unpack(data[:HEADER_BYTES]).payload_bytes
     except Refused:
         return 0
 

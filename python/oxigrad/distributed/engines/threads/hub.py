@@ -11,7 +11,6 @@ import numpy as np
 from oxigrad.distributed.communicator import Place
 from oxigrad.distributed.engines.hub import Hub, Round
 from oxigrad.distributed.errors import Aborted, TimedOut, WorkerLost
-from oxigrad.distributed.messages.message import size_of
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
 SMALL = 1 << 15
@@ -60,7 +59,7 @@ class ThreadHub(Hub):
 
     def _is_ending(self) -> bool:
         """See `Hub._is_ending`: a worker that joins waits until the others form the next generation."""
-        return any(generation >= 0 for generation, _ in self._ready.values())
+        return bool(self._ready) and any(generation >= 0 for generation, _ in self._ready.values())
 
     def _result_of(self, entered: Round) -> Any:
         """See `Hub._result_of`.
@@ -69,8 +68,9 @@ class ThreadHub(Hub):
         """
         if entered.kind[0] != "all_reduce":
             return super()._result_of(entered)
-        by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
-        return by_rank, [np.empty_like(buffer) for buffer in by_rank[0]] if size_of(by_rank[0]) > SMALL else []
+        by_rank = entered.by_rank()
+        is_small = entered.kind[2]
+        return by_rank, [] if is_small else [np.empty_like(buffer) for buffer in by_rank[0]]
 
     def claim(self, uid: str, thing: Any) -> int | None:
         """Gives an object to a worker; returns the rank of another one that has it and is alive, or None."""

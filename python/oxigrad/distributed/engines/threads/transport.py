@@ -1,5 +1,6 @@
 """The communicator of a worker that is a thread."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub, at_once
 from oxigrad.distributed.messages.message import size_of
 from oxigrad.distributed.messages.reduction import Op, reduce_in_order
 
+_LAYOUT = operator.attrgetter("dtype", "size")
+
 
 class ThreadCommunicator(HubCommunicator):
     """The communicator of the worker ``uid``, which is a thread: see `Communicator`."""
@@ -23,18 +26,18 @@ class ThreadCommunicator(HubCommunicator):
         super().__init__(uid, place, hub.job, timeout, Trainings(is_known=is_first))
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        detail = (op, *[(buffer.dtype, buffer.size) for buffer in bufs])
         is_small = size_of(bufs) <= SMALL
-        contribution = [b.copy() for b in bufs] if is_small else [*bufs]
+        detail = (op, is_small, *map(_LAYOUT, bufs))
+        contribution = [*map(np.ndarray.copy, bufs)] if is_small else [*bufs]
         contributions, reduced = super()._collect("all_reduce", detail, contribution, seconds)
         if is_small:
-            for at, buffer in enumerate(bufs):
-                reduce_in_order([of_rank[at] for of_rank in contributions], op, buffer)
+            for buffer, *by_rank in zip(bufs, *contributions, strict=True):
+                reduce_in_order(by_rank, op, buffer)
             return
-        for at, result in enumerate(reduced):
+        for result, *by_rank in zip(reduced, *contributions, strict=True):
             part = slice(*(result.size * rank // self.size for rank in (self.rank, self.rank + 1)))
-            reduce_in_order([of_rank[at][part] for of_rank in contributions], op, result[part])
-        super()._collect("all_reduce", ("slices",), [], seconds)  # all have reduced theirs
+            reduce_in_order([buffer[part] for buffer in by_rank], op, result[part])
+        super()._collect("all_reduce", ("slices", True), [], seconds)  # all have reduced theirs
         for target, source in zip(bufs, reduced, strict=True):
             np.copyto(target, source)
 
