@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import copy
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,19 @@ def check_accepts(job: str, *, accept_newcomers: bool) -> None:
     if not accept_newcomers:
         raise NotSupported(f"{job} accepts no newcomers: expected accept_newcomers=True where it is started")
     _log.info("a further worker joins %s", job)
+
+
+def results_of_ends(ends: Iterable[tuple[Any, BaseException | None]]) -> list[Any]:
+    """The results of workers, in the order of their start, by their results and errors.
+
+    Raises the first error, but for one of a worker that others have excluded; rather none of communication.
+    """
+    ends = list(ends)
+    errors = [error for _, error in ends if not (error is None or isinstance(error, Excluded))]
+    causes = [error for error in errors if not isinstance(error, CommunicationError)]
+    for error in (causes or errors)[:1]:
+        raise error
+    return [result for result, _ in ends]
 
 
 class Condition:

@@ -16,12 +16,19 @@ from oxigrad.distributed.messages.reduction import Op
 class HubCommunicator(Communicator):
     """Base class of the communicators of members of a hub; see `Communicator`.
 
-    An engine implements `_call`, `_tell` and `_following`.
+    An engine implements `_call`.
+
+    Args:
+        hub: the hub, or what calls it.
+        uid: the name of the worker there.
+        place, job, timeout, trainings: see `Communicator`.
     """
 
-    def __init__(self, uid: str, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
+    def __init__(
+        self, hub: Any, uid: str, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None
+    ) -> None:
         super().__init__(place, job, timeout, trainings)
-        self._uid, self._calls = uid, 0
+        self._hub, self._uid, self._calls = hub, uid, 0
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """The value of the outcome of a method of the hub, which may wait for so many seconds.
@@ -32,11 +39,7 @@ class HubCommunicator(Communicator):
 
     def _tell(self, method: str, *args: Any) -> None:
         """Calls a method of the hub at the end of the work, where the hub may have ended."""
-        raise NotImplementedError
-
-    def _following(self, place: Place) -> Self:
-        """The communicator of the next generation."""
-        raise NotImplementedError
+        self._call(method, *args, what=method)
 
     # --- operations on all workers ------------------------------------------------------------------------------------
 
@@ -78,7 +81,8 @@ class HubCommunicator(Communicator):
 
     def reform(self, *, timeout: float | None = None) -> Self:
         """See `Communicator.reform`."""
-        following = self._following(Place(*self._reformed(self._limit(timeout))))
+        place = Place(*self._reformed(self._limit(timeout)))
+        following = type(self)(self._hub, self._uid, place, self.job, self.timeout)
         succeed(self, following)
         return following
 

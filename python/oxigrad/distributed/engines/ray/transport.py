@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Place
 from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
@@ -61,10 +60,6 @@ class RayCommunicator(HubCommunicator):
     Sums are always taken in the order of ranks.
     """
 
-    def __init__(self, coordinator: Any, uid: str, job: bytes, place: Place, timeout: float) -> None:
-        super().__init__(uid, place, job, timeout)
-        self._coordinator = coordinator
-
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
         try:
@@ -76,13 +71,10 @@ class RayCommunicator(HubCommunicator):
         """See `HubCommunicator._reformed`. A restarted coordinator is waited for."""
         return retried(super()._reformed, time.monotonic() + seconds)
 
-    def _following(self, place: Place) -> "RayCommunicator":
-        return type(self)(self._coordinator, self._uid, self.job, place, self.timeout)
-
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """See `HubCommunicator._call`. A lost coordinator counts as a lost generation."""
         limit = self._limit(seconds)
-        answer = call(self._coordinator, method, *args, what=what, timeout=limit)
+        answer = call(self._hub, method, *args, what=what, timeout=limit)
         if isinstance(answer, ray.ObjectRef):
             try:
                 return ray.get(answer, timeout=limit + _GRACE)
@@ -92,7 +84,7 @@ class RayCommunicator(HubCommunicator):
 
     def _tell(self, method: str, *args: Any) -> None:
         with contextlib.suppress(RayActorError, GetTimeoutError):
-            ray.get(getattr(self._coordinator, method).remote(*args), timeout=self.timeout)
+            ray.get(getattr(self._hub, method).remote(*args), timeout=self.timeout)
 
 
 def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float) -> Any:

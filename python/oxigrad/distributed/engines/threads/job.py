@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
-from oxigrad.distributed.engines.hub import check_accepts
+from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
+from oxigrad.distributed.engines.hub import check_accepts, results_of_ends
 from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub, at_once
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
-from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut
+from oxigrad.distributed.errors import TimedOut
 
 # Seconds between two looks at the threads.
 _POLL = 0.5
@@ -51,12 +51,12 @@ class ThreadJob:
         """Starts the threads; `wait` does so as well."""
         if self._threads:
             return
-        communicators = [self._communicator(uid) for uid in self._hub.members]
+        communicators = [self._communicator(uid, self._hub.place_of(uid)) for uid in self._hub.members]
         for thread in [self._enter(self._worker, lambda each=each: each) for each in communicators]:
             thread.start()
 
-    def _communicator(self, uid: str) -> ThreadCommunicator:
-        return ThreadCommunicator(self._hub, uid, self._hub.place_of(uid), self._timeout)
+    def _communicator(self, uid: str, place: Place) -> ThreadCommunicator:
+        return ThreadCommunicator(self._hub, uid, place, self._hub.job, self._timeout)
 
     def _enter(
         self, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
@@ -100,7 +100,7 @@ class ThreadJob:
         """
         with self._hub.lock:
             self._hub.restart(rank, uid := _name(len(self._ends)))
-            communicator = self._communicator(uid)
+            communicator = self._communicator(uid, self._hub.place_of(uid))
             thread = self._enter(worker or self._worker, lambda: communicator)
         thread.start()
 
@@ -113,10 +113,7 @@ class ThreadJob:
         self.start()  # which does nothing once there is a thread
         with self._hub.lock:
             self._hub.expect(uid := _name(len(self._ends)))
-            thread = self._enter(
-                worker or self._worker,
-                lambda: ThreadCommunicator(self._hub, uid, self._hub.admitted(uid), self._timeout),
-            )
+            thread = self._enter(worker or self._worker, lambda: self._communicator(uid, self._hub.admitted(uid)))
         thread.start()
 
     def wait(self, timeout: float | None = None) -> list[Any]:
@@ -138,11 +135,7 @@ class ThreadJob:
         except BaseException:
             at_once(self._hub.abort("the job was interrupted"))
             raise
-        errors = [error for _, error in self._ends if not (error is None or isinstance(error, Excluded))]
-        causes = [error for error in errors if not isinstance(error, CommunicationError)]
-        for error in (causes or errors)[:1]:
-            raise error
-        return [result for result, _ in self._ends]
+        return results_of_ends(self._ends)
 
     def _running(self) -> list[threading.Thread]:
         """The threads that have not ended, and whose workers the others have not excluded."""

@@ -20,10 +20,9 @@ _LAYOUT = operator.attrgetter("dtype", "size")
 class ThreadCommunicator(HubCommunicator):
     """The communicator of the worker ``uid``, which is a thread: see `Communicator`."""
 
-    def __init__(self, hub: ThreadHub, uid: str, place: Place, timeout: float) -> None:
-        self._hub = hub
+    def __init__(self, hub: ThreadHub, uid: str, place: Place, job: bytes, timeout: float) -> None:
         is_first = place.generation == hub.restarts[0, place.rank] == 0
-        super().__init__(uid, place, hub.job, timeout, Trainings(is_known=is_first))
+        super().__init__(hub, uid, place, job, timeout, Trainings(is_known=is_first))
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         is_small = size_of(bufs) <= SMALL
@@ -50,12 +49,6 @@ class ThreadCommunicator(HubCommunicator):
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         return at_once(getattr(self._hub, method)(*args))
-
-    def _tell(self, method: str, *args: Any) -> None:
-        at_once(getattr(self._hub, method)(*args))
-
-    def _following(self, place: Place) -> "ThreadCommunicator":
-        return type(self)(self._hub, self._uid, place, self.timeout)
 
     def claim(self, name: str, thing: Any) -> None:
         """See `Communicator.claim`."""
