@@ -1,7 +1,6 @@
 """The centre of asynchronous elastic averaging, which a coordinator moves by the pushes of the workers."""
 
 import threading
-import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -24,6 +23,7 @@ from oxigrad.distributed.coordination.service import (
 from oxigrad.distributed.decisions.elastic import Elastic
 from oxigrad.distributed.decisions.events import Event, Join, Pull, Step
 from oxigrad.distributed.decisions.training import Training, admission, ended
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Refused, TimedOut
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.gradients import padded
@@ -151,8 +151,8 @@ def greet(communicator: Communicator, description: np.ndarray, training: Trainin
 
     Raises `Refused`, as they do, where they differ, and `TimedOut`.
     """
-    greeting, end = Greeting(communicator, description, training), time.monotonic() + seconds
-    serve(greeting, communicator, lambda: time.monotonic() > end)
+    greeting = Greeting(communicator, description, training)
+    serve(greeting, communicator, Backoff(seconds).is_over)
     if greeting.error is not None:
         raise greeting.error
     if greeting.awaited:

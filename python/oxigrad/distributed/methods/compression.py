@@ -12,7 +12,7 @@ from oxigrad import NonFiniteError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path, arrays
+from oxigrad.distributed.fields import BOUND, WHOLE, Arrays, Field, Plain, array_by_path, arrays
 from oxigrad.distributed.messages.message import Layout, LayoutEntry
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
@@ -21,12 +21,13 @@ from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import as_array
-from oxigrad.optim import SAM, SGD, Chain, ChainPart, Optimizer, Partition
+from oxigrad.extend import Domain, as_array
+from oxigrad.optim import SAM, SGD, Chain, ChainPart, Interval, Optimizer, Partition
 
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
 _ABSENT, _NOT_FINITE = 0xFFFFFFFF, 0xFFFFFFFE
+_RATIO, _MOMENTUM = Domain(interval=Interval("(0, 1]")), Domain(interval=Interval("[0, inf)"))
 # Hyperparameters of SGD that the wrapper takes over.
 _MOVED = ("momentum", "nesterov", "weight_decay")
 
@@ -134,15 +135,10 @@ class DeepGradientCompression(CollectiveWrapper):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        if not 0 < ratio <= 1:
-            raise ValueError(f"ratio is {ratio}: expected a share above 0, at most 1")
-        if clip_norm is not None and not clip_norm > 0:
-            raise ValueError(f"clip_norm is {clip_norm}: expected a positive norm, or None")
-        for name, value, least in (("warmup", warmup, 0), ("min_size", min_size, 0), ("momentum", momentum, 0)):
-            if not value >= least:
-                raise ValueError(f"{name} is {value}: expected at least {least}")
-        self.ratio, self.warmup, self.clip_norm, self.min_size = ratio, warmup, clip_norm, min_size
-        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
+        self.ratio, self.clip_norm = _RATIO.check("ratio", ratio), BOUND.check("clip_norm", clip_norm)
+        self.warmup, self.min_size = WHOLE.check("warmup", warmup), WHOLE.check("min_size", min_size)
+        self.momentum = _MOMENTUM.check("momentum", momentum)
+        self.nesterov, self.weight_decay = nesterov, weight_decay
         if ratio < 1:
             self._refuse_options()
             self._move_momentum()

@@ -19,14 +19,15 @@ from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
-from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
+from oxigrad.distributed.fields import BOUND, Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import check_unchanged
-from oxigrad.extend import as_array, to_host
-from oxigrad.optim import SGD, Optimizer, Quantized
+from oxigrad.extend import COUNT, Domain, as_array, to_host
+from oxigrad.optim import SGD, Interval, Optimizer, Quantized
 
+_RATE, _FORCE = Domain((None,), Interval("(0, 1)")), Domain(interval=Interval("[0, inf)"))
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
 
@@ -113,12 +114,10 @@ class ElasticAverage(CollectiveWrapper):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        if period < 1:
-            raise ValueError(f"period is {period}: expected a number of updates, at least 1")
-        if moving_rate is not None and not 0 < moving_rate < 1:
-            raise ValueError(f"moving_rate is {moving_rate}: expected a number between 0 and 1, or None")
-        if not rho >= 0:
-            raise ValueError(f"rho is {rho}: expected at least 0")
+        self.period = COUNT.check("period", period)
+        self.moving_rate = _RATE.check("moving_rate", moving_rate)
+        self.rho = _FORCE.check("rho", rho)
+        self.lease = BOUND.check("lease", lease)
         if rho and self.optimizer.loss_scale is not None:
             raise ValueError("rho and loss_scale are mutually exclusive: gradients are scaled, the penalty is not")
         if synchronous and (deterministic or lease is not None):
@@ -127,9 +126,7 @@ class ElasticAverage(CollectiveWrapper):
             )
         if nesterov and not (isinstance(optimizer, SGD) and optimizer.momentum and not optimizer.nesterov):
             raise ValueError(f"nesterov is EAMSGD: found {optimizer!r}, expected SGD with momentum and nesterov=False")
-        Elastic(lease=lease)  # refuses a lease that is not positive
-        self.period, self.moving_rate, self.rho = period, moving_rate, rho
-        self.synchronous, self.deterministic, self.nesterov, self.lease = synchronous, deterministic, nesterov, lease
+        self.synchronous, self.deterministic, self.nesterov = synchronous, deterministic, nesterov
         self._count = 0
         self._centre: dict[str, np.ndarray] = {}
         self._loaded_centre: dict[str, np.ndarray] = {}

@@ -20,8 +20,10 @@ from oxigrad.distributed.methods.average_state import AverageState
 from oxigrad.distributed.methods.configuration import options_set, settings_of, values_of_functions
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import OPTIONS, dtype_name, to_host
-from oxigrad.optim import SAM, SGD, Optimizer, Quantized, RuleOptimizer
+from oxigrad.extend import OPTIONS, Domain, dtype_name, to_host
+from oxigrad.optim import SAM, SGD, Interval, Optimizer, Quantized, RuleOptimizer
+
+_SHARE, _PRECISION = Domain((None,), Interval("[0, 1]")), Domain(exchanges.EXCHANGES)
 
 
 class ModelAverage(AverageState):
@@ -112,7 +114,11 @@ class ModelAverage(AverageState):
         self._machine = Averaging(interval, fragments, delay)
         self.interval, self.fragments, self.delay = interval, fragments, delay
         self.block_momentum, self.block_learning_rate, self.nesterov = block_momentum, block_learning_rate, nesterov
-        self.alpha, self.exchange, self.outer = alpha, exchange, outer
+        self.alpha, self.exchange, self.outer = (
+            _SHARE.check("alpha", alpha),
+            _PRECISION.check("exchange", exchange),
+            outer,
+        )
         self.average_slots = average_slots if isinstance(average_slots, bool) else tuple(average_slots)
         self._check_arguments()
         self._share = (0.5 if delay else 0.0) if alpha is None else float(alpha)
@@ -139,10 +145,6 @@ class ModelAverage(AverageState):
                 raise ValueError(f"outer is {self.outer!r}: {', '.join(options)} cannot be set on an outer optimizer")
             if self.block_momentum or self.block_learning_rate != 1.0:
                 raise ValueError("outer and block momentum are mutually exclusive: set the momentum of outer")
-        if self.alpha is not None and not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha is {self.alpha}: expected a share from 0 to 1, or None")
-        if self.exchange not in exchanges.EXCHANGES:
-            raise ValueError(f"exchange is {self.exchange!r}: expected one of {', '.join(exchanges.EXCHANGES)}")
         if self.average_slots and self.delay:
             raise ValueError("average_slots and delay are mutually exclusive: slots are averaged without a delay")
         if self.average_slots and str(kind := self.optimizer.slot_dtype).endswith("bit"):

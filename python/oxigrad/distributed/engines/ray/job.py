@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import os
 import secrets
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import oxigrad
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.hub import check_accepts, results_of_ends
 from oxigrad.distributed.engines.ray.library import (
     GetTimeoutError,
@@ -42,12 +44,11 @@ class _Worker:
 
         Returns its result, None where the others have ended before.
         """
-        end = time.monotonic() + timeout
 
         def enter(left: float) -> Any:
             return call(coordinator, "enter", uid, job, oxigrad.__version__, left, what="enter", timeout=left)
 
-        place = retried(enter, end)
+        place = retried(enter, timeout)
         if place is None:
             return None
         last = communicator = RayCommunicator(coordinator, uid, Place(*place), job, timeout)
@@ -212,12 +213,12 @@ class RayJob:
         ``timeout`` seconds. Where a worker ends before it takes part in the job, and is not replaced, its error, or
         `WorkerLost` with its cause, is raised at once.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = Backoff(math.inf if timeout is None else timeout)
         try:
             while not self.poll():
                 if self._not_begun is not None:
                     raise self._not_begun
-                if end is not None and time.monotonic() > end:
+                if end.is_over():
                     raise TimedOut(f"the workers did not end within {timeout:g} s")
         finally:
             self._kill()

@@ -2,12 +2,12 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
@@ -69,7 +69,7 @@ class RayCommunicator(HubCommunicator):
 
     def _reformed(self, seconds: float) -> Any:
         """See `HubCommunicator._reformed`. A restarted coordinator is waited for."""
-        return retried(super()._reformed, time.monotonic() + seconds)
+        return retried(super()._reformed, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """See `HubCommunicator._call`. A lost coordinator counts as a lost generation."""
@@ -100,12 +100,13 @@ def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float) -
     return answer
 
 
-def retried(ask: Callable[[float], Any], end: float) -> Any:
-    """The answer of a coordinator that may be about to be restarted."""
+def retried(ask: Callable[[float], Any], seconds: float) -> Any:
+    """The answer of a coordinator that may be about to be restarted, by ``ask`` with the seconds that are left."""
+    wait = Backoff(seconds, longest=POLL)
     while True:
         try:
-            return ask(max(0.0, end - time.monotonic()))
+            return ask(wait.remaining())
         except WorkerLost:
-            if time.monotonic() >= end:
+            if wait.is_over():
                 raise
-            time.sleep(POLL)
+            wait.pause()

@@ -1,12 +1,13 @@
 """Jobs whose workers are threads of this process."""
 
+import math
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.hub import check_accepts, results_of_ends
 from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub, at_once
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
@@ -124,14 +125,13 @@ class ThreadJob:
         Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt
         aborts the job. A worker that the others have excluded counts as killed, and is not waited for.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = Backoff(math.inf if timeout is None else timeout)
         try:
             self.start()
             while running := self._running():
-                left = _POLL if end is None else end - time.monotonic()
-                if left <= 0:
+                if end.is_over():
                     raise TimedOut(f"{running[0].name} did not end within {timeout:g} s")
-                running[0].join(min(left, _POLL))
+                running[0].join(min(end.remaining(), _POLL))
         except BaseException:
             at_once(self._hub.abort("the job was interrupted"))
             raise
