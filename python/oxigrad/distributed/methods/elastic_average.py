@@ -23,6 +23,7 @@ from oxigrad.distributed.fields import BOUND, Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
+from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.extend import COUNT, Domain, as_array, to_host
 from oxigrad.optim import SGD, Interval, Optimizer, Quantized
@@ -189,17 +190,14 @@ class ElasticAverage(CollectiveWrapper):
             differences = {path: value - self._centre[path] for path, value in parameters.items()}
             rate, beta = self._rate, self._rate * self.communicator.size
             new = {path: parameters[path] - d.dtype.type(rate) * d for path, d in differences.items()}
-            layout = Layout(differences)
-            buffers = layout.pack(differences, out=layout.empty())
             try:
-                self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
+                means = mean_over_workers(differences, self.communicator, timeout=self._seconds)
                 break
             except WorkerLost as error:
                 if (missed := self._missed(model, error)) is not None:  # the others have completed this exchange
                     self._centre = missed[1]["_centre"]
                     return self._written(model, new)
         self._done += 1
-        means = layout.views(buffers)
         self._centre = {path: c + c.dtype.type(beta) * means[path] for path, c in self._centre.items()}
         return self._written(model, new)
 
