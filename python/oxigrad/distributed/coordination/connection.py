@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._typing import Config
 from oxigrad.distributed.communicator import Communicator, SingleWorker
-from oxigrad.distributed.coordination.coordinator import JOIN, Coordinator, DecodedReply
+from oxigrad.distributed.coordination.coordinator import JOIN, Coordinator, DecodedReply, codec_of
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, Reply, serve
-from oxigrad.distributed.decisions.training import Admission, Training
+from oxigrad.distributed.decisions.training import Admission
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec
@@ -111,7 +112,7 @@ class Connection:
         server: the server of this process, where it has the coordinator.
         enrolment: the training of the worker.
         layout: the layout of the parameters.
-        codec_of: the codec of the messages of a training.
+        config: what the messages of all workers have in common besides the parameters, as plain data.
         seconds: the time that a wait takes at most.
     """
 
@@ -122,16 +123,16 @@ class Connection:
         server: Server | None,
         enrolment: Enrolment,
         layout: Layout,
-        codec_of: Callable[[Training], GradientCodec],
+        config: Config,
         seconds: float,
     ) -> None:
         self._communicator, self._root, self._server = communicator, root, server
-        self._enrolment, self._layout, self._codec_of = enrolment, layout, codec_of
+        self._enrolment, self._layout, self._config = enrolment, layout, config
         #: The time that a wait takes at most.
         self.seconds: float = seconds
         #: The replies of the coordinator to a single worker, which has it in its own thread.
         self._replies: deque[Reply] | None = deque() if isinstance(communicator, SingleWorker) else None
-        self.codec: GradientCodec = codec_of(enrolment.training)
+        self.codec: GradientCodec = codec_of(layout, config, enrolment.training)
         #: The number of the last gradient that was sent.
         self.number: int = 0
         self._incarnation = 0
@@ -148,7 +149,7 @@ class Connection:
         admitted: list[DecodedReply] = []
 
         def ask() -> tuple[Admission, int] | None:
-            self.codec = self._codec_of(self._enrolment.training)
+            self.codec = codec_of(self._layout, self._config, self._enrolment.training)
             self.request(JOIN, step, [description])
             answer = read()
             self._is_admitted = answer.kind not in NOTICES

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import functools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from oxigrad import NonFiniteError, StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
-from oxigrad.distributed.coordination.coordinator import Coordinator, DecodedReply, codec_of
+from oxigrad.distributed.coordination.coordinator import Coordinator, DecodedReply
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH, STATE, UPDATES
@@ -223,9 +222,8 @@ class Coordinated(Wrapper):
         root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == root:
             self._coordinate(size)
-        codec = functools.partial(codec_of, replica.arrays, self._agreed_config())
-        places = self.communicator, root, self._server, self._enrolment, replica.layout, codec, self._seconds
-        self._connection = Connection(*places)
+        agreed = self._enrolment, replica.layout, self._agreed_config(), self._seconds
+        self._connection = Connection(self.communicator, root, self._server, *agreed)
         try:
             self._connection.join(self._local_step, replica.description(self._joining_config()), self._answered)
         except BaseException as error:

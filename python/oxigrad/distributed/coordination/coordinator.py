@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -87,14 +87,13 @@ class Coordinator(Service):
         sparse_mean: SparseMean = "replicas",
         training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
-        arrays = replica.arrays
         super().__init__(training, replica.description(config) if description is None else description)
         self.replica: Replica = replica
         self.decisions: Decisions = decisions
         #: The sum of the gradients of the next step that are settled, and the memory that it is in.
         self._mean = RunningMean(sparse_mean)
         self._memory_of_mean: tuple[np.ndarray, Gradients] | None = None
-        self.codec: GradientCodec = codec_of(arrays, config, training)
+        self.codec: GradientCodec = codec_of(replica.layout, config, training)
         self._offered: Optimizer | None = None
         self._spare = Spare(count=8, most=1 << 62)  # as many as gradients wait, of any size
         #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that
@@ -289,9 +288,9 @@ class Coordinator(Service):
         return {path: array.copy() for path, array in self.replica.arrays.items()}
 
 
-def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) -> GradientCodec:
+def codec_of(layout: Layout, config: Any, training: Training) -> GradientCodec:
     """The codec of a training. Its digest is unlike the digest of every other training."""
-    return GradientCodec(arrays, f"{json.dumps(config)}\n{training.code}")
+    return GradientCodec({entry.path: entry for entry in layout.entries}, f"{json.dumps(config)}\n{training.code}")
 
 
 @dataclasses.dataclass

@@ -42,7 +42,7 @@ class GradientCodec:
     digest: bytes
     most_bytes: int
 
-    def __init__(self, parameters: Mapping[str, np.ndarray], extra: str = "") -> None:
+    def __init__(self, parameters: Mapping[str, Any], extra: str = "") -> None:
         self._arrays = {path: GradientSpec.of(array) for path, array in parameters.items()}
         self._layouts: dict[tuple[str, ...], Layout] = {}
         whole = Layout(self._arrays, extra)

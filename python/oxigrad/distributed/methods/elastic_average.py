@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from oxigrad import xp
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
-from oxigrad.distributed.coordination.coordinator import DecodedReply, codec_of
+from oxigrad.distributed.coordination.coordinator import DecodedReply
 from oxigrad.distributed.coordination.elastic_centre import Centre, ElasticCoordinator, greet, moved
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
@@ -279,8 +278,8 @@ class ElasticAverage(CollectiveWrapper):
 
     def _connected(self, layout: Layout, root: int) -> Connection:
         """A connection to the worker ``root``, which keeps the centre or begins synchronous exchanges."""
-        codec = functools.partial(codec_of, layout.views(layout.empty()), self._agreed_config())
-        return Connection(self.communicator, root, self._server, self._enrolment, layout, codec, self._seconds)
+        agreed = self._enrolment, layout, self._agreed_config(), self._seconds
+        return Connection(self.communicator, root, self._server, *agreed)
 
     def _running_layout(self) -> Layout:
         assert self._layout is not None  # noqa: S101 - for the type checker: a worker that has started has one
