@@ -43,7 +43,7 @@ class Driver:
 
     @property
     def w(self) -> float:
-        return float(self.coordinator.parameters()["w"][0])
+        return float(self.coordinator.replica.arrays["w"][0])
 
 
 def test_learning_rates_are_divided_by_the_staleness() -> None:

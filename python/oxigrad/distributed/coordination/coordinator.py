@@ -283,10 +283,6 @@ class Coordinator(Service):
             self._checksum = self.decisions.step, self.replica.checksum()
         return self._checksum[1]
 
-    def parameters(self) -> dict[str, np.ndarray]:
-        """Copies of the parameters, by key path."""
-        return {path: array.copy() for path, array in self.replica.arrays.items()}
-
 
 def codec_of(layout: Layout, config: Any, training: Training) -> GradientCodec:
     """The codec of a training. Its digest is unlike the digest of every other training."""
