@@ -54,8 +54,8 @@ PYTHON = {
     "distributed/messages/reports": "extend distributed/messages/reports/clock",
     "distributed/decisions": "distributed/errors",
     "distributed/messages": "__init__ extend distributed/errors",
-    "distributed/engines/background": "distributed/errors distributed/messages/reports/clock",
     "distributed/engines/backoff": "",
+    "distributed/engines/background": "distributed/engines/backoff distributed/errors distributed/messages/reports/clock",
     "distributed/engines/mailbox": "distributed/errors distributed/messages",
     "distributed/communicator": "extend optim distributed/decisions distributed/engines/background distributed/engines/backoff "
     "distributed/engines/mailbox distributed/errors distributed/messages distributed/messages/reports/clock",
@@ -63,7 +63,7 @@ PYTHON = {
     "distributed/engines": "__init__ extend launch distributed/communicator distributed/decisions distributed/engines/background "
     "distributed/engines/backoff distributed/engines/mailbox distributed/errors distributed/messages",
     "distributed": "__init__ _typing extend optim schedules tree xp distributed/communicator distributed/decisions "
-    "distributed/engines/background distributed/engines/devices distributed/errors distributed/messages distributed/messages/reports "
+    "distributed/engines/backoff distributed/engines/background distributed/engines/devices distributed/errors distributed/messages distributed/messages/reports "
     "distributed/messages/reports/clock",
 }
 FAMILIES = "adagrad adam adam_variants factored layerwise low_rank orthogonal parameter_free preconditioned sgd".split()

@@ -56,7 +56,7 @@ def _stop_until(goes_on: Path) -> None:
 def _kill_coordinator(comm: Any) -> None:
     import ray
 
-    os.kill(ray.get(comm._coordinator.pid.remote()), signal.SIGKILL)
+    os.kill(ray.get(comm._hub.pid.remote()), signal.SIGKILL)
 
 
 FAULTS = {

@@ -335,7 +335,7 @@ def test_sparse_gradients_are_those_of_the_optimizer() -> None:
         (lambda: ModelAverage(SGD(), outer=SGD(accumulate=2)), "accumulate cannot be set on an outer"),
         (lambda: ModelAverage(SGD(), outer=SGD(), block_momentum=0.5), "mutually exclusive"),
         (lambda: ModelAverage(SGD(), alpha=1.5), "alpha is 1.5: expected None or a number in"),
-        (lambda: ModelAverage(SGD(), exchange="4bit"), "exchange is '4bit': expected one of full, float16, 8bit"),
+        (lambda: ModelAverage(SGD(), exchange="4bit"), "exchange is '4bit': expected 'full', 'float16' or '8bit'"),
         (lambda: ModelAverage(SGD(), 4, delay=1, average_slots=True), "average_slots and delay"),
         (lambda: ModelAverage(Adam(slot_dtype="8bit"), average_slots=True), "average_slots and slot_dtype='8bit'"),
         (lambda: ModelAverage(Adam(slot_dtype="4bit"), average_slots=True), "average_slots and slot_dtype='4bit'"),

@@ -18,7 +18,7 @@ from oxigrad.distributed.messages.message import Header, as_bytes
 
 
 def request(coordinator: Coordinator, kind: int, rank: int, number: int, step: int, bufs: Any = ()) -> Any:
-    description = agreement.described(coordinator.replica.parameters())
+    description = agreement.described(coordinator.replica.arrays)
     words = [np.array([kind, number, 1, 0], np.int64), *([description] if kind == JOIN else bufs)]
     header = Header(REQUEST, step, ANY if kind == JOIN else coordinator.codec.digest).sealed(words, rank=rank)
     memory = coordinator.memory(header)
@@ -52,9 +52,9 @@ def test_requests_that_are_malformed_change_nothing() -> None:
         coordinator.memory(Header(REQUEST, 0, b"another ").sealed([np.zeros(4)]))
     with pytest.raises(distributed.Refused, match="bytes of payload"):
         coordinator.memory(Header(REQUEST, 0, codec.digest).sealed([np.zeros(10_000)]))
-    assert coordinator.decisions.step == 0 and not coordinator.parameters()["w"].any()
+    assert coordinator.decisions.step == 0 and not coordinator.replica.arrays["w"].any()
     request(coordinator, PUSH, 0, 1, 0, rows)
-    np.testing.assert_array_equal(coordinator.parameters()["w"], [[0, 0], [-1, -1], [0, 0], [-1, -1]])
+    np.testing.assert_array_equal(coordinator.replica.arrays["w"], [[0, 0], [-1, -1], [0, 0], [-1, -1]])
 
 
 def test_a_repeated_gradient_counts_once() -> None:
@@ -67,4 +67,4 @@ def test_a_repeated_gradient_counts_once() -> None:
     assert len(request(coordinator, PUSH, 1, 1, 0, bufs)) == 2
     (again,) = request(coordinator, PUSH, 1, 1, 0, bufs)
     assert again.bufs[0].tolist()[REPLY_WORDS:][:3] == [1, 1, 0]  # the number, accepted, fresh
-    assert coordinator.parameters()["w"].tolist() == [-1.0, -1.0] and coordinator.reports[1].accepted >= 1
+    assert coordinator.replica.arrays["w"].tolist() == [-1.0, -1.0] and coordinator.reports[1].accepted >= 1

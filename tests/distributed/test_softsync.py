@@ -32,7 +32,7 @@ class Driver:
 
     def request(self, kind: int, rank: int, step: int, bufs: Any = ()) -> list[list[int]]:
         self.numbers += 1
-        description = agreement.described(self.coordinator.replica.parameters())
+        description = agreement.described(self.coordinator.replica.arrays)
         words = [np.array([kind, self.numbers, 1, 0], np.int64), *([description] if kind == JOIN else bufs)]
         header = Header(REQUEST, step, ANY if kind == JOIN else self.coordinator.codec.digest).sealed(words, rank=rank)
         replies = self.coordinator.receive(header, np.concatenate([as_bytes(buffer) for buffer in words]))
@@ -43,7 +43,7 @@ class Driver:
 
     @property
     def w(self) -> float:
-        return float(self.coordinator.parameters()["w"][0])
+        return float(self.coordinator.replica.arrays["w"][0])
 
 
 def test_learning_rates_are_divided_by_the_staleness() -> None:
@@ -144,13 +144,13 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_step(error: type[BaseEx
             opt.start(model)
             if comm.rank:
                 for number in range(1, 6):
-                    receive = opt._connection.link.receive
+                    receive = opt._connection._receive
                     if number == 2:
-                        opt._connection.link.receive = lambda *_: (_ for _ in ()).throw(error("the wait"))
+                        opt._connection._receive = lambda *_: (_ for _ in ()).throw(error("the wait"))
                     with contextlib.suppress(error):
                         opt.update(model, {"w": np.ones(2)})
                         told.append((number, opt.step, float(model["w"][0]), opt.verdicts[-1].accepted))
-                    opt._connection.link.receive = receive
+                    opt._connection._receive = receive
         return told
 
     # The third gradient is of the parameters before the second step.

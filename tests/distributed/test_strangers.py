@@ -32,15 +32,13 @@ KIND = ("all_gather_v", "<f8")
 CALLS: dict[str, tuple[Callable[[Hub], Coroutine[Any, Any, Any]], str]] = {
     "enters with another job": (lambda hub: hub.enter("x", b"2" * 16, "1.0", 0.1), "job"),
     "enters with another version": (lambda hub: hub.enter("x", JOB, "2.0", 0.1), "version"),
-    "forms a generation": (lambda hub: hub.reform("x", (0, 2, 0), 0.1), "member"),
-    "has a rank too many in an operation": (lambda hub: hub.collect((2, 2, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
-    "has a negative rank in an operation": (lambda hub: hub.collect((-1, 2, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
-    "is of another size in an operation": (lambda hub: hub.collect((0, 1, 0), 1, KIND, [np.ones(1)], 0.1), "rank"),
-    "takes a message": (lambda hub: hub.take((2, 2, 0), 7, None, 0.1), "rank"),
-    "sends as a rank too many": (lambda hub: hub.post((2, 2, 0), 0, message(2)), "rank"),
-    "sends as another rank": (lambda hub: hub.post((1, 2, 0), 0, message(0)), "rank"),
-    "sends with another job": (lambda hub: hub.post((1, 2, 0), 0, message(1, b"2" * 16)), "job"),
-    "sends with another generation": (lambda hub: hub.post((1, 2, 0), 0, message(1, generation=1)), "generation"),
+    "forms a generation": (lambda hub: hub.reform("x", 0, 0, 0.1), "member"),
+    "takes part in an operation": (lambda hub: hub.collect("x", 0, 1, KIND, [np.ones(1)], 0.1), "member"),
+    "takes a message": (lambda hub: hub.take("x", 0, 7, None, 0.1), "member"),
+    "sends": (lambda hub: hub.post("x", 0, 0, message(1)), "member"),
+    "sends as another rank": (lambda hub: hub.post("b", 0, 0, message(0)), "rank"),
+    "sends with another job": (lambda hub: hub.post("b", 0, 0, message(1, b"2" * 16)), "job"),
+    "sends with another generation": (lambda hub: hub.post("b", 0, 0, message(1, generation=1)), "generation"),
 }
 
 
@@ -52,10 +50,10 @@ def test_a_stranger_is_refused_by_name_and_changes_nothing(name: str) -> None:
         with pytest.raises(distributed.Refused, match="expected") as refusal:
             await call(hub)
         gathered = await asyncio.gather(
-            *(hub.collect((rank, 2, 0), 1, KIND, [np.full(1, float(rank))], 5.0) for rank in (0, 1))
+            *(hub.collect(uid, 0, 1, KIND, [np.full(1, float(rank))], 5.0) for rank, uid in enumerate("ab"))
         )
-        received = await hub.take((0, 2, 0), 7, None, 0.01)
-        formed = await asyncio.gather(*(hub.reform(uid, (rank, 2, 0), 5.0) for rank, uid in enumerate("ab")))
+        received = await hub.take("a", 0, 7, None, 0.01)
+        formed = await asyncio.gather(*(hub.reform(uid, rank, 0, 5.0) for rank, uid in enumerate("ab")))
         return refusal.value.reason, [float(each[0]) for each in gathered[0]], received, formed
 
     reason, gathered, received, formed = asyncio.run(scenario())
@@ -68,7 +66,7 @@ def test_a_stranger_is_refused_by_name_and_changes_nothing(name: str) -> None:
 def test_a_rank_that_nobody_has_is_not_excluded(rank: int) -> None:
     async def scenario() -> Any:
         hub = await two_members()
-        await hub.exclude((0, 2, 0), rank)
+        await hub.exclude("a", 0, rank)
         return await hub.alive("a", 0)
 
     assert asyncio.run(scenario()) == [0, 1]

@@ -349,7 +349,7 @@ def test_a_worker_that_reforms_ends_the_waits_of_others(monkeypatch: pytest.Monk
     wait = threading.Condition.wait
 
     def seen(condition: threading.Condition, timeout: float | None = None) -> bool:
-        if threading.current_thread().name == "worker-0" and condition is job._changed:
+        if threading.current_thread().name == "worker-0" and condition is job._hub.lock:
             waits.set()  # it holds the lock, which the others take after it has begun to wait
         return wait(condition, timeout)
 

@@ -5,7 +5,7 @@ A communicator belongs to one worker of a job. Buffers are one-dimensional conti
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
@@ -15,8 +15,8 @@ from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
-from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages.message import HEADER_BYTES, Header, scatter, size_of
+from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut
+from oxigrad.distributed.messages.message import HEADER_BYTES, Header, as_bytes, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
 from oxigrad.distributed.messages.reports.clock import waiting
@@ -199,10 +199,9 @@ class Communicator:
 
     def _await_turn(self) -> None:
         """Waits for the operations that were begun before."""
-        running = self._running
         # An operation in a thread has waited for those before it, and those that were begun after it wait for it.
-        if running is not None and not Running.is_here():
-            running.wait()
+        if self._running is not None and not Running.is_here():
+            self._running.wait()
             self._running = None
 
     # --- messages -----------------------------------------------------------------------------------------------------
@@ -215,9 +214,7 @@ class Communicator:
         self._check_rank(dest, "the rank")
         sealed = head.sealed(bufs, job=self.job, generation=self.generation, rank=self.rank)
         message = self._memory(HEADER_BYTES + sealed.payload_bytes)
-        message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)
-        scatter(bufs, [message[HEADER_BYTES:]])
-        self._post(dest, message)
+        self._post(dest, np.concatenate([np.frombuffer(sealed.pack(), np.uint8), *map(as_bytes, bufs)], out=message))
         self._count(sealed.payload_bytes)
 
     def recv_any(
@@ -229,11 +226,11 @@ class Communicator:
         discarded, and counted in ``refused``. Raises `WorkerLost` where ``source`` has died and left no message, and
         where another worker forms the next generation.
         """
-        wait = Backoff(self._limit(timeout))
+        wait = Backoff(self.timeout if timeout is None else timeout)
         with waiting():
             while (message := self._poll(tag, source, wait)) is not None:
                 try:
-                    scatter([message.payload], bufs(message.header) if callable(bufs) else bufs)
+                    scatter(message.data[HEADER_BYTES:], bufs(message.header) if callable(bufs) else bufs)
                 except Refused as error:
                     self.refused.add(error)
                 else:
@@ -273,10 +270,6 @@ class Communicator:
     def abort(self, reason: str) -> NoReturn:
         """Ends the job: raises `Aborted` here, and in every wait of the other workers."""
         raise NotImplementedError
-
-    def _loss(self, ranks: Iterable[int], what: str) -> WorkerLost:
-        """The error of an operation that cannot complete without these workers."""
-        return WorkerLost(ranks, what, steps=self.unfinished)
 
     # --- arguments and counts -----------------------------------------------------------------------------------------
 

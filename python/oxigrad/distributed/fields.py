@@ -11,9 +11,19 @@ import numpy as np
 
 from oxigrad import StateError
 from oxigrad.extend import Domain
+from oxigrad.optim import Interval
 
 FLAG = Domain((True, False))
 """The domain of a flag."""
+
+WHOLE = Domain(interval=Interval("[0, inf)"), is_whole=True)
+"""The domain of a count that may be zero."""
+
+FACTOR = Domain(interval=Interval("[0, inf)"))
+"""The domain of a factor."""
+
+BOUND = Domain((None,), Interval("(0, inf]"))
+"""The domain of a positive number, or None for no bound."""
 
 Plain: TypeAlias = Mapping[str, Any]
 """Plain data by name."""

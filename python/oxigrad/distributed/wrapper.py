@@ -154,7 +154,7 @@ class Wrapper(WrappingOptimizer):
 
         With others, it waits for them, which an interrupt ends.
         """
-        if not (self._has_own_writes and isinstance(self.communicator, SingleWorker)):
+        if not (isinstance(self.communicator, SingleWorker) and self._has_own_writes):
             return step()
         plan = self._parameters.plan(model)
         # Other libraries have settings of threads, as the precision of JAX, which their arrays are made by.
@@ -176,7 +176,7 @@ class Wrapper(WrappingOptimizer):
         ``values`` hold, as on all workers, and ``state`` is as before.
         """
         attributes, stepper, report = vars(self), self._stepper, self._report
-        before = {name: attributes[name] for name in (*values, *state)}
+        before = attributes.copy()
         progress, counts = stepper.progress, (report.accepted, report.dropped)
         try:
             attributes.update(values, **state)
@@ -186,7 +186,7 @@ class Wrapper(WrappingOptimizer):
             if isinstance(error, NonFiniteError):
                 attributes.update({name: before[name] for name in state})
             elif stepper.progress == progress:
-                attributes.update(before)
+                attributes.update({name: before[name] for name in (*values, *state)})
                 report.accepted, report.dropped = counts
                 if self.communicator.size > 1 and not (is_repeated or isinstance(error, Exception)):
                     self._with_step(step, values, state, accepted=accepted, is_repeated=True)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._typing import Config
 from oxigrad.distributed.communicator import Communicator, SingleWorker
-from oxigrad.distributed.coordination.coordinator import JOIN, Coordinator, DecodedReply
+from oxigrad.distributed.coordination.coordinator import JOIN, Coordinator, DecodedReply, codec_of
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, Service, serve
-from oxigrad.distributed.decisions.training import Admission, Training
+from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, Reply, serve
+from oxigrad.distributed.decisions.training import Admission
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec
@@ -24,44 +25,6 @@ _POLL, _STOPPED = 0.5, 5.0
 """Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
 
 _log = logging.getLogger("oxigrad.distributed")
-
-
-class ToRank:
-    """The connection to a coordinator that one of the workers serves."""
-
-    def __init__(self, communicator: Communicator, root: int) -> None:
-        self._communicator, self._root = communicator, root
-
-    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        """Sends a request."""
-        self._communicator.send(self._root, head, bufs)
-
-    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        """Receives a reply, as `Communicator.recv_any`."""
-        return self._communicator.recv_any(memory, tag=REPLY, source=self._root, timeout=timeout)
-
-
-class ToItself:
-    """The connection of a single worker, which has the coordinator in its own thread."""
-
-    def __init__(self, coordinator: Service) -> None:
-        self._coordinator = coordinator
-        self._replies: deque[tuple[Header, list[np.ndarray]]] = deque()
-
-    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        """Sends a request."""
-        payload = np.concatenate([as_bytes(buffer) for buffer in bufs])
-        for reply in self._coordinator.receive(head, payload):
-            sealed = Header(REPLY, reply.step, reply.digest).sealed(reply.bufs)
-            self._replies.append((sealed, reply.bufs))
-
-    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        """Receives a reply, as `Communicator.recv_any`."""
-        if not self._replies:
-            return None
-        header, bufs = self._replies.popleft()
-        np.concatenate([as_bytes(buffer) for buffer in bufs], out=memory(header)[0])
-        return header
 
 
 class Server:
@@ -149,7 +112,7 @@ class Connection:
         server: the server of this process, where it has the coordinator.
         enrolment: the training of the worker.
         layout: the layout of the parameters.
-        codec_of: the codec of the messages of a training.
+        config: what the messages of all workers have in common besides the parameters, as plain data.
         seconds: the time that a wait takes at most.
     """
 
@@ -160,16 +123,16 @@ class Connection:
         server: Server | None,
         enrolment: Enrolment,
         layout: Layout,
-        codec_of: Callable[[Training], GradientCodec],
+        config: Config,
         seconds: float,
     ) -> None:
         self._communicator, self._root, self._server = communicator, root, server
-        self._enrolment, self._layout, self._codec_of, self._seconds = enrolment, layout, codec_of, seconds
-        is_alone = isinstance(communicator, SingleWorker) and server is not None
-        self.link: ToRank | ToItself = (
-            ToItself(server.coordinator) if is_alone and server else ToRank(communicator, root)
-        )
-        self.codec: GradientCodec = codec_of(enrolment.training)
+        self._enrolment, self._layout, self._config = enrolment, layout, config
+        #: The time that a wait takes at most.
+        self.seconds: float = seconds
+        #: The replies of the coordinator to a single worker, which has it in its own thread.
+        self._replies: deque[Reply] | None = deque() if isinstance(communicator, SingleWorker) else None
+        self.codec: GradientCodec = codec_of(layout, config, enrolment.training)
         #: The number of the last gradient that was sent.
         self.number: int = 0
         self._incarnation = 0
@@ -186,7 +149,7 @@ class Connection:
         admitted: list[DecodedReply] = []
 
         def ask() -> tuple[Admission, int] | None:
-            self.codec = self._codec_of(self._enrolment.training)
+            self.codec = codec_of(self._layout, self._config, self._enrolment.training)
             self.request(JOIN, step, [description])
             answer = read()
             self._is_admitted = answer.kind not in NOTICES
@@ -195,7 +158,7 @@ class Connection:
                 return None
             return NOTICES[answer.kind], answer.step
 
-        self._enrolment.ask(ask, self._seconds)
+        self._enrolment.ask(ask, self.seconds)
         return admitted[0]
 
     def leave(self) -> None:
@@ -209,11 +172,12 @@ class Connection:
         """
         words = np.array([kind, self.number, self._incarnation, is_apart], np.int64)
         digest, step = (ANY, self._enrolment.training.code) if kind == JOIN else (self.codec.digest, step)
-        self.link.send(Header(REQUEST, step, digest), [words, *bufs])
-
-    def wait(self) -> Watch:
-        """A wait for answers: see `answer`."""
-        return Watch(self._seconds)
+        header = Header(REQUEST, step, digest)
+        if self._replies is None:
+            self._communicator.send(self._root, header, [words, *bufs])
+        elif self._server is not None:
+            payload = np.concatenate([*map(as_bytes, (words, *bufs))])
+            self._replies.extend(self._server.coordinator.receive(header, payload))
 
     def answer(self, wait: Watch, step: int) -> DecodedReply:
         """The next answer to a worker at a step, which may be one to an earlier request.
@@ -233,7 +197,7 @@ class Connection:
             is_late = wait.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(
-                    f"the coordinator gave no token within {self._seconds:g} s: other workers are slow or stopped"
+                    f"the coordinator gave no token within {self.seconds:g} s: other workers are slow or stopped"
                 )
             return answer
 
@@ -243,11 +207,13 @@ class Connection:
             self.request(ASK, step)
         elif action == "lost":
             if not self._is_admitted or self._root == self._communicator.rank:
-                raise TimedOut(f"the coordinator did not answer within {self._seconds:g} s")
+                raise TimedOut(f"the coordinator did not answer within {self.seconds:g} s")
             self._communicator.exclude(self._root)
             raise WorkerLost({self._root}, "a step")
 
     def _receive(self, seconds: float) -> Header | None:
+        """Receives a reply, as `Communicator.recv_any`."""
+
         def memory(header: Header) -> list[np.ndarray]:
             is_answer_to_join = header.digest == ANY and header.step == self._enrolment.training.code
             is_known = header.digest == self.codec.digest or self._enrolment.has_left(header.digest)
@@ -257,7 +223,13 @@ class Connection:
                 self._memory = np.empty(header.payload_bytes, np.uint8)
             return [self._memory[: header.payload_bytes]]
 
-        header = self.link.receive(memory, seconds)
+        header = None
+        if self._replies is None:
+            header = self._communicator.recv_any(memory, tag=REPLY, source=self._root, timeout=seconds)
+        elif self._replies:
+            reply = self._replies.popleft()
+            header = Header(REPLY, reply.step, reply.digest).sealed(reply.bufs)
+            np.concatenate([*map(as_bytes, reply.bufs)], out=memory(header)[0])
         failure = None if self._server is None else self._server.failure
         if header is None and failure is not None:
             raise Aborted(f"the coordinator failed: {failure}") from failure

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import functools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,12 +13,13 @@ from oxigrad import NonFiniteError, StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.distributed.communicator import SECONDS, Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
-from oxigrad.distributed.coordination.coordinator import Coordinator, DecodedReply, codec_of
+from oxigrad.distributed.coordination.coordinator import Coordinator, DecodedReply
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH, STATE, UPDATES
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
+from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec, SparseMean
 from oxigrad.distributed.messages.reports.table import WorkerReport
@@ -196,7 +196,7 @@ class Coordinated(Wrapper):
         if self._local_step != coordinator.decisions.step or replica.checksum() != coordinator.replica.checksum():
             replica.follow(coordinator.replica)
             self._local_step = coordinator.decisions.step
-        written = self._parameters.write(last, replica.parameters())
+        written = self._parameters.write(last, replica.arrays)
         if model is None and written is not last:
             text = "leave has a model to replace, which it returns where it is given the model: expected leave(model)"
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
@@ -223,9 +223,8 @@ class Coordinated(Wrapper):
         root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == root:
             self._coordinate(size)
-        codec = functools.partial(codec_of, replica.parameters(), self._agreed_config())
-        places = self.communicator, root, self._server, self._enrolment, replica.layout, codec, self._seconds
-        self._connection = Connection(*places)
+        agreed = self._enrolment, replica.layout, self._agreed_config(), self._seconds
+        self._connection = Connection(self.communicator, root, self._server, *agreed)
         try:
             self._connection.join(self._local_step, replica.description(self._joining_config()), self._answered)
         except BaseException as error:
@@ -236,7 +235,7 @@ class Coordinated(Wrapper):
         if self._server is None:
             self._enrolment.takes_part(self.leave)
         model = self._parameters.write_untrained(model, replica.untrained)
-        self._model = self._parameters.write(model, replica.parameters())
+        self._model = self._parameters.write(model, replica.arrays)
         return self._model
 
     def _begin(self, parameters: Mapping[Any, np.ndarray]) -> None:
@@ -295,16 +294,17 @@ class Coordinated(Wrapper):
                 self.verdicts = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.count(accepted=False)
                 return model
-        replica = self._running_replica()
-        check_unchanged(gradients, replica.parameters(), type(self).__name__)
-        if (connection := self._connection) is None:
+        connection, replica = self._connection, self._replica
+        if connection is None or replica is None:
             raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
+        parameters = replica.arrays
+        check_unchanged(gradients, parameters, type(self).__name__)
         connection.number += 1
         if self._server is not None:
             self._offer_settings()
         connection.request(PUSH, self._local_step, connection.codec.encode(gradients))
         self._answered()
-        self._model = model = self._parameters.write(model, replica.parameters())
+        vars(self)["_model"] = model = self._parameters.write(model, parameters)
         if self._refusal is not None:
             raise self._refusal
         return model
@@ -314,10 +314,11 @@ class Coordinated(Wrapper):
 
         Returns also for an answer that says to join later, or another training.
         """
-        connection, replica = self._connection, self._running_replica()
+        connection, replica = self._connection, self._replica
         assert connection is not None  # noqa: S101 - for the type checker: a worker that asks is connected
-        self.verdicts, self._refusal = [], None
-        wait = connection.wait()
+        assert replica is not None  # noqa: S101 - and has a replica
+        vars(self).update(verdicts=[], _refusal=None)
+        wait = Watch(connection.seconds)
         while True:
             answer = connection.answer(wait, self._local_step)
             for verdict in answer.verdicts:
@@ -338,8 +339,9 @@ class Coordinated(Wrapper):
             if first > self._local_step:
                 return False
             for part in answer.parts[self._local_step - first :]:
-                self._refusal = replica.take(codec.decode(part)) or self._refusal
-                self._local_step += 1
+                if (refusal := replica.take(codec.decode(part))) is not None:
+                    self._refusal = refusal
+                vars(self)["_local_step"] += 1
             return self._local_step > answer.step or replica.agrees(answer.checksum, f"rank {self.communicator.rank}")
         return True
 

@@ -1,9 +1,10 @@
 """The coordinator of methods in which one place decides which gradients are used, and takes the steps."""
 
 import dataclasses
+import itertools
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.messages.spare import Spare
 from oxigrad.optim import Optimizer
 
+_INT = np.dtype(np.int64)
 REASONS = ("", "stale", "unknown", "future")
 # Bytes of recent steps that are kept for workers that took no part in them, where the state of the optimizer is
 # smaller.
@@ -85,14 +87,13 @@ class Coordinator(Service):
         sparse_mean: SparseMean = "replicas",
         training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
-        arrays = replica.parameters()
         super().__init__(training, replica.description(config) if description is None else description)
         self.replica: Replica = replica
         self.decisions: Decisions = decisions
         #: The sum of the gradients of the next step that are settled, and the memory that it is in.
         self._mean = RunningMean(sparse_mean)
         self._memory_of_mean: tuple[np.ndarray, Gradients] | None = None
-        self.codec: GradientCodec = codec_of(arrays, config, training)
+        self.codec: GradientCodec = codec_of(replica.layout, config, training)
         self._offered: Optimizer | None = None
         self._spare = Spare(count=8, most=1 << 62)  # as many as gradients wait, of any size
         #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that
@@ -282,14 +283,10 @@ class Coordinator(Service):
             self._checksum = self.decisions.step, self.replica.checksum()
         return self._checksum[1]
 
-    def parameters(self) -> dict[str, np.ndarray]:
-        """Copies of the parameters, by key path."""
-        return {path: array.copy() for path, array in self.replica.parameters().items()}
 
-
-def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) -> GradientCodec:
+def codec_of(layout: Layout, config: Any, training: Training) -> GradientCodec:
     """The codec of a training. Its digest is unlike the digest of every other training."""
-    return GradientCodec(arrays, f"{json.dumps(config)}\n{training.code}")
+    return GradientCodec({entry.path: entry for entry in layout.entries}, f"{json.dumps(config)}\n{training.code}")
 
 
 @dataclasses.dataclass
@@ -317,20 +314,21 @@ class DecodedReply:
         Raises `Refused` for a malformed one, and where the coordinator refuses the worker.
         """
         reader = Reader(payload)
-        token, kind, count, step, checksum, number, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
+        token, kind, count, step, checksum, number, parts = reader.take(_INT, REPLY_WORDS).tolist()
         if kind == REFUSED:
             raise refusal_of(reader.rest(parts))
-        if not (count >= 0 and parts >= 0 and count * DECISION_WORDS + parts <= reader.left // 8):
-            raise Refused("length", f"a reply has {count} decisions, {parts} parts and {reader.left} bytes")
-        words = reader.take(np.dtype(np.int64), count * DECISION_WORDS).reshape(count, DECISION_WORDS).tolist()
-        verdicts = [
-            Verdict(worker, n, bool(a), stale, step, REASONS[reason % len(REASONS)])
-            for n, a, stale, step, reason in words
-        ]
-        sizes = reader.take(np.dtype(np.int64), parts).tolist()
+        end = count * DECISION_WORDS
+        if not (count >= 0 and parts >= 0 and end + parts <= reader.data.size // 8):
+            raise Refused("length", f"a reply has {count} decisions, {parts} parts and {reader.data.size} bytes")
+        words = reader.take(_INT, end + parts).tolist()
+        verdicts: list[Verdict] = []
+        for at in range(0, end, DECISION_WORDS):
+            sent, accepted, staleness, in_step, reason = words[at : at + DECISION_WORDS]
+            text = REASONS[reason % len(REASONS)]
+            verdicts.append(Verdict(worker, sent, bool(accepted), staleness, in_step, text))
         wanted = zip(layout.dtypes, layout.sizes, strict=True) if kind == STATE else ()
-        buffers = [reader.take(dtype, size) for dtype, size in wanted]
-        content = [reader.rest(size) for size in sizes]
-        if reader.left:
-            raise Refused("length", f"a reply has {reader.left} bytes too many")
+        buffers = list(itertools.starmap(reader.take, wanted))
+        content = [*map(reader.rest, words[end:])]
+        if reader.data.size:
+            raise Refused("length", f"a reply has {reader.data.size} bytes too many")
         return cls(token, verdicts, kind, step, checksum, number, buffers, content)

@@ -1,7 +1,6 @@
 """The centre of asynchronous elastic averaging, which a coordinator moves by the pushes of the workers."""
 
 import threading
-import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -24,6 +23,7 @@ from oxigrad.distributed.coordination.service import (
 from oxigrad.distributed.decisions.elastic import Elastic
 from oxigrad.distributed.decisions.events import Event, Join, Pull, Step
 from oxigrad.distributed.decisions.training import Training, admission, ended
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Refused, TimedOut
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.gradients import padded
@@ -43,15 +43,13 @@ class Centre:
 
     def __init__(self, layout: Layout, buffers: list[Buffer]) -> None:
         self.layout, self.buffers = layout, buffers
+        #: The parameters by key path, as views.
+        self.arrays: dict[str, np.ndarray] = layout.views(buffers)
 
     @property
     def wire(self) -> list[np.ndarray]:
         """Copies of the buffers, each filled up to whole words."""
         return [part for buffer in self.buffers for part in padded(buffer.copy())]
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The parameters by key path, as views."""
-        return self.layout.views(self.buffers)
 
 
 class ElasticCoordinator(Coordinator):
@@ -86,7 +84,7 @@ class ElasticCoordinator(Coordinator):
         (key,) = step.gradients
         position, payload = self._held.pop(key)
         self._before[key[0][0]] = step.step, self._centre.wire
-        for path, centre in self._centre.parameters().items():
+        for path, centre in self._centre.arrays.items():
             np.add(centre, moved(centre, np.asarray(position[path]), self._rate), out=centre)
         self._spare.give(payload)
 
@@ -153,8 +151,8 @@ def greet(communicator: Communicator, description: np.ndarray, training: Trainin
 
     Raises `Refused`, as they do, where they differ, and `TimedOut`.
     """
-    greeting, end = Greeting(communicator, description, training), time.monotonic() + seconds
-    serve(greeting, communicator, lambda: time.monotonic() > end)
+    greeting = Greeting(communicator, description, training)
+    serve(greeting, communicator, Backoff(seconds).is_over)
     if greeting.error is not None:
         raise greeting.error
     if greeting.awaited:

@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, Trainings
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import TimedOut
 from oxigrad.distributed.messages.agreement import check_method
 
@@ -77,12 +78,12 @@ class Enrolment:
         ``ask`` returns the decision of the worker that admits, and the code of the training that it serves. Raises
         `TimedOut`.
         """
-        end = time.monotonic() + seconds
+        end = Backoff(seconds)
         while (answer := ask()) is not None:
             decision, served = answer[0], Training.of_code(answer[1])
             if decision == "tell":
                 self.adopt(served)
-            elif time.monotonic() > end:
+            elif end.is_over():
                 raise TimedOut(f"{served} has not ended within {seconds:g} s: workers still take part in it")
             else:
                 time.sleep(_PAUSE)

@@ -35,7 +35,7 @@ class Replica:
     >>> import oxigrad as ox
     >>> replica = Replica(ox.optim.SGD(0.5), ox.tree.parameters({"w": np.ones(2)}))
     >>> replica.take({"w": np.array([1.0, 2.0])})
-    >>> replica.parameters()
+    >>> replica.arrays
     {'w': array([0.5, 0. ])}
     """
 
@@ -57,7 +57,8 @@ class Replica:
         self._buffers = self.layout.pack(arrays, self.layout.empty())
         #: The buffers, each filled up to whole words: how parameters are sent.
         self.wire = [part for buffer in self._buffers for part in padded(buffer)]
-        self._views = self.layout.views(self._buffers)
+        #: The parameters by key path, as views that are not to be written to.
+        self.arrays: dict[str, np.ndarray] = self.layout.views(self._buffers)
         self._paths = {str(path): path for path in parameters}
         self._frozen = frozen
         self.untrained = untrained
@@ -75,7 +76,7 @@ class Replica:
     def is_of(self, parameters: Mapping[KeyPath, np.ndarray], optimizer: Optimizer) -> bool:
         """Whether the replica left these parameters and the state of this optimizer by its last step."""
         arrays = {str(path): array.tobytes() for path, array in parameters.items()}
-        return optimizer.step == self.step and arrays == {path: a.tobytes() for path, a in self._views.items()}
+        return optimizer.step == self.step and arrays == {path: a.tobytes() for path, a in self.arrays.items()}
 
     def take(self, gradients: Gradients) -> NonFiniteError | None:
         """One step of the optimizer by gradients by key path.
@@ -83,7 +84,9 @@ class Replica:
         Where the optimizer refuses it by ``nonfinite="raise"``, all replicas skip the step: returns the error, which
         each worker raises.
         """
-        by_path = Parameters.nested({path: gradients[text] for text, path in self._paths.items()})
+        by_path = Parameters.nested(
+            dict(zip(self._paths.values(), map(gradients.__getitem__, self._paths), strict=True))
+        )
         try:
             self._model = WrappingOptimizer.take_step(self.optimizer, self._model, by_path)
         except NonFiniteError as error:
@@ -91,29 +94,25 @@ class Replica:
         self.step = self.optimizer.step
         return None
 
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The parameters by key path, as views that are not to be written to."""
-        return self._views
-
     def by_path(self) -> dict[KeyPath, np.ndarray]:
-        """As `parameters`, by key paths that are not texts."""
-        return {path: self._views[text] for text, path in self._paths.items()}
+        """As `arrays`, by key paths that are not texts."""
+        return {path: self.arrays[text] for text, path in self._paths.items()}
 
     def description(self, config: Any) -> np.ndarray:
         """The description of the parameters and of the wrapper's ``config``, equal on all workers of a training."""
-        return agreement.described(self.parameters(), config, self.untrained)
+        return agreement.described(self.arrays, config, self.untrained)
 
     def checksum(self) -> int:
         """The CRC-32C of the parameters, which differs between replicas that took other steps."""
         return checksum(self._buffers)
 
-    def agrees(self, checksum: int, whose: str) -> bool:
-        """Whether the coordinator's replica has this checksum, as that of the worker ``whose``.
+    def agrees(self, expected: int, whose: str) -> bool:
+        """Whether the coordinator's replica has the checksum ``expected``, as that of the worker ``whose``.
 
         Raises `Refused` where it has had another one for many steps, and the optimizer has other hyperparameters. A
         difference that they do not explain is logged.
         """
-        if self.checksum() == checksum:
+        if checksum(self._buffers) == expected:
             self._times_apart = 0
             return True
         self._times_apart += 1
@@ -139,8 +138,8 @@ class Replica:
     def follow(self, other: "Replica") -> None:
         """Takes the parameters and the state of another replica of this process."""
         self._load_state(other.packed_state())
-        for path, array in other.parameters().items():
-            np.copyto(self._views[path], array)
+        for path, array in other.arrays.items():
+            np.copyto(self.arrays[path], array)
 
     def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
         """Takes the parameters and the state of another replica. Raises before anything is changed."""

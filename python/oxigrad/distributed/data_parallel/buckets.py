@@ -67,6 +67,7 @@ class Bucket:
         self._sent = np.zeros(size + flags, dtype) if memory is None else memory[: size * dtype.itemsize].view(dtype)
         self.buffer: np.ndarray = self._sent[:size]
         self.flags: np.ndarray = self._sent[size:]
+        self._paths = [[piece.path for piece in part] for part in self._parts]
         self._shapes = {path: spec.shape for path, spec in specs.items()}
         ends = [0, *itertools.accumulate(self._counts)]
         self._views = [
@@ -122,7 +123,7 @@ class Bucket:
             self._sums, views = None, self._split(sums, self._parts[rank])
         if count != 1:
             np.divide(sums, sums.dtype.type(count), out=sums)
-        return dict(zip([piece.path for piece in self._parts[rank]], views, strict=True))
+        return dict(zip(self._paths[rank], views, strict=True))
 
 
 class Buckets:
@@ -164,7 +165,8 @@ class Buckets:
         self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}
         #: The numbers beside the gradients in the last bucket: set before it begins, their sums afterwards.
         self.flags: np.ndarray = self._buckets[-1].flags if self._buckets else np.zeros(0)
-        self._running: list[Running | Queued] = []
+        #: The exchanges that have begun.
+        self.running: list[Running | Queued] = []
 
     def fits(
         self,
@@ -194,7 +196,7 @@ class Buckets:
     @property
     def begun(self) -> int:
         """The number of buckets whose exchange has begun."""
-        return len(self._running)
+        return len(self.running)
 
     def has_begun(self, path: str) -> bool:
         """Whether the exchange of the gradient of a parameter has begun."""
@@ -214,9 +216,9 @@ class Buckets:
         if (
             self._ring and self.begun >= _UNDER_WAY
         ):  # The exchange of the bucket that had this memory, and those before it, are to end.
-            self._running[-_UNDER_WAY].wait()
+            self.running[-_UNDER_WAY].wait()
         bucket.fill(gradients)
-        self._running.append(bucket.begin(communicator, seconds))
+        self.running.append(bucket.begin(communicator, seconds))
 
     def finish(
         self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float, flags: np.ndarray
@@ -225,16 +227,16 @@ class Buckets:
 
         Raises the error of an exchange once none is under way.
         """
-        if self._buckets and len(self._running) < len(self._buckets):
+        if self._buckets and len(self.running) < len(self._buckets):
             self.flags[:] = flags
-        if not self._running and len(self._buckets) == 1:  # there is nothing to overlap
+        if not self.running and len(self._buckets) == 1:  # there is nothing to overlap
             self._buckets[0].fill(gradients)
             self._buckets[0].exchange(communicator, seconds)
         else:
             try:
                 while self.begun < len(self._buckets):
                     self.begin(gradients, communicator, seconds)
-                for running in self._running:
+                for running in self.running:
                     running.result()
             finally:
                 self.drop()
@@ -251,6 +253,6 @@ class Buckets:
 
     def drop(self) -> None:
         """Waits for the exchanges that have begun, and forgets their results and errors."""
-        for running in self._running:
+        for running in self.running:
             running.wait()
-        self._running.clear()
+        self.running.clear()

@@ -60,7 +60,7 @@ def _counted(wrapper: Any, value: Any) -> int:
 class LocalSums(CollectiveWrapper):
     """Base class of wrappers that add up the gradients of ``local_batches`` batches on each worker before a step.
 
-    A subclass exchanges the sums (`_means`).
+    A subclass reads gradients, adds them up, exchanges the sums, and takes the step.
     """
 
     _fields = (
@@ -111,23 +111,31 @@ class LocalSums(CollectiveWrapper):
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """The gradients of a batch, by key path."""
-        return self._parameters.gradients(model, grads)
+        raise NotImplementedError
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
         """The model after a step by the mean gradients of all workers."""
-        return self.take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
+        raise NotImplementedError
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """The sums of this worker with further gradients."""
-        is_whole = self.local_batches == 1
-        return {
-            path: gradient if is_whole and gradient.dtype.itemsize != 2 else added(self._sums.get(path), gradient)
-            for path, gradient in gradients.items()
-        }
+        raise NotImplementedError
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
         """The means over all workers of their sums of ``count`` gradients; None where all of them have none."""
         raise NotImplementedError
+
+
+def sums_on_host(totals: Mapping[str, Any], gradients: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
+    """The sums of a worker with further gradients, which are arrays or `SparseRows`.
+
+    These themselves where nothing is added.
+    """
+    sums = dict(gradients)
+    for path, gradient in gradients.items():
+        if not is_whole or gradient.dtype.itemsize == 2:
+            sums[path] = added(totals.get(path), gradient)
+    return sums
 
 
 def added(total: Any, gradient: Any) -> Any:

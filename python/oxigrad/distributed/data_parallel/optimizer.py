@@ -15,7 +15,7 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import flags_of, kinds_of
-from oxigrad.distributed.data_parallel.local_sums import LocalSums
+from oxigrad.distributed.data_parallel.local_sums import LocalSums, sums_on_host
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
@@ -146,13 +146,9 @@ class DataParallel(LocalSums):
             self._hooks.attach(self._parameters.leaves(model))
 
     def _drop(self) -> None:
-        """Forgets the exchanges that have begun."""
-        if self._buckets is not None:
+        """Ends a step: forgets the exchanges that have begun; no gradient is final."""
+        if self._buckets is not None and self._buckets.running:
             self._buckets.drop()
-        self._end()
-
-    def _end(self) -> None:
-        """Ends a step: no gradient is final."""
         for gradients in (self._hooks, self._replayed):
             if gradients.has_begun:
                 gradients.end()
@@ -187,15 +183,12 @@ class DataParallel(LocalSums):
             state, strict = self._shards.loaded
             self._load_inner(state, strict=strict)
 
-    def _repeated(self, model: Tree, operation: Callable[[], Any]) -> tuple[Tree, Any]:
-        """See `CollectiveWrapper._repeated`."""
+    def _recover(self, model: Tree, error: WorkerLost) -> tuple[Tree, bool]:
+        """See `CollectiveWrapper._recover`. Raises `WorkerLost` with ``shard_state``."""
         if self._shards is None:
-            return super()._repeated(model, operation)
+            return super()._recover(model, error)
         with self._telling_of_slots():
-            result = operation()
-            self._check_settings(model)
-            self.communicator.trainings.completed = self._done + 1
-            return model, result
+            raise error
 
     @contextmanager
     def _telling_of_slots(self) -> Iterator[None]:
@@ -209,7 +202,7 @@ class DataParallel(LocalSums):
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
         """See `LocalSums._take`."""
         if self._shards is None:
-            return super()._take(model, means, keep_root=keep_root)
+            return self.take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
         if keep_root:
             self._parameters.check_replaceable(model)
         with self._telling_of_slots():
@@ -363,10 +356,8 @@ class DataParallel(LocalSums):
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """See `LocalSums._accumulated`."""
-        if self._group is None:
-            sums = super()._accumulated(gradients)
-        else:
-            sums = self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)
+        add = sums_on_host if self._group is None else self._group.sums
+        sums = add(self._sums, gradients, is_whole=self.local_batches == 1)
         rest = [path for path in self._sums if path not in sums] if self._sums else ()
         return {**{path: self._sums[path] for path in rest}, **sums} if rest else sums
 
@@ -389,15 +380,15 @@ class DataParallel(LocalSums):
             is_agreed = self._overlaps or self._rides
             self._sum(self._in_order(self._order) if is_agreed else dense, contributed, flags)
         if not gradients:
-            self._end()
+            self._drop()
             return None
         views = {} if self._buckets is None else self._buckets.mean(gradients, self.communicator.rank)
         # With the state in shards, this worker may have no part of a parameter.
-        means: dict[str, Any] = {path: views.get(path) for path in dense}
+        means: dict[str, Any] = dict(zip(dense, map(views.get, dense), strict=True))
         for path in sparse:
             rows = contributed.get(path, no_rows(self._specs[path]))
             means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
-        self._end()
+        self._drop()
         return means
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any], flags: np.ndarray) -> None:
@@ -411,8 +402,9 @@ class DataParallel(LocalSums):
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
         source = self._source if self._overlaps else None
         vars(self)["_is_blocked"] = source is not None and self._buckets.is_blocked(source.has_all)
-        arrays = {path: g if type(g := sums[path]) is np.ndarray else as_array(g) for path in order if path in sums}
-        self._buckets.finish(arrays, self.communicator, self._seconds, flags)
+        if {*map(type, sums.values())} - {np.ndarray}:
+            sums = {path: as_array(sums[path]) for path in order if path in sums}
+        self._buckets.finish(sums, self.communicator, self._seconds, flags)
 
     def _in_order(self, first: Sequence[str]) -> list[str]:
         """The key paths of all parameters, those of ``first`` first."""

@@ -1,10 +1,10 @@
 """Operations that run in a thread, while the worker goes on, or waits for them no longer than it should."""
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.reports.clock import waiting
 
@@ -77,6 +77,6 @@ def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationErro
 
 def await_late(seconds: float) -> None:
     """Waits at a program's end for calls that took too long. A call that returns during the exit may abort it."""
-    end = time.monotonic() + seconds
+    end = Backoff(seconds)
     while _late:
-        _late.pop().wait(max(end - time.monotonic(), 0.0))
+        _late.pop().wait(end.remaining())

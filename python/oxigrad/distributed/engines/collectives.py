@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ from oxigrad.distributed.communicator import Buffer, Communicator, Place
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Mailbox, Message
 from oxigrad.distributed.engines.peers import EXCLUDED, Peers, notice
-from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import as_bytes, size_of
 from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
 
@@ -154,29 +153,16 @@ class ByteCollectives(Communicator):
         """See `Communicator.exclude`."""
         self._check_rank(rank, "the rank")
         if rank in self.alive():
-            self._tell(notice(EXCLUDED, self._peers.process_of(rank)))
-
-    def _check_job(self, what: str, calls: float = math.inf, needed: int | None = None) -> None:
-        """Raises an error where the job is aborted, a worker forms the next generation, or ``needed`` is lost.
-
-        Workers that left, or form it, after ``calls`` operations take part in the present one.
-        """
-        if self._peers.reason is not None:
-            raise Aborted(self._peers.reason)
-        lost = self._peers.lost(calls)
-        if needed in lost:
-            raise self._loss([needed], what)
-        if self._peers.is_forming(calls) or (calls < math.inf and lost):
-            raise self._loss(lost, what)
+            self._tell(notice(EXCLUDED, self._peers.workers[rank]))
 
     def _check(self, what: str) -> None:
         """Raises an error if the job is aborted, this worker is excluded, or another one skips this operation."""
         self._look()
-        self._check_job(what, self._calls)
+        self._peers.check(what, self._calls)
 
     def _post(self, dest: int, message: np.ndarray) -> None:
         if dest not in self.alive():
-            raise self._loss([dest], "send")
+            raise self._peers.loss([dest], "send")
         self._dispatch(dest, message)
 
     def _deliver(self, message: np.ndarray, source: int) -> None:
@@ -191,7 +177,7 @@ class ByteCollectives(Communicator):
             self._look()  # before the messages: what a worker sent before it left has come then
             if (message := self._taken(tag, source)) is not None:
                 return message
-            self._check_job("recv_any", needed=source)
+            self._peers.check("recv_any", needed=source)
             if wait.is_over():
                 return None
             self._pause(wait)

@@ -1,21 +1,22 @@
 """The state that workers share if one process keeps it: membership, mailboxes and collective operations.
 
-Its methods are coroutines, which wait by a condition alone: that of an event loop, or one of threads
+Its methods are coroutines, which wait by a condition alone: one of an event loop, or one of threads
 (`engines.threads.hub`), by which they run in the caller's. It knows nothing of how they are called; they return plain
-data, and raise the errors of communication.
+data and messages, and raise the errors of communication.
 """
 
 import asyncio
 import contextlib
 import copy
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Place
-from oxigrad.distributed.engines.mailbox import Mailbox
+from oxigrad.distributed.engines.mailbox import Mailbox, Message
+from oxigrad.distributed.engines.peers import LEFT, Peers
 from oxigrad.distributed.errors import (
     Aborted,
     CommunicationError,
@@ -25,6 +26,7 @@ from oxigrad.distributed.errors import (
     TimedOut,
     WorkerLost,
 )
+from oxigrad.distributed.messages.agreement import check_version
 from oxigrad.distributed.messages.reduction import reduce_in_order
 
 _log = logging.getLogger("oxigrad.distributed")
@@ -37,13 +39,45 @@ def check_accepts(job: str, *, accept_newcomers: bool) -> None:
     _log.info("a further worker joins %s", job)
 
 
-class Condition(asyncio.Condition):
-    """The condition by which a hub waits, here of an event loop: a lock, held in an ``async with`` block."""
+def results_of_ends(ends: Iterable[tuple[Any, BaseException | None]]) -> list[Any]:
+    """The results of workers, in the order of their start, by their results and errors.
+
+    Raises the first error, but for one of a worker that others have excluded; rather none of communication.
+    """
+    ends = list(ends)
+    errors = [error for _, error in ends if not (error is None or isinstance(error, Excluded))]
+    causes = [error for error in errors if not isinstance(error, CommunicationError)]
+    for error in (causes or errors)[:1]:
+        raise error
+    return [result for result, _ in ends]
+
+
+class Condition:
+    """The condition by which a hub waits in an event loop, whose one thread needs no lock.
+
+    A hub changes its state in a ``with`` block of it.
+    """
+
+    def __init__(self) -> None:
+        self._change = asyncio.Event()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def notify_all(self) -> None:
+        """Lets all that wait test their conditions again."""
+        self._change.set()
+        self._change = asyncio.Event()
 
     async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """Waits until ``is_done()``, tested with the lock held; False after the time-out."""
+        """Waits until ``is_done()``; False after the time-out."""
         try:
-            await asyncio.wait_for(self.wait_for(is_done), max(timeout, 0.001))
+            async with asyncio.timeout(max(timeout, 0.001)):
+                while not is_done():
+                    await self._change.wait()
         except TimeoutError:
             return False
         return True
@@ -59,15 +93,19 @@ class Round:
         self.ended = 0
         self.failure: CommunicationError | None = None
 
+    def by_rank(self) -> list[list[np.ndarray]]:
+        """The contributions in the order of ranks."""
+        return [*map(self.contributed.__getitem__, sorted(self.contributed))]
+
 
 class Hub:
     """The shared state of the job ``job``.
 
     ``keep`` turns the result of an operation on all workers into what each of them gets.
 
-    Members are named by ``uid``, a text that is new for each process. A new hub has no members: it forms a generation
-    when all those that `supervise` names are `entering` or `reform`, which is also how a job goes on after its hub was
-    lost.
+    Members are named by ``uid``, a text that is new for each process, and by which it is known in every call. A new hub
+    has no members: it forms a generation when all those that `supervise` names are `entering` or `reform`, which is
+    also how a job goes on after its hub was lost.
     """
 
     def __init__(
@@ -77,24 +115,18 @@ class Hub:
         *,
         job: bytes = b"",
         version: str = "",
-        condition: Condition | None = None,
+        condition: Any = None,
     ) -> None:
         self.job: bytes = job
         self._keep, self._version = keep, version
-        self._changed: Condition = condition or Condition()
-        self._generation = -1
-        self._members: list[str] = []
+        self._changed: Any = condition or Condition()
+        self._peers = Peers(-1, ())
         self._expected = set(expected)
-        self._gone: set[str] = set()
-        #: The rank and the generation of each process that others have excluded, and these places.
-        self._excluded: dict[str, tuple[int, int]] = {}
-        self._fenced: set[tuple[int, int]] = set()
+        #: The errors of the processes whose work others have ended, which each of their calls raises.
+        self._ended: dict[str, BaseException] = {}
         self._admitted: set[str] = set()
         self._latest = -1
         self._ready: dict[str, tuple[int, int]] = {}
-        #: The last step of each process whose work ended within a training.
-        self._unfinished: dict[str, int] = {}
-        self._failure: str | None = None
         self._has_finished = False
         self._mail: list[Mailbox] = []
         self._rounds: dict[int, Round] = {}
@@ -106,14 +138,13 @@ class Hub:
 
         ``number`` grows with each call: one that a later call has overtaken tells nothing.
         """
-        async with self._changed:
+        with self._changed:
             if number <= self._latest:
                 return
-            self._latest = number
-            lost = (self._expected | set(self._members)) - set(alive)
-            self._expected = set(alive)
-            if lost - self._gone or self._generation < 0:
-                self._gone |= lost
+            self._latest, self._expected = number, set(alive)
+            lost = set(self._peers.workers) - self._expected
+            if lost - self._peers.dead or self._peers.generation < 0:
+                self._peers.dead |= lost
                 self._advance()
                 self._changed.notify_all()
 
@@ -125,56 +156,49 @@ class Hub:
         """
         if job != self.job:
             raise Refused("job", f"a worker is of the job {job.hex()}: expected {self.job.hex()}")
-        if version != self._version:
-            text = f"a worker runs oxigrad {version}, the program {self._version}: expected one version on every worker"
-            raise Refused("version", text)
+        check_version("a worker", version, "the program", self._version)
         return await self._join(uid, (-1, 0), timeout)
 
-    async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Place | None:
+    async def reform(self, uid: str, rank: int, generation: int, timeout: float) -> Place | None:
         """The place of a process in the next generation, which all survivors and those that enter wait for."""
-        rank, _, generation = place
-        self._check_included(uid)
+        self._check(uid)
         # A restarted hub learns of its members by this call.
-        if self._generation >= 0 and uid not in {*self._members, *self._admitted, *self._expected}:
+        if self._peers.generation >= 0 and uid not in {*self._peers.workers, *self._admitted, *self._expected}:
             raise Refused("member", f"{uid!r} asks to form the next generation: expected a worker of this job")
         return await self._join(uid, (generation, rank), timeout)
 
-    async def exclude(self, place: Sequence[int], rank: int) -> None:
+    async def exclude(self, uid: str, generation: int, rank: int) -> None:
         """A worker declares another one of its generation lost, though its process lives."""
-        async with self._changed:
-            self._check_fence(place)
-            if place[2] == self._generation and 0 <= rank < len(self._members):
-                self._excluded[uid := self._members[rank]] = here = rank, self._generation
-                self._fenced.add(here)
-                self._lose(uid)
+        with self._changed:
+            self._check(uid)
+            if generation == self._peers.generation and self._peers.is_alive(rank):
+                lost = self._peers.workers[rank]
+                self._ended[lost] = Excluded(rank, generation)
+                self._peers.excluded.add(lost)
+                self._lose(lost)
 
     async def excluded(self) -> list[str]:
         """The processes that were excluded."""
-        return sorted(self._excluded)
+        return sorted(uid for uid, error in self._ended.items() if isinstance(error, Excluded))
 
-    def _check_included(self, uid: str) -> None:
-        """Raises `Excluded` for a process that others have excluded."""
-        if uid in self._excluded:
-            raise Excluded(*self._excluded[uid])
+    def _check(self, uid: str) -> None:
+        """Raises the error of a process whose work, or whose job, others have ended."""
+        if uid in self._ended:
+            raise copy.copy(self._ended[uid])
+        if self._peers.reason is not None:
+            raise Aborted(self._peers.reason)
 
-    def _check_fence(self, place: Sequence[int]) -> None:
-        """Raises `Excluded` for a worker whose place was taken from it."""
-        if (place[0], place[2]) in self._fenced:
-            raise Excluded(place[0], place[2])
-
-    def _check_place(self, place: Sequence[int], what: str) -> None:
-        """Raises an error for a caller that is in no place of this generation."""
-        rank, size, generation = place
-        if (rank, generation) in self._fenced:
-            raise Excluded(rank, generation)
-        if generation != self._generation:
+    def _rank(self, uid: str, generation: int, what: str) -> int:
+        """The rank of a caller. Raises an error for one that is not of this generation."""
+        self._check(uid)
+        if generation != self._peers.generation:
             raise WorkerLost((), what)
-        if size != len(self._members) or not 0 <= rank < size:
-            text = f"a caller is the worker {rank} of {size}: expected a worker of {len(self._members)}"
-            raise Refused("rank", text)
+        if uid not in self._peers.workers:
+            raise Refused("member", f"{what}: the caller is {uid!r}: expected a worker of this job")
+        return self._peers.workers.index(uid)
 
     async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Place | None:
-        async with self._changed:
+        with self._changed:
             self._ready[uid] = former
             self._advance()
             self._changed.notify_all()
@@ -183,18 +207,18 @@ class Hub:
     async def _placed(self, uid: str, timeout: float) -> Place | None:
         """Waits until a process that is ready has a place."""
         try:
-            await self._wait(lambda: uid not in self._ready or self._is_over(), timeout, "reform")
+            await self._wait(uid, lambda: uid not in self._ready or self._is_over(), timeout, "reform")
             if uid not in self._ready:
                 return self.place_of(uid)
             if self._has_finished:
                 return None
-            raise self._loss(self._lost(), "reform")
+            raise self._peers.loss(self._peers.lost(), "reform")
         finally:
             self._ready.pop(uid, None)
 
     def place_of(self, uid: str) -> Place:
         """The place of a member in the present generation."""
-        return Place(self._members.index(uid), len(self._members), self._generation)
+        return Place(self._peers.workers.index(uid), len(self._peers.workers), self._peers.generation)
 
     def _is_ending(self) -> bool:
         """Whether the generation is about to end, so that nothing in it is waited for."""
@@ -202,34 +226,30 @@ class Hub:
 
     def _is_over(self) -> bool:
         """Whether the members of the last generation have all died or left: a new process cannot get their state."""
-        return self._generation >= 0 and not set(self._members) - self._gone
+        return self._peers.generation >= 0 and not self._peers.alive()
 
     def _advance(self) -> None:
         """Forms the next generation if all processes that have a part in it are ready."""
-        members = [uid for uid in self._members if uid not in self._gone]
-        old = members if self._generation >= 0 else list(self._expected - self._gone)
-        if not self._ready or (not old and self._generation >= 0) or not set(old) <= set(self._ready):
+        peers, has_begun = self._peers, self._peers.generation >= 0
+        old = {peers.workers[rank] for rank in peers.alive()} if has_begun else self._expected
+        if not self._ready or (not old and has_begun) or not old <= self._ready.keys() or peers.reason is not None:
             return
-        generation = max(former for former, _ in self._ready.values())
+        newest = max(former for former, _ in self._ready.values())
         # Survivors come first, by generation and rank; then new processes, by name.
         order = sorted(self._ready, key=lambda uid: (-self._ready[uid][0], self._ready[uid][1], uid))
-        self._generation = max(generation, self._generation) + 1
-        self._members, self._gone, self._ready = order, set(), {}
-        self._admitted |= set(order)
-        self._open_mail()
-        self._rounds = {}
+        self._begin(max(newest, peers.generation) + 1, order)
 
-    def _open_mail(self) -> None:
-        """Gives the members of a new generation their mailboxes."""
-        size = len(self._members)
-        self._mail = [Mailbox(self.job, self._generation, size) for _ in range(size)]
+    def _begin(self, generation: int, members: list[str]) -> None:
+        """Begins a generation, whose members get new mailboxes."""
+        self._peers, self._ready, self._rounds = Peers(generation, members), {}, {}
+        self._admitted |= set(members)
+        self._mail = [Mailbox(self.job, generation, len(members)) for _ in members]
 
     def _lose(self, uid: str) -> None:
-        """Notes that a process has died, has left, or was excluded: nothing is kept for it."""
-        self._gone.add(uid)
+        """Does what the loss of a process causes: nothing is kept for it."""
         self._ready.pop(uid, None)
-        if uid in self._members:
-            self._mail[self._members.index(uid)].clear()
+        if uid in self._peers.workers:
+            self._mail[self._peers.workers.index(uid)].clear()
         self._advance()
         self._changed.notify_all()
 
@@ -239,125 +259,114 @@ class Hub:
 
     async def leave(self, uid: str, unfinished: int | None = None) -> None:
         """The process ends its work, or has failed; ``unfinished`` is its last step of a training not left."""
-        async with self._changed:
-            if unfinished is not None:
-                self._unfinished[uid] = unfinished
-            is_known = uid in self._members or uid in self._expected
+        with self._changed:
+            is_known = uid in self._peers.workers or uid in self._expected
             self._expected.discard(uid)
             if is_known:
                 self._has_finished = True
+                self._peers.note(uid, LEFT, 0, -1 if unfinished is None else unfinished)
                 self._lose(uid)
             self._ready.pop(uid, None)
 
     async def abort(self, reason: str) -> None:
         """Ends the job."""
-        async with self._changed:
-            self._failure = reason
+        with self._changed:
+            self._peers.reason = reason
             self._changed.notify_all()
 
     async def alive(self, uid: str, generation: int) -> list[int]:
         """The ranks of the workers of a generation that have neither died nor left."""
-        self._check_included(uid)
-        if generation != self._generation:
-            return [self._members.index(uid)] if uid in self._members else []
-        return [rank for rank, member in enumerate(self._members) if member not in self._gone]
-
-    def _lost(self, generation: int | None = None) -> list[int]:
-        """The ranks of this generation that have died or left; none of another one, which has ended."""
-        is_present = generation in (None, self._generation)
-        return [rank for rank, member in enumerate(self._members) if is_present and member in self._gone]
-
-    def _loss(self, ranks: Sequence[int], what: str) -> WorkerLost:
-        """The error of an operation that cannot complete without these workers."""
-        steps = {rank: self._unfinished[uid] for rank, uid in enumerate(self._members) if uid in self._unfinished}
-        return WorkerLost(ranks, what, steps=steps)
+        self._check(uid)
+        if generation != self._peers.generation:
+            return [self._peers.workers.index(uid)] if uid in self._peers.workers else []
+        return sorted(self._peers.alive())
 
     # --- operations on all workers ------------------------------------------------------------------------------------
 
     async def collect(
-        self, place: Sequence[int], number: int, kind: tuple[Any, ...], bufs: list[np.ndarray], timeout: float
+        self, uid: str, generation: int, number: int, kind: tuple[Any, ...], bufs: list[np.ndarray], timeout: float
     ) -> Any:
         """Gives a worker's buffers to an operation, and waits for its result."""
-        rank, size, generation = place
-        async with self._changed:
-            self._check_place(place, kind[0])
+        with self._changed:
+            rank, peers = self._rank(uid, generation, kind[0]), self._peers
             entered = self._rounds.setdefault(number, Round(kind))
             if entered.kind != kind:
                 text = f"workers called {_shown(entered.kind)} and {_shown(kind)} at the same time"
                 entered.failure = Refused("collective", text)
             entered.contributed[rank] = bufs
-            if len(entered.contributed) == size and entered.failure is None:
+            if len(entered.contributed) == len(peers.workers) and entered.failure is None:
                 entered.result = self._result_of(entered)
             self._changed.notify_all()
 
             def is_decided() -> bool:
-                waits = entered.result is None and entered.failure is None
-                return not waits or bool(self._gone) or self._is_ending() or generation != self._generation
+                if entered.result is not None or entered.failure is not None:
+                    return True
+                return peers.has_lost or self._is_ending() or peers is not self._peers
 
             try:
-                await self._wait(is_decided, timeout, kind[0])
+                await self._wait(uid, is_decided, timeout, kind[0])
             except (Aborted, TimedOut) as error:
                 if entered.result is None:
                     entered.failure = entered.failure or error
                     self._changed.notify_all()
-            return self._end(number, entered, place)
+            return self._end(number, entered, peers)
 
     def _result_of(self, entered: Round) -> Any:
         """The result of an operation that all workers have entered, as each of them is answered."""
         return self._keep(_result(entered))
 
-    def _end(self, number: int, entered: Round, place: Sequence[int]) -> Any:
-        _, size, generation = place
+    def _end(self, number: int, entered: Round, peers: Peers) -> Any:
         entered.ended += 1
-        if entered.ended == size and self._rounds.get(number) is entered:  # not that of a later generation
+        if entered.ended == len(peers.workers) and self._rounds.get(number) is entered:  # not that of another one
             del self._rounds[number]
         if entered.failure is not None:
             raise copy.copy(entered.failure)  # each worker raises its own error
         if entered.result is None:
-            raise self._loss(self._lost(generation), entered.kind[0])
+            raise peers.loss(peers.lost(), entered.kind[0])
         return entered.result
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    async def post(self, place: Sequence[int], dest: int, message: np.ndarray) -> None:
+    async def post(self, uid: str, generation: int, dest: int, message: np.ndarray) -> None:
         """Puts a message into a mailbox, which refuses a stranger."""
-        async with self._changed:
-            self._check_place(place, "send")
-            if not 0 <= dest < len(self._members) or self._members[dest] in self._gone:
-                raise self._loss([dest], "send")
-            self._mail[dest].put(message, place[0])
+        with self._changed:
+            rank = self._rank(uid, generation, "send")
+            if not self._peers.is_alive(dest):
+                raise self._peers.loss([dest], "send")
+            self._mail[dest].put(message, rank)
             self._changed.notify_all()
 
-    async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> np.ndarray | None:
+    async def take(self, uid: str, generation: int, tag: int, source: int | None, timeout: float) -> Message | None:
         """Waits for a message with this tag, and takes it out of the mailbox; None after the time-out."""
-        rank, _, generation = place
-        message: np.ndarray | None = None
+        with self._changed:
+            mail, peers = self._mail[self._rank(uid, generation, "recv_any")], self._peers
+            message: Message | None = None
 
-        def is_over() -> bool:
-            nonlocal message
-            if generation != self._generation or (rank, generation) in self._fenced:
-                return True
-            taken = self._mail[rank].take(tag, source)
-            message = None if taken is None else taken.data
-            is_lost = bool(self._gone) and source in self._lost()
-            return message is not None or is_lost or self._is_ending()
+            def is_over() -> bool:
+                nonlocal message
+                message = mail.take(tag, source)
+                if message is not None or peers is not self._peers:
+                    return True
+                return (source is not None and not peers.is_alive(source)) or self._is_ending()
 
-        async with self._changed:
-            self._check_place(place, "recv_any")
             with contextlib.suppress(TimedOut):
-                await self._wait(is_over, timeout, "recv_any")
-                self._check_fence(place)
+                await self._wait(uid, is_over, timeout, "recv_any")
                 if message is None:
-                    lost = self._lost(generation)
-                    raise self._loss([source] if source in lost else lost, "recv_any")
+                    lost = peers.lost()
+                    raise peers.loss([source] if source in lost else lost, "recv_any")
             return message
 
-    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> None:
-        """Waits for a condition, with the lock held. Raises `TimedOut`, and `Aborted` where the job has ended."""
-        if not await self._changed.wait_until(lambda: self._failure is not None or is_done(), timeout):
-            raise TimedOut(f"{what} took longer than {timeout:g} s")
-        if self._failure is not None:
-            raise Aborted(self._failure)
+    async def _wait(self, uid: str, is_done: Callable[[], bool], timeout: float, what: str) -> None:
+        """Waits for a condition in a call of a process. Raises `TimedOut`, or the error by which its work has ended."""
+
+        def is_over() -> bool:
+            return uid in self._ended or self._peers.reason is not None or is_done()
+
+        is_in_time = await self._changed.wait_until(is_over, timeout)
+        self._check(uid)
+        if not is_in_time:
+            of = f" of the worker of rank {self._peers.workers.index(uid)}" if uid in self._peers.workers else ""
+            raise TimedOut(f"{what}{of} took longer than {timeout:g} s")
 
 
 def _result(entered: Round) -> list[np.ndarray]:
@@ -365,7 +374,7 @@ def _result(entered: Round) -> list[np.ndarray]:
     name, detail = entered.kind[:2]
     if name == "broadcast":
         return list(entered.contributed[detail])
-    by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
+    by_rank = entered.by_rank()
     if name == "all_gather_v":
         return [bufs[0] for bufs in by_rank]
     result = []

@@ -16,13 +16,19 @@ from oxigrad.distributed.messages.reduction import Op
 class HubCommunicator(Communicator):
     """Base class of the communicators of members of a hub; see `Communicator`.
 
-    An engine implements `_call`, `_tell` and `_following`.
+    An engine implements `_call`.
+
+    Args:
+        hub: the hub, or what calls it.
+        uid: the name of the worker there.
+        place, job, timeout, trainings: see `Communicator`.
     """
 
-    def __init__(self, uid: str, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
+    def __init__(
+        self, hub: Any, uid: str, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None
+    ) -> None:
         super().__init__(place, job, timeout, trainings)
-        self._uid, self._place = uid, place
-        self._calls = 0
+        self._hub, self._uid, self._calls = hub, uid, 0
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """The value of the outcome of a method of the hub, which may wait for so many seconds.
@@ -33,11 +39,7 @@ class HubCommunicator(Communicator):
 
     def _tell(self, method: str, *args: Any) -> None:
         """Calls a method of the hub at the end of the work, where the hub may have ended."""
-        raise NotImplementedError
-
-    def _following(self, place: Place) -> Self:
-        """The communicator of the next generation."""
-        raise NotImplementedError
+        self._call(method, *args, what=method)
 
     # --- operations on all workers ------------------------------------------------------------------------------------
 
@@ -54,18 +56,17 @@ class HubCommunicator(Communicator):
     def _collect(self, name: str, detail: tuple[Any, ...], contribution: list[Buffer], seconds: float) -> Any:
         """The result of an operation of all workers."""
         self._calls += 1
-        arguments = self._place, self._calls, (name, *detail), contribution, seconds
-        return self._call("collect", *arguments, what=name, seconds=seconds)
+        arguments = self._calls, (name, *detail), contribution, seconds
+        return self._call("collect", self._uid, self.generation, *arguments, what=name, seconds=seconds)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def _post(self, dest: int, message: np.ndarray) -> None:
-        self._call("post", self._place, dest, message, what="send")
+        self._call("post", self._uid, self.generation, dest, message, what="send")
 
     def _poll(self, tag: int, source: int | None, wait: Backoff) -> Message | None:
-        seconds = wait.remaining()
-        message = self._call("take", self._place, tag, source, seconds, what="recv_any", seconds=seconds)
-        return None if message is None else Message.of(message)
+        arguments = self._uid, self.generation, tag, source, (seconds := wait.remaining())
+        return self._call("take", *arguments, what="recv_any", seconds=seconds)
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
@@ -76,17 +77,19 @@ class HubCommunicator(Communicator):
     def exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
         self._check_rank(rank, "the rank")
-        self._call("exclude", self._place, rank, what="exclude")
+        self._call("exclude", self._uid, self.generation, rank, what="exclude")
 
     def reform(self, *, timeout: float | None = None) -> Self:
         """See `Communicator.reform`."""
-        following = self._following(Place(*self._reformed(self._limit(timeout))))
+        place = Place(*self._reformed(self._limit(timeout)))
+        following = type(self)(self._hub, self._uid, place, self.job, self.timeout)
         succeed(self, following)
         return following
 
     def _reformed(self, seconds: float) -> Any:
         """The place of this worker in the next generation."""
-        return self._call("reform", self._uid, self._place, seconds, what="reform", seconds=seconds)
+        place = self._uid, self.rank, self.generation
+        return self._call("reform", *place, seconds, what="reform", seconds=seconds)
 
     def leave(self) -> None:
         """See `Communicator.leave`."""

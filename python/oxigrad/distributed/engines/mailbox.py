@@ -15,16 +15,6 @@ class Message(NamedTuple):
     header: Header
     data: np.ndarray
 
-    @classmethod
-    def of(cls, data: np.ndarray) -> "Message":
-        """The message in bytes. Raises `Refused` where they have no header."""
-        return cls(Header.unpack(data[:HEADER_BYTES]), data)
-
-    @property
-    def payload(self) -> np.ndarray:
-        """The bytes after the header."""
-        return self.data[HEADER_BYTES:]
-
 
 class Mailbox:
     """The messages to one worker, by tag and in the order in which they came. It takes messages of its job alone.
@@ -42,8 +32,7 @@ class Mailbox:
 
         Raises `Refused` for a message of a stranger.
         """
-        message = Message.of(data)
-        header = message.header
+        header = Header.unpack(data[:HEADER_BYTES])
         if header.job != self._job:
             raise Refused("job", f"a message is of the job {header.job.hex()}: expected {self._job.hex()}")
         if header.generation != self._generation:
@@ -53,9 +42,9 @@ class Mailbox:
             raise Refused("rank", f"a message is from the rank {header.rank}: expected less than {self._size}")
         if source not in (None, header.rank):
             raise Refused("rank", f"a message is of the rank {header.rank}: expected {source}, its sender")
-        if header.payload_bytes != (count := message.payload.nbytes):
+        if header.payload_bytes != (count := data.nbytes - HEADER_BYTES):
             raise Refused("length", f"a message has {count} bytes of payload: expected {header.payload_bytes}")
-        self._messages.setdefault(header.tag, deque()).append(message)
+        self._messages.setdefault(header.tag, deque()).append(Message(header, data))
 
     def take(self, tag: int, source: int | None) -> Message | None:
         """Removes and returns the first message with a tag, from any worker or from ``source``.

@@ -1,11 +1,15 @@
-"""The workers of one generation, as one process knows them: which ones died, left, were excluded, or form the next."""
+"""The workers of one generation, as a process knows them: which ones died, left, were excluded, or form the next.
+
+Every engine has its membership here: those of MPI and torch in each process, those of Ray and threads in a `Hub`.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.errors import Excluded
+from oxigrad.distributed.errors import Aborted, Excluded, WorkerLost
 
 LEFT, ABORTED, EXCLUDED, FORMS = -1, -2, -3, -4
 """Kinds of notices: the sender left, aborted the job, excludes a worker, or forms the next generation."""
@@ -28,25 +32,25 @@ class Peers:
 
     Args:
         generation: the generation.
-        process: number of this process.
-        workers: numbers of the processes that are workers, by rank.
+        workers: names of the processes that are workers, by rank: numbers, or texts.
+        process: name of this process, where it has this object for itself.
     """
 
-    def __init__(self, generation: int, process: int, workers: Sequence[int]) -> None:
-        self._generation, self._process, self._workers = generation, process, list(workers)
-        self.dead: set[int] = set()
+    def __init__(self, generation: int, workers: Iterable[Any], process: Any = None) -> None:
+        self.generation, self.workers, self._process = generation, list(workers), process
+        self.dead: set[Any] = set()
         #: The processes that others have excluded since they do not answer.
-        self.excluded: set[int] = set()
+        self.excluded: set[Any] = set()
         #: The processes that have left, and those that form the next generation, and how many operations on all
         #: workers they took part in before.
-        self.left: dict[int, int] = {}
-        self.forming: dict[int, int] = {}
+        self.left: dict[Any, int] = {}
+        self.forming: dict[Any, int] = {}
         #: The last step, by rank, of workers whose work ended within a training.
         self.last_steps: dict[int, int] = {}
         #: Why the job was aborted.
         self.reason: str | None = None
 
-    def note(self, source: int, kind: int, detail: int, step: int) -> None:
+    def note(self, source: Any, kind: int, detail: Any, step: int) -> None:
         """Changes the states by a `notice` from the process ``source``."""
         if kind == EXCLUDED:
             self.excluded.add(detail)
@@ -56,33 +60,33 @@ class Peers:
             self.left[source] = detail if kind == LEFT else 0
             if kind == ABORTED:
                 self.reason = self.reason or f"rank {source} aborted the job"
-            if step >= 0 and source in self._workers:
-                self.last_steps[self._workers.index(source)] = step
+            if step >= 0 and source in self.workers:
+                self.last_steps[self.workers.index(source)] = step
 
-    def process_of(self, rank: int) -> int:
-        """The number of the process of a worker."""
-        return self._workers[rank]
+    def is_alive(self, rank: int, calls: float = math.inf) -> bool:
+        """Whether there is such a worker, which lives or has left after ``calls`` operations on all workers."""
+        if not 0 <= rank < len(self.workers):
+            return False
+        process = self.workers[rank]
+        if process in self.dead or process in self.excluded:
+            return False
+        return process not in self.left or self.left[process] >= calls
 
     def alive(self, calls: float = math.inf) -> frozenset[int]:
-        """The ranks of the workers that live, or have left after ``calls`` operations on all workers."""
-        return frozenset(
-            rank
-            for rank, process in enumerate(self._workers)
-            if process not in self.dead
-            and process not in self.excluded
-            and (process not in self.left or self.left[process] >= calls)
-        )
+        """The ranks of the workers for which `is_alive`."""
+        return frozenset(rank for rank in range(len(self.workers)) if self.is_alive(rank, calls))
 
     def lost(self, calls: float = math.inf) -> frozenset[int]:
         """The ranks of the other workers."""
-        return frozenset(range(len(self._workers))) - self.alive(calls)
-
-    def is_forming(self, calls: float = math.inf) -> bool:
-        """Whether a process forms the next generation, after fewer than ``calls`` operations on all workers."""
-        return any(count < calls for count in list(self.forming.values()))
+        return frozenset(range(len(self.workers))) - self.alive(calls)
 
     @property
-    def absent(self) -> set[int]:
+    def has_lost(self) -> bool:
+        """Whether any process has died, has left or was excluded."""
+        return bool(self.dead or self.excluded or self.left)
+
+    @property
+    def absent(self) -> set[Any]:
         """The processes that died or were excluded."""
         return self.dead | self.excluded
 
@@ -91,8 +95,28 @@ class Peers:
         """Whether others have excluded this process."""
         return self._process in self.excluded
 
+    # --- errors -------------------------------------------------------------------------------------------------------
+
+    def loss(self, ranks: Iterable[int], what: str) -> WorkerLost:
+        """The error of an operation that cannot complete without these workers."""
+        return WorkerLost(ranks, what, steps=self.last_steps)
+
+    def check(self, what: str, calls: float = math.inf, needed: int | None = None) -> None:
+        """Raises an error where the job is aborted, a worker forms the next generation, or ``needed`` is lost.
+
+        Workers that left, or form it, after ``calls`` operations take part in the present one.
+        """
+        if self.reason is not None:
+            raise Aborted(self.reason)
+        lost = self.lost(calls)
+        if needed in lost:
+            raise self.loss([needed], what)
+        is_forming = any(count < calls for count in list(self.forming.values()))
+        if is_forming or (calls < math.inf and lost):
+            raise self.loss(lost, what)
+
     def check_fence(self) -> None:
         """Raises `Excluded` where others have excluded this process."""
         if self.is_excluded:
-            rank = self._workers.index(self._process) if self._process in self._workers else -1
-            raise Excluded(rank, self._generation)
+            rank = self.workers.index(self._process) if self._process in self.workers else -1
+            raise Excluded(rank, self.generation)

@@ -89,6 +89,6 @@ def gathered(
     whole = np.concatenate([np.empty(0, np.uint8), *map(as_bytes, mine)])
     arrays: dict[str, np.ndarray] = {}
     for layout, received in zip(layouts, communicator.all_gather_v(whole, timeout=timeout), strict=True):
-        scatter([received], buffers := layout.empty())
+        scatter(received, buffers := layout.empty())
         arrays |= layout.views(buffers)
     return arrays

@@ -32,9 +32,14 @@ def check_versions(rows: np.ndarray) -> None:
     """
     first, *others = (row.tobytes().rstrip(b"\0").decode(errors="replace") for row in rows.reshape(-1, VERSION_BYTES))
     for rank, other in enumerate(others, 1):
-        if other != first:
-            text = f"rank {rank} runs oxigrad {other}, rank 0 {first}: expected one version on every worker"
-            raise Refused("version", text)
+        check_version(f"rank {rank}", other, "rank 0", first)
+
+
+def check_version(whose: str, theirs: str, reference: str, expected: str) -> None:
+    """Raises `Refused` where a worker runs another version of the package than a reference."""
+    if theirs != expected:
+        text = f"{whose} runs oxigrad {theirs}, {reference} {expected}: expected one version on every worker"
+        raise Refused("version", text)
 
 
 def described(
@@ -74,6 +79,8 @@ def difference(ours: np.ndarray, other: np.ndarray, whose: str) -> Refused | Non
     try:
         theirs, expected = json.loads(other.tobytes()), json.loads(ours.tobytes())
         return next(_differences(theirs, expected, whose))
+    except Refused as error:
+        return error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return Refused("description", f"{whose} sent a description of its model that cannot be read")
     except StopIteration:
@@ -81,9 +88,7 @@ def difference(ours: np.ndarray, other: np.ndarray, whose: str) -> Refused | Non
 
 
 def _differences(theirs: Any, ours: Any, whose: str) -> Iterator[Refused]:
-    if theirs["version"] != ours["version"]:
-        text = f"{whose} runs oxigrad {theirs['version']}: expected {ours['version']}, one version on every worker"
-        yield Refused("version", text)
+    check_version(whose, theirs["version"], "the others", ours["version"])
     if (unlike := unlike_config(theirs["config"], ours["config"], whose)) is not None:
         yield Refused("config", unlike)
     parameters, wanted = theirs["parameters"], ours["parameters"]

@@ -7,6 +7,7 @@ float32.
 """
 
 from collections.abc import Mapping
+from itertools import chain, compress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ class GradientCodec:
     digest: bytes
     most_bytes: int
 
-    def __init__(self, parameters: Mapping[str, np.ndarray], extra: str = "") -> None:
+    def __init__(self, parameters: Mapping[str, Any], extra: str = "") -> None:
         self._arrays = {path: GradientSpec.of(array) for path, array in parameters.items()}
         self._layouts: dict[tuple[str, ...], Layout] = {}
         whole = Layout(self._arrays, extra)
@@ -71,7 +72,7 @@ class GradientCodec:
             else:
                 dense[path] = np.asarray(gradient, spec.dtype)
         packed = self._layout(tuple(dense)).pack(dense)
-        return [table, *[part for buffer in packed for part in padded(buffer)], *rest]
+        return [table, *chain.from_iterable(map(padded, packed)), *rest]
 
     def decode(self, payload: np.ndarray) -> Gradients:
         """The gradients of a payload of bytes, as views.
@@ -80,14 +81,13 @@ class GradientCodec:
         """
         reader = Reader(payload)
         table = reader.take(np.dtype(np.int64), len(self._arrays))
-        counts = dict(zip(self._arrays, table.tolist(), strict=True))
-        layout = self._layout(tuple([path for path, count in counts.items() if count == -1]))
-        views = layout.views([reader.take(d, size) for d, size in zip(layout.dtypes, layout.sizes, strict=True)])
+        layout = self._layout(tuple(compress(self._arrays, table == -1)))
+        views = layout.views([*map(reader.take, layout.dtypes, layout.sizes)])
         gradients: Gradients = {}
-        for path, spec in self._arrays.items():
-            gradients[path] = views[path] if counts[path] == -1 else _rows(reader, path, spec, counts[path])
-        if reader.left:
-            raise Refused("length", f"a gradient has {reader.left} bytes too many")
+        for (path, spec), count in zip(self._arrays.items(), table.tolist(), strict=True):
+            gradients[path] = views[path] if count == -1 else _rows(reader, path, spec, count)
+        if reader.data.size:
+            raise Refused("length", f"a gradient has {reader.data.size} bytes too many")
         return gradients
 
 
@@ -118,28 +118,24 @@ class Reader:
     """Takes arrays from bytes, one after the other."""
 
     def __init__(self, data: np.ndarray) -> None:
-        self._data, self._at = data, 0
-
-    @property
-    def left(self) -> int:
-        """The number of bytes left."""
-        return self._data.size - self._at
+        #: The bytes that are left.
+        self.data: np.ndarray = data
 
     def take(self, dtype: np.dtype, count: int) -> np.ndarray:
         """The next array, with the bytes that pad it skipped."""
         size = count * dtype.itemsize
         whole = -(-size // _WORD) * _WORD
-        at, self._at = self._at, self._at + whole
-        if self._at > self._data.size:
-            raise Refused("length", f"a gradient ends {-self.left} bytes too early")
-        return self._data[at : at + size].view(dtype)
+        if whole > self.data.size:
+            raise Refused("length", f"a gradient ends {whole - self.data.size} bytes too early")
+        taken, self.data = self.data[:size], self.data[whole:]
+        return taken.view(dtype)
 
     def rest(self, size: int) -> np.ndarray:
         """The next bytes, which are not padded."""
-        if not 0 <= size <= self.left:
-            raise Refused("length", f"a message ends {size - self.left} bytes too early")
-        self._at += size
-        return self._data[self._at - size : self._at]
+        if not 0 <= size <= self.data.size:
+            raise Refused("length", f"a message ends {size - self.data.size} bytes too early")
+        taken, self.data = self.data[:size], self.data[size:]
+        return taken
 
 
 def _rows(reader: Reader, path: str, spec: GradientSpec, count: int) -> SparseRows:

@@ -23,7 +23,6 @@ numbers.
 """
 
 import dataclasses
-import functools
 import hashlib
 import operator
 import struct
@@ -63,7 +62,9 @@ class Header:
         self, bufs: Iterable[np.ndarray], *, job: bytes = bytes(16), generation: int = 0, rank: int = 0
     ) -> "Header":
         """The header of a message with this payload, from this sender."""
-        return dataclasses.replace(self, job=job, generation=generation, rank=rank, payload_bytes=size_of(bufs))
+        return dataclasses.replace(
+            self, job=job, generation=generation, rank=rank, payload_bytes=sum(map(_NBYTES, bufs))
+        )
 
     def pack(self) -> bytes:
         """The header as bytes."""
@@ -84,28 +85,22 @@ class Header:
         return cls(tag, step, digest, job, generation, rank, payload)
 
 
-def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> None:
-    """Copies the bytes of buffers into others, which may be divided otherwise.
-
-    Raises `Refused` for another total length.
-    """
-    nbytes, expected = size_of(sources), size_of(targets)
-    if nbytes != expected:
-        raise Refused("length", f"a message has {nbytes} bytes of payload: expected {expected}")
-    ends = [as_bytes(target) for target in reversed(targets)]
-    for source in sources:
-        rest = as_bytes(source)
-        while rest.size:
-            left = ends.pop()
-            count = min(left.size, rest.size)
-            left[:count], rest = rest[:count], rest[count:]
-            if count < left.size:
-                ends.append(left[count:])
+def scatter(payload: np.ndarray, targets: Sequence[np.ndarray]) -> None:
+    """Copies bytes into buffers, one after the other. Raises `Refused` for another total length."""
+    if payload.nbytes != (expected := sum(map(_NBYTES, targets))):
+        raise Refused("length", f"a message has {payload.nbytes} bytes of payload: expected {expected}")
+    at = 0
+    for target in targets:
+        target.reshape(-1).view(np.uint8)[:] = payload[at : at + target.nbytes]
+        at += target.nbytes
 
 
 def checksum(bufs: Iterable[np.ndarray]) -> int:
     """The CRC-32C of the bytes of buffers, as of one sequence."""
-    return functools.reduce(lambda crc, buffer: crc32c(as_bytes(buffer), crc), bufs, 0)
+    crc = 0
+    for buffer in bufs:
+        crc = crc32c(buffer.reshape(-1).view(np.uint8), crc)
+    return crc
 
 
 def size_of(bufs: Iterable[np.ndarray]) -> int:
@@ -175,7 +170,7 @@ class Layout:
 
     def empty(self) -> list[np.ndarray]:
         """New buffers, not initialized."""
-        return [np.empty(size, dtype) for dtype, size in zip(self.dtypes, self.sizes, strict=True)]
+        return [*map(np.empty, self.sizes, self.dtypes)]
 
     def pack(self, arrays: Mapping[str, np.ndarray], out: list[np.ndarray] | None = None) -> list[np.ndarray]:
         """The arrays in flat buffers: in ``out``, if given.
@@ -195,7 +190,7 @@ class Layout:
 
     def views(self, buffers: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         """The arrays in flat buffers by name, without copies."""
-        return {
-            entry.path: buffers[entry.buffer][entry.start : entry.start + entry.size].reshape(entry.shape)
-            for entry in self.entries
-        }
+        views: dict[str, np.ndarray] = {}
+        for entry in self.entries:
+            views[entry.path] = buffers[entry.buffer][entry.start : entry.start + entry.size].reshape(entry.shape)
+        return views

@@ -12,7 +12,7 @@ from oxigrad import NonFiniteError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.fields import FLAG, Arrays, Field, Plain, array_by_path, arrays
+from oxigrad.distributed.fields import BOUND, FACTOR, FLAG, WHOLE, Arrays, Field, Plain, array_by_path, arrays
 from oxigrad.distributed.messages.message import Layout, LayoutEntry
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
@@ -24,12 +24,10 @@ from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import Domain, as_array
 from oxigrad.optim import SAM, SGD, Chain, ChainPart, Interval, Optimizer, Partition
 
-_RATIO, _NORM = Domain(interval=Interval("(0, 1]")), Domain((None,), Interval("(0, inf)"))
-_SIZE, _FACTOR = Domain(interval=Interval("[0, inf)"), is_whole=True), Domain(interval=Interval("[0, inf)"))
-
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
 _ABSENT, _NOT_FINITE = 0xFFFFFFFF, 0xFFFFFFFE
+_RATIO = Domain(interval=Interval("(0, 1]"))
 # Hyperparameters of SGD that the wrapper takes over.
 _MOVED = ("momentum", "nesterov", "weight_decay")
 
@@ -137,10 +135,10 @@ class DeepGradientCompression(CollectiveWrapper):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        self.ratio, self.clip_norm = _RATIO.check("ratio", ratio), _NORM.check("clip_norm", clip_norm)
-        self.warmup, self.min_size = _SIZE.check("warmup", warmup), _SIZE.check("min_size", min_size)
-        self.momentum, self.nesterov = _FACTOR.check("momentum", momentum), FLAG.check("nesterov", nesterov)
-        self.weight_decay = _FACTOR.check("weight_decay", weight_decay)
+        self.ratio, self.clip_norm = _RATIO.check("ratio", ratio), BOUND.check("clip_norm", clip_norm)
+        self.warmup, self.min_size = WHOLE.check("warmup", warmup), WHOLE.check("min_size", min_size)
+        self.momentum, self.nesterov = FACTOR.check("momentum", momentum), FLAG.check("nesterov", nesterov)
+        self.weight_decay = FACTOR.check("weight_decay", weight_decay)
         if ratio < 1:
             self._refuse_options()
             self._move_momentum()

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -12,23 +11,23 @@ from oxigrad import xp
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
-from oxigrad.distributed.coordination.coordinator import DecodedReply, codec_of
+from oxigrad.distributed.coordination.coordinator import DecodedReply
 from oxigrad.distributed.coordination.elastic_centre import Centre, ElasticCoordinator, greet, moved
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
+from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
-from oxigrad.distributed.fields import FLAG, Arrays, Plain, arrays, integer
+from oxigrad.distributed.fields import BOUND, FACTOR, FLAG, Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
+from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.extend import COUNT, Domain, as_array, to_host
 from oxigrad.optim import SGD, Interval, Optimizer, Quantized
 
-_PENALTY, _RATE = Domain(interval=Interval("[0, inf)")), Domain((None,), Interval("(0, 1)"))
-_LEASE = Domain((None,), Interval("(0, inf)"))
-
+_RATE = Domain((None,), Interval("(0, 1)"))
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
 
@@ -115,8 +114,8 @@ class ElasticAverage(CollectiveWrapper):
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        self.period, self.rho = COUNT.check("period", period), _PENALTY.check("rho", rho)
-        self.moving_rate, self.lease = _RATE.check("moving_rate", moving_rate), _LEASE.check("lease", lease)
+        self.period, self.rho = COUNT.check("period", period), FACTOR.check("rho", rho)
+        self.moving_rate, self.lease = _RATE.check("moving_rate", moving_rate), BOUND.check("lease", lease)
         flags = {"synchronous": synchronous, "deterministic": deterministic, "nesterov": nesterov}
         self.synchronous, self.deterministic, self.nesterov = (FLAG.check(*flag) for flag in flags.items())
         if rho and self.optimizer.loss_scale is not None:
@@ -189,17 +188,14 @@ class ElasticAverage(CollectiveWrapper):
             differences = {path: value - self._centre[path] for path, value in parameters.items()}
             rate, beta = self._rate, self._rate * self.communicator.size
             new = {path: parameters[path] - d.dtype.type(rate) * d for path, d in differences.items()}
-            layout = Layout(differences)
-            buffers = layout.pack(differences, out=layout.empty())
             try:
-                self.communicator.all_reduce(buffers, op="mean", timeout=self._seconds)
+                means = mean_over_workers(differences, self.communicator, timeout=self._seconds)
                 break
             except WorkerLost as error:
                 if (missed := self._missed(model, error)) is not None:  # the others have completed this exchange
                     self._centre = missed[1]["_centre"]
                     return self._written(model, new)
         self._done += 1
-        means = layout.views(buffers)
         self._centre = {path: c + c.dtype.type(beta) * means[path] for path, c in self._centre.items()}
         return self._written(model, new)
 
@@ -281,8 +277,8 @@ class ElasticAverage(CollectiveWrapper):
 
     def _connected(self, layout: Layout, root: int) -> Connection:
         """A connection to the worker ``root``, which keeps the centre or begins synchronous exchanges."""
-        codec = functools.partial(codec_of, layout.views(layout.empty()), self._agreed_config())
-        return Connection(self.communicator, root, self._server, self._enrolment, layout, codec, self._seconds)
+        agreed = self._enrolment, layout, self._agreed_config(), self._seconds
+        return Connection(self.communicator, root, self._server, *agreed)
 
     def _running_layout(self) -> Layout:
         assert self._layout is not None  # noqa: S101 - for the type checker: a worker that has started has one
@@ -385,7 +381,7 @@ class ElasticAverage(CollectiveWrapper):
 
     def _answered(self, connection: Connection) -> DecodedReply:
         """Waits for the answer to the last request: the centre, or a refusal of the push."""
-        wait = connection.wait()
+        wait = Watch(connection.seconds)
         while True:
             answer = connection.answer(wait, max(self._applied, 0))
             has_centre = answer.token >= 0 and answer.number >= connection.number

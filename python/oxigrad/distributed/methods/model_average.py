@@ -13,7 +13,7 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
-from oxigrad.distributed.fields import FLAG, Arrays, Plain
+from oxigrad.distributed.fields import FACTOR, FLAG, WHOLE, Arrays, Plain
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import AverageState
@@ -23,9 +23,7 @@ from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import COUNT, OPTIONS, Domain, dtype_name, to_host
 from oxigrad.optim import SAM, SGD, Interval, Optimizer, Quantized, RuleOptimizer
 
-_DELAY = Domain(interval=Interval("[0, inf)"), is_whole=True)
-_FACTOR = Domain(interval=Interval("[0, inf)"))
-_SHARE = Domain((None,), Interval("[0, 1]"))
+_SHARE, _PRECISION = Domain((None,), Interval("[0, 1]")), Domain(exchanges.EXCHANGES)
 
 
 def _slot_names(average_slots: Any) -> bool | tuple[str, ...]:
@@ -124,13 +122,13 @@ class ModelAverage(AverageState):
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         self.interval, self.fragments = COUNT.check("interval", interval), COUNT.check("fragments", fragments)
-        self.delay = _DELAY.check("delay", delay)
+        self.delay = WHOLE.check("delay", delay)
         self._machine = Averaging(self.interval, self.fragments, self.delay)
-        self.block_momentum = _FACTOR.check("block_momentum", block_momentum)
-        self.block_learning_rate = _FACTOR.check("block_learning_rate", block_learning_rate)
+        self.block_momentum = FACTOR.check("block_momentum", block_momentum)
+        self.block_learning_rate = FACTOR.check("block_learning_rate", block_learning_rate)
         self.nesterov = FLAG.check("nesterov", nesterov)
-        self.alpha, self.exchange, self.outer = _SHARE.check("alpha", alpha), exchange, outer
-        self.average_slots = _slot_names(average_slots)
+        self.alpha, self.exchange = _SHARE.check("alpha", alpha), _PRECISION.check("exchange", exchange)
+        self.outer, self.average_slots = outer, _slot_names(average_slots)
         self._check_arguments()
         self._share = (0.5 if delay else 0.0) if alpha is None else float(alpha)
         outer_of_fragment = self._outer_optimizer()
@@ -156,8 +154,6 @@ class ModelAverage(AverageState):
                 raise ValueError(f"outer is {self.outer!r}: {', '.join(options)} cannot be set on an outer optimizer")
             if self.block_momentum or self.block_learning_rate != 1.0:
                 raise ValueError("outer and block momentum are mutually exclusive: set the momentum of outer")
-        if self.exchange not in exchanges.EXCHANGES:
-            raise ValueError(f"exchange is {self.exchange!r}: expected one of {', '.join(exchanges.EXCHANGES)}")
         if self.average_slots and self.delay:
             raise ValueError("average_slots and delay are mutually exclusive: slots are averaged without a delay")
         if self.average_slots and str(kind := self.optimizer.slot_dtype).endswith("bit"):

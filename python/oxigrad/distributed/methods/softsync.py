@@ -5,11 +5,9 @@ from typing import Any
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
-from oxigrad.distributed.fields import FLAG
-from oxigrad.extend import COUNT, Domain
-from oxigrad.optim import Interval, Optimizer
-
-_STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
+from oxigrad.distributed.fields import FLAG, WHOLE
+from oxigrad.extend import COUNT
+from oxigrad.optim import Optimizer
 
 
 class Softsync(Coordinated):
@@ -48,7 +46,7 @@ class Softsync(Coordinated):
     ) -> None:
         self.gradients_per_step = COUNT.check("gradients_per_step", gradients_per_step)
         self.scaled = FLAG.check("scaled", scaled)
-        self.limit = None if limit is None else _STALENESS.check("limit", limit)
+        self.limit = None if limit is None else WHOLE.check("limit", limit)
         super().__init__(optimizer, **options)
 
     def _decisions(self, **options: Any) -> Decisions:
@@ -79,5 +77,5 @@ class DropStale(Softsync):
     _unstated = frozenset({"gradients_per_step", "scaled", "limit"})
 
     def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
-        self.staleness = _STALENESS.check("staleness", staleness)
+        self.staleness = WHOLE.check("staleness", staleness)
         super().__init__(optimizer, scaled=False, limit=self.staleness, **options)

@@ -63,7 +63,7 @@ class Membership:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
         self.fault_tolerant = has_fault_tolerance()
         self.generation = 0
-        self.peers = Peers(0, world.rank, ())
+        self.peers = Peers(0, (), world.rank)
         self._had_lost = False
         #: The process that has this membership: one that it forks has none.
         self.process: int = os.getpid()
@@ -85,7 +85,7 @@ class Membership:
         self._announced = False
         self._notices: list[tuple[Any, np.ndarray]] = []
         workers = [process for process, state in enumerate(self._states) if state == _WORKER]
-        self.peers = Peers(self.generation, self.base.rank, workers)
+        self.peers = Peers(self.generation, workers, self.base.rank)
 
     @property
     def has_lost(self) -> bool:
@@ -178,7 +178,7 @@ class Membership:
         wait = Backoff(math.inf, spin=0.0, longest=0.01)
         while True:
             self.heed(contextlib.nullcontext())
-            if self.peers.is_forming():
+            if self.peers.forming:
                 self._form(math.inf)
                 if self.is_worker:
                     return True

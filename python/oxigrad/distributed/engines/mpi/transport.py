@@ -18,7 +18,7 @@ from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut
-from oxigrad.distributed.messages.message import HEADER_BYTES
+from oxigrad.distributed.messages.message import HEADER_BYTES, Header
 from oxigrad.distributed.messages.reduction import Op
 from oxigrad.distributed.messages.spare import Spare
 from oxigrad.launch import worker
@@ -99,7 +99,7 @@ class MPICommunicator(ByteCollectives):
         while not (lost := self._peers.lost()) and not wait.is_over():
             self._look()
             wait.pause()
-        return self._loss(lost, what)
+        return self._peers.loss(lost, what)
 
     def _late(self, what: str, seconds: float) -> TimedOut:
         self._membership.unfinished += self._under_way
@@ -124,7 +124,7 @@ class MPICommunicator(ByteCollectives):
                 pieces = (message[start : start + PIECE] for start in range(0, len(message), PIECE))
                 requests.extend(self._messages.Isend([piece, MPI.BYTE], dest) for piece in pieces)
             except MPI.Exception as error:
-                raise self._loss([dest], "send") from error
+                raise self._peers.loss([dest], "send") from error
 
     def _reap(self) -> None:
         """Drops the messages that have been sent, and those to lost workers; the memory of the former is used again."""
@@ -206,7 +206,7 @@ def _starts(counts: list[int]) -> list[int]:
 def _length(data: np.ndarray) -> int:
     """The bytes of the message that begins with these."""
     try:
-        return HEADER_BYTES + Message.of(data).header.payload_bytes
+        return HEADER_BYTES + Header.unpack(data[:HEADER_BYTES]).payload_bytes
     except Refused:
         return 0
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import os
 import secrets
 import time
@@ -10,7 +11,8 @@ from typing import Any
 
 import oxigrad
 from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
-from oxigrad.distributed.engines.hub import check_accepts
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.hub import check_accepts, results_of_ends
 from oxigrad.distributed.engines.ray.library import (
     GetTimeoutError,
     RayActorError,
@@ -20,7 +22,7 @@ from oxigrad.distributed.engines.ray.library import (
     ray,
 )
 from oxigrad.distributed.engines.ray.transport import POLL, HubActor, RayCommunicator, call, retried
-from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Excluded, TimedOut, WorkerLost
 
 
 @dataclasses.dataclass
@@ -42,15 +44,14 @@ class _Worker:
 
         Returns its result, None where the others have ended before.
         """
-        end = time.monotonic() + timeout
 
         def enter(left: float) -> Any:
             return call(coordinator, "enter", uid, job, oxigrad.__version__, left, what="enter", timeout=left)
 
-        place = retried(enter, end)
+        place = retried(enter, timeout)
         if place is None:
             return None
-        last = communicator = RayCommunicator(coordinator, uid, job, Place(*place), timeout)
+        last = communicator = RayCommunicator(coordinator, uid, Place(*place), job, timeout)
         try:
             with serving(communicator):
                 try:
@@ -106,6 +107,8 @@ class RayJob:
         self._actors: dict[str, Any] = {}
         self._pending: dict[Any, str] = {}
         self._results: dict[str, tuple[Any, BaseException | None]] = {}
+        #: The errors for the workers whose processes died.
+        self._deaths: list[WorkerLost] = []
         self._not_begun: BaseException | None = None
         self._last_report, self._reports = 0.0, 0
         self._asked: Any = None
@@ -180,12 +183,13 @@ class RayJob:
             result = ray.get(ref)
             self._results[uid] = (None, result.error) if isinstance(result, _Raised) else (result, None)
         except RayActorError as error:
-            self._results[uid] = None, _lost(uid, error)
+            self._results[uid] = None, None
+            self._deaths.append(_lost(uid, error))
             if self._restarts > 0:
                 self._restarts -= 1
                 self._start_further()
             elif not self._has_begun(uid):
-                self._not_begun = _lost(uid, error)
+                self._not_begun = self._deaths[-1]
         except RayTaskError as error:
             self._results[uid] = None, error.as_instanceof_cause()
             if not self._has_begun(uid):
@@ -209,23 +213,21 @@ class RayJob:
         ``timeout`` seconds. Where a worker ends before it takes part in the job, and is not replaced, its error, or
         `WorkerLost` with its cause, is raised at once.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = Backoff(math.inf if timeout is None else timeout)
         try:
             while not self.poll():
                 if self._not_begun is not None:
                     raise self._not_begun
-                if end is not None and time.monotonic() > end:
+                if end.is_over():
                     raise TimedOut(f"the workers did not end within {timeout:g} s")
         finally:
             self._kill()
-        errors = [error for _, error in self._results.values() if not (error is None or isinstance(error, Excluded))]
         if self._not_begun is not None:
             raise self._not_begun
-        raised = [error for error in errors if not isinstance(error, WorkerLost) or isinstance(error, RayTaskError)]
-        causes = [error for error in raised if not isinstance(error, CommunicationError)]
-        if raised or len(errors) == len(self._results):
-            raise (causes or raised or errors)[0]
-        return [self._results[uid][0] for uid in self._actors]
+        results = results_of_ends(self._results[uid] for uid in self._actors)
+        if len(self._deaths) == len(self._results):
+            raise self._deaths[0]
+        return results
 
     def _kill(self) -> None:
         for actor in (self.coordinator, *self._actors.values()):

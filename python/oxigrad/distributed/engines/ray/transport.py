@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Place
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
@@ -48,7 +47,7 @@ class HubActor(Hub):
 
     async def count(self) -> int:
         """The number of workers of this generation that live."""
-        return len(set(self._members) - self._gone)
+        return len(self._peers.alive())
 
 
 def _stored(result: list[np.ndarray]) -> Any:
@@ -61,10 +60,6 @@ class RayCommunicator(HubCommunicator):
     Sums are always taken in the order of ranks.
     """
 
-    def __init__(self, coordinator: Any, uid: str, job: bytes, place: Place, timeout: float) -> None:
-        super().__init__(uid, place, job, timeout)
-        self._coordinator = coordinator
-
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
         try:
@@ -74,15 +69,12 @@ class RayCommunicator(HubCommunicator):
 
     def _reformed(self, seconds: float) -> Any:
         """See `HubCommunicator._reformed`. A restarted coordinator is waited for."""
-        return retried(super()._reformed, time.monotonic() + seconds)
-
-    def _following(self, place: Place) -> "RayCommunicator":
-        return type(self)(self._coordinator, self._uid, self.job, place, self.timeout)
+        return retried(super()._reformed, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """See `HubCommunicator._call`. A lost coordinator counts as a lost generation."""
         limit = self._limit(seconds)
-        answer = call(self._coordinator, method, *args, what=what, timeout=limit)
+        answer = call(self._hub, method, *args, what=what, timeout=limit)
         if isinstance(answer, ray.ObjectRef):
             try:
                 return ray.get(answer, timeout=limit + _GRACE)
@@ -92,7 +84,7 @@ class RayCommunicator(HubCommunicator):
 
     def _tell(self, method: str, *args: Any) -> None:
         with contextlib.suppress(RayActorError, GetTimeoutError):
-            ray.get(getattr(self._coordinator, method).remote(*args), timeout=self.timeout)
+            ray.get(getattr(self._hub, method).remote(*args), timeout=self.timeout)
 
 
 def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float) -> Any:
@@ -108,12 +100,13 @@ def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float) -
     return answer
 
 
-def retried(ask: Callable[[float], Any], end: float) -> Any:
-    """The answer of a coordinator that may be about to be restarted."""
+def retried(ask: Callable[[float], Any], seconds: float) -> Any:
+    """The answer of a coordinator that may be about to be restarted, by ``ask`` with the seconds that are left."""
+    wait = Backoff(seconds, longest=POLL)
     while True:
         try:
-            return ask(max(0.0, end - time.monotonic()))
+            return ask(wait.remaining())
         except WorkerLost:
-            if time.monotonic() >= end:
+            if wait.is_over():
                 raise
-            time.sleep(POLL)
+            wait.pause()

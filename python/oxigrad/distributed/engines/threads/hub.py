@@ -3,15 +3,14 @@
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Place
-from oxigrad.distributed.engines.hub import Condition, Hub, Round
-from oxigrad.distributed.errors import Aborted, Excluded, TimedOut, WorkerLost
-from oxigrad.distributed.messages.message import size_of
+from oxigrad.distributed.engines.hub import Hub, Round
+from oxigrad.distributed.errors import Aborted, TimedOut, WorkerLost
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
 SMALL = 1 << 15
@@ -21,25 +20,21 @@ class Killed(BaseException):
     """Ends the thread of a worker that was killed; user code that catches `Exception` does not catch it."""
 
 
-class _ThreadCondition(Condition):
-    """The condition of threads: its coroutines return at once, after the thread that runs them has waited."""
-
-    def __init__(self, condition: threading.Condition) -> None:
-        super().__init__()
-        self._condition = condition
-
-    def notify_all(self) -> None:
-        self._condition.notify_all()
-
-    async def __aenter__(self) -> None:
-        self._condition.acquire()
-
-    async def __aexit__(self, *error: object) -> None:
-        self._condition.release()
+class ThreadCondition(threading.Condition):
+    """The condition of threads: its coroutine returns at once, after the thread that runs it has waited."""
 
     async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """See `Condition.wait_until`."""
-        return self._condition.wait_for(is_done, min(timeout, threading.TIMEOUT_MAX))
+        """See `oxigrad.distributed.engines.hub.Condition.wait_until`."""
+        return self.wait_for(is_done, min(timeout, threading.TIMEOUT_MAX))
+
+
+def at_once(call: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a call of a hub of threads, which runs in this thread."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a method of a hub of threads was suspended")
 
 
 class ThreadHub(Hub):
@@ -49,62 +44,21 @@ class ThreadHub(Hub):
     what each of them has contributed, each a part of it where it is large.
     """
 
-    def __init__(self, members: list[str], job: bytes, changed: threading.Condition) -> None:
-        super().__init__(condition=_ThreadCondition(changed), job=job)
-        self._members, self._generation, self._admitted = members, 0, {*members}
-        self._open_mail()
-        self.lock: threading.Condition = changed
-        self._caller = threading.local()
-        self._killed: set[str] = set()
+    def __init__(self, members: list[str], job: bytes) -> None:
+        self.lock: ThreadCondition = ThreadCondition()
+        super().__init__(condition=self.lock, job=job)
+        self._begin(0, members)
         #: How often another worker has taken a place, by generation and rank.
         self.restarts: Counter[tuple[int, int]] = Counter()
-        #: The thread of each worker, and those of workers that were excluded.
-        self.threads: dict[str, threading.Thread] = {}
-        self.hung: set[threading.Thread] = set()
         self._owners: dict[int, tuple[weakref.ref[Any], str]] = {}
 
     @property
     def members(self) -> list[str]:
         """The names of the workers of the present generation by rank."""
-        return [*self._members]
-
-    # --- calls --------------------------------------------------------------------------------------------------------
-
-    def call(self, uid: str, method: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> Any:
-        """Runs a method in this thread, for the worker ``uid``; returns its result."""
-        self._caller.uid = uid
-        try:
-            method(*args).send(None)
-        except StopIteration as end:
-            return end.value
-        raise RuntimeError("a method of a hub of threads was suspended")
-
-    def ask(self, uid: str, method: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> Any:
-        """As `call`; ends a worker that was killed or excluded, or whose job was aborted."""
-        with self.lock:
-            self._check_worker(uid)
-        return self.call(uid, method, *args)
-
-    def _check_worker(self, uid: str) -> None:
-        if uid in self._killed:
-            raise Killed
-        if uid in self._excluded:
-            raise Excluded(*self._excluded[uid])
-        if self._failure is not None:
-            raise Aborted(self._failure)
-
-    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> None:
-        uid = self._caller.uid
-        if uid in self._members:
-            what = f"{what} of the worker of rank {self._members.index(uid)}"
-        try:
-            await super()._wait(lambda: uid in self._killed or uid in self._excluded or is_done(), timeout, what)
-        finally:
-            self._check_worker(uid)
-
-    # --- what only threads have ---------------------------------------------------------------------------------------
+        return [*self._peers.workers]
 
     def _is_ending(self) -> bool:
+        """See `Hub._is_ending`: a worker that joins waits until the others form the next generation."""
         return bool(self._ready) and any(generation >= 0 for generation, _ in self._ready.values())
 
     def _result_of(self, entered: Round) -> Any:
@@ -114,23 +68,17 @@ class ThreadHub(Hub):
         """
         if entered.kind[0] != "all_reduce":
             return super()._result_of(entered)
-        by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
-        return by_rank, [np.empty_like(buffer) for buffer in by_rank[0]] if size_of(by_rank[0]) > SMALL else []
-
-    async def exclude(self, place: Sequence[int], rank: int) -> None:
-        """See `Hub.exclude`. The thread of the worker is not waited for; one that has died or left is not excluded."""
-        with self.lock:
-            if place[2] == self._generation and rank not in self._lost():
-                self.hung.add(self.threads[self._members[rank]])
-                await super().exclude(place, rank)
+        by_rank = entered.by_rank()
+        is_small = entered.kind[2]
+        return by_rank, [] if is_small else [np.empty_like(buffer) for buffer in by_rank[0]]
 
     def claim(self, uid: str, thing: Any) -> int | None:
         """Gives an object to a worker; returns the rank of another one that has it and is alive, or None."""
         with self.lock:
             reference, owner = self._owners.get(id(thing), (None, uid))
-            if owner != uid and owner in self._members and reference is not None and reference() is thing:
-                rank = self._members.index(owner)
-                if rank not in self._lost():
+            if owner != uid and owner in self._peers.workers and reference is not None and reference() is thing:
+                rank = self._peers.workers.index(owner)
+                if self._peers.is_alive(rank):
                     return rank
             self._owners[id(thing)] = weakref.ref(thing), uid
             return None
@@ -138,17 +86,18 @@ class ThreadHub(Hub):
     def kill(self, rank: int) -> None:
         """Ends the worker of a rank: its thread ends at its next call."""
         with self.lock:
-            self._killed.add(uid := self._members[rank])
+            self._ended[uid := self._peers.workers[rank]] = Killed()
+            self._peers.dead.add(uid)
             self._lose(uid)
 
     def restart(self, rank: int, uid: str) -> None:
         """Gives the place of a worker that has died or left to another one. Raises `ValueError` where it is alive."""
         with self.lock:
-            if rank not in self._lost():
+            if self._peers.is_alive(rank):
                 raise ValueError(f"the worker of rank {rank} is alive: expected one that has died or left")
-            self._members[rank] = uid
-            self._fenced.discard((rank, self._generation))
-            self.restarts[self._generation, rank] += 1
+            self._peers.workers[rank] = uid
+            self._peers.last_steps.pop(rank, None)
+            self.restarts[self._peers.generation, rank] += 1
 
     def expect(self, uid: str) -> None:
         """Adds a worker that is admitted to the next generation."""
@@ -159,11 +108,11 @@ class ThreadHub(Hub):
         """The place of a worker that is expected, once it has one. Raises `Aborted` where the job ends before."""
 
         async def placed() -> Place | None:
-            async with self._changed:
+            with self.lock:
                 return await self._placed(uid, threading.TIMEOUT_MAX)
 
         try:
-            place = self.call(uid, placed)
+            place = at_once(placed())
         except (Aborted, TimedOut, WorkerLost):
             place = None
         if place is None:

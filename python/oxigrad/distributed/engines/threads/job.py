@@ -1,16 +1,17 @@
 """Jobs whose workers are threads of this process."""
 
+import math
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
-from oxigrad.distributed.engines.hub import check_accepts
-from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub
+from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.hub import check_accepts, results_of_ends
+from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub, at_once
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
-from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut
+from oxigrad.distributed.errors import TimedOut
 
 # Seconds between two looks at the threads.
 _POLL = 0.5
@@ -43,8 +44,7 @@ class ThreadJob:
         if workers < 1:
             raise ValueError(f"workers is {workers}: expected at least 1")
         self._worker, self._timeout, self._accepts_newcomers = worker, timeout, accept_newcomers
-        self._changed = threading.Condition()
-        self._hub = ThreadHub([_name(number) for number in range(workers)], secrets.token_bytes(16), self._changed)
+        self._hub = ThreadHub([_name(number) for number in range(workers)], secrets.token_bytes(16))
         self._threads: list[threading.Thread] = []
         self._ends: list[tuple[Any, BaseException | None]] = []
 
@@ -52,12 +52,12 @@ class ThreadJob:
         """Starts the threads; `wait` does so as well."""
         if self._threads:
             return
-        communicators = [self._communicator(uid) for uid in self._hub.members]
+        communicators = [self._communicator(uid, self._hub.place_of(uid)) for uid in self._hub.members]
         for thread in [self._enter(self._worker, lambda each=each: each) for each in communicators]:
             thread.start()
 
-    def _communicator(self, uid: str) -> ThreadCommunicator:
-        return ThreadCommunicator(self._hub, uid, self._hub.place_of(uid), self._timeout)
+    def _communicator(self, uid: str, place: Place) -> ThreadCommunicator:
+        return ThreadCommunicator(self._hub, uid, place, self._hub.job, self._timeout)
 
     def _enter(
         self, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
@@ -75,8 +75,7 @@ class ThreadJob:
     ) -> None:
         last = None
         try:
-            with serving(communicator := admitted()):
-                communicator.run_in(threading.current_thread())
+            with serving(admitted()):
                 try:
                     self._ends[number] = worker(current()), None
                 finally:
@@ -100,9 +99,9 @@ class ThreadJob:
 
         It exchanges messages; collective operations raise `WorkerLost` until `Communicator.reform`.
         """
-        with self._changed:
+        with self._hub.lock:
             self._hub.restart(rank, uid := _name(len(self._ends)))
-            communicator = self._communicator(uid)
+            communicator = self._communicator(uid, self._hub.place_of(uid))
             thread = self._enter(worker or self._worker, lambda: communicator)
         thread.start()
 
@@ -113,12 +112,9 @@ class ThreadJob:
         """
         check_accepts("a job of threads", accept_newcomers=self._accepts_newcomers)
         self.start()  # which does nothing once there is a thread
-        with self._changed:
+        with self._hub.lock:
             self._hub.expect(uid := _name(len(self._ends)))
-            thread = self._enter(
-                worker or self._worker,
-                lambda: ThreadCommunicator(self._hub, uid, self._hub.admitted(uid), self._timeout),
-            )
+            thread = self._enter(worker or self._worker, lambda: self._communicator(uid, self._hub.admitted(uid)))
         thread.start()
 
     def wait(self, timeout: float | None = None) -> list[Any]:
@@ -129,22 +125,22 @@ class ThreadJob:
         Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt
         aborts the job. A worker that the others have excluded counts as killed, and is not waited for.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = Backoff(math.inf if timeout is None else timeout)
         try:
             self.start()
-            while running := [each for each in self._threads if each.is_alive() and each not in self._hub.hung]:
-                left = _POLL if end is None else end - time.monotonic()
-                if left <= 0:
+            while running := self._running():
+                if end.is_over():
                     raise TimedOut(f"{running[0].name} did not end within {timeout:g} s")
-                running[0].join(min(left, _POLL))
+                running[0].join(min(end.remaining(), _POLL))
         except BaseException:
-            self._hub.call("", self._hub.abort, "the job was interrupted")
+            at_once(self._hub.abort("the job was interrupted"))
             raise
-        errors = [error for _, error in self._ends if not (error is None or isinstance(error, Excluded))]
-        causes = [error for error in errors if not isinstance(error, CommunicationError)]
-        for error in (causes or errors)[:1]:
-            raise error
-        return [result for result, _ in self._ends]
+        return results_of_ends(self._ends)
+
+    def _running(self) -> list[threading.Thread]:
+        """The threads that have not ended, and whose workers the others have not excluded."""
+        excluded = {int(uid) for uid in at_once(self._hub.excluded())}
+        return [each for number, each in enumerate(self._threads) if each.is_alive() and number not in excluded]
 
 
 def _name(number: int) -> str:

@@ -1,6 +1,6 @@
 """The communicator of a worker that is a thread."""
 
-import threading
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,32 +10,33 @@ from oxigrad import StructureError
 from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
-from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub
+from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub, at_once
 from oxigrad.distributed.messages.message import size_of
 from oxigrad.distributed.messages.reduction import Op, reduce_in_order
+
+_LAYOUT = operator.attrgetter("dtype", "size")
 
 
 class ThreadCommunicator(HubCommunicator):
     """The communicator of the worker ``uid``, which is a thread: see `Communicator`."""
 
-    def __init__(self, hub: ThreadHub, uid: str, place: Place, timeout: float) -> None:
-        self._hub = hub
+    def __init__(self, hub: ThreadHub, uid: str, place: Place, job: bytes, timeout: float) -> None:
         is_first = place.generation == hub.restarts[0, place.rank] == 0
-        super().__init__(uid, place, hub.job, timeout, Trainings(is_known=is_first))
+        super().__init__(hub, uid, place, job, timeout, Trainings(is_known=is_first))
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        detail = (op, *[(buffer.dtype, buffer.size) for buffer in bufs])
         is_small = size_of(bufs) <= SMALL
-        contribution = [b.copy() for b in bufs] if is_small else [*bufs]
+        detail = (op, is_small, *map(_LAYOUT, bufs))
+        contribution = [*map(np.ndarray.copy, bufs)] if is_small else [*bufs]
         contributions, reduced = super()._collect("all_reduce", detail, contribution, seconds)
         if is_small:
-            for at, buffer in enumerate(bufs):
-                reduce_in_order([of_rank[at] for of_rank in contributions], op, buffer)
+            for buffer, *by_rank in zip(bufs, *contributions, strict=True):
+                reduce_in_order(by_rank, op, buffer)
             return
-        for at, result in enumerate(reduced):
+        for result, *by_rank in zip(reduced, *contributions, strict=True):
             part = slice(*(result.size * rank // self.size for rank in (self.rank, self.rank + 1)))
-            reduce_in_order([of_rank[at][part] for of_rank in contributions], op, result[part])
-        super()._collect("all_reduce", ("slices",), [], seconds)  # all have reduced theirs
+            reduce_in_order([buffer[part] for buffer in by_rank], op, result[part])
+        super()._collect("all_reduce", ("slices", True), [], seconds)  # all have reduced theirs
         for target, source in zip(bufs, reduced, strict=True):
             np.copyto(target, source)
 
@@ -47,13 +48,7 @@ class ThreadCommunicator(HubCommunicator):
         return super()._collect(name, detail, copies, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
-        return self._hub.ask(self._uid, getattr(self._hub, method), *args)
-
-    def _tell(self, method: str, *args: Any) -> None:
-        self._hub.call(self._uid, getattr(self._hub, method), *args)
-
-    def _following(self, place: Place) -> "ThreadCommunicator":
-        return type(self)(self._hub, self._uid, place, self.timeout)
+        return at_once(getattr(self._hub, method)(*args))
 
     def claim(self, name: str, thing: Any) -> None:
         """See `Communicator.claim`."""
@@ -62,7 +57,3 @@ class ThreadCommunicator(HubCommunicator):
                 f"{name}: the workers of rank {rank} and {self.rank} share one object: expected one for each worker, "
                 "made by the function that run calls"
             )
-
-    def run_in(self, thread: threading.Thread) -> None:
-        """Notes the thread of the worker."""
-        self._hub.threads[self._uid] = thread

@@ -62,21 +62,20 @@ def _begun(timeout: float, group: Any, *, accept_newcomers: bool) -> Rendezvous:
     world = distributed.get_process_group_ranks(group or distributed.group.WORLD)
     token = token_of_environment("accept_newcomers=True") if accept_newcomers else None
     job = np.frombuffer(secrets.token_bytes(16), np.uint8).copy()
-    tokens = np.zeros((len(world), _DIGEST), np.uint8)
-    versions = np.empty(len(world) * VERSION_BYTES, np.uint8)
+    rows = np.zeros((len(world), VERSION_BYTES + _DIGEST), np.uint8)
 
     def make() -> tuple[list[Group], Any]:
         groups = [Group.of_world(world) for _ in range(2)]
         groups[0].broadcast(job, 0).wait()
-        groups[0].all_gather(versions, version()).wait()
         digest = bytes(_DIGEST) if token is None else proof(token, job.tobytes(), "every worker").encode()
-        groups[0].all_gather(tokens.reshape(-1), np.frombuffer(digest, np.uint8).copy()).wait()
+        row = np.concatenate([version(), np.frombuffer(digest, np.uint8)])
+        groups[0].all_gather(rows.reshape(-1), row).wait()
         return groups, store_of_program()
 
     text = f"the communicator is not made within {timeout:g} s: a worker has ended before, or does not make its own"
     groups, store = in_time(make, timeout, TimedOut(text))
-    check_versions(versions)
-    _check_tokens(tokens)
+    check_versions(rows[:, :VERSION_BYTES])
+    _check_tokens(rows[:, VERSION_BYTES:])
     members = [str(rank) for rank in range(len(world))]
     rendezvous = Rendezvous(store, job.tobytes(), str(groups[0].rank), members, token=token)
     if groups[0].rank == 0 and len(world) == distributed.get_world_size():

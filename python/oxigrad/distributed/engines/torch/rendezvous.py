@@ -34,6 +34,7 @@ from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.torch.admission import TOKEN, has_token, parsed, proof, token_of_environment
 from oxigrad.distributed.engines.torch.library import Group, client_of, failures_of_store
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.messages.agreement import check_version
 
 _log = logging.getLogger("oxigrad.distributed")
 
@@ -134,9 +135,7 @@ class Rendezvous:
                     )
                 end.pause()
             job = parsed("oxigrad/job", text, {"job": str, "version": str, "accepts": bool})
-            if job["version"] != version:
-                theirs = f"a worker runs oxigrad {version}, the job {job['version']}"
-                raise Refused("version", f"{theirs}: expected one version on every worker")
+            check_version("a worker", version, "the job", job["version"])
             if not job["accepts"]:
                 raise Refused(
                     "newcomers",

@@ -63,7 +63,7 @@ class TorchCommunicator(ByteCollectives):
         rendezvous.communicator = self
         self._group, self._channel = groups
         place = Place(self._group.rank, self._group.size, rendezvous.generation)
-        super().__init__(place, rendezvous.job, timeout, Peers(place.generation, place.rank, range(place.size)))
+        super().__init__(place, rendezvous.job, timeout, Peers(place.generation, range(place.size), place.rank))
         self._changed = threading.Condition()
         self._has_ended = threading.Event()
         others = [rank for rank in range(self.size) if rank != self.rank]
@@ -125,7 +125,7 @@ class TorchCommunicator(ByteCollectives):
             self._check(what)
         except CommunicationError as error:
             return error
-        return self._loss(self._peers.lost(), what)
+        return self._peers.loss(self._peers.lost(), what)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 

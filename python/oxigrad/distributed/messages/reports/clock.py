@@ -42,7 +42,8 @@ class Clock:
         self.waited: float = 0.0
         self._first = self._last = self._begin = 0.0
         self._outer: Clock | None = None
-        self._spans: deque[Span] | None = None
+        #: The spans that are kept; None where none are.
+        self.kept: deque[Span] | None = None
         self._epoch = time.time() - time.perf_counter()
 
     @property
@@ -52,11 +53,11 @@ class Clock:
 
     def record(self, limit: int) -> None:
         """Keeps the last ``limit`` spans from now on, and forgets those before; 0 keeps none."""
-        self._spans = deque(maxlen=limit) if limit else None
+        self.kept = deque(maxlen=limit) if limit else None
 
     def spans(self) -> list[Span]:
         """The spans that are kept."""
-        return [*self._spans] if self._spans is not None else []
+        return [*self.kept] if self.kept is not None else []
 
     def step(self) -> "Clock":
         """The clock as a context, a step of the worker, whose waits in its thread it counts.
@@ -67,25 +68,20 @@ class Clock:
 
     def __enter__(self) -> None:
         self._outer, self._begin, _active.clock = _active.clock, time.perf_counter(), self
-        if self._spans is not None and self.steps:
-            self._add("compute", self._last, self._begin)
+        if self.kept is not None and self.steps:
+            self.add("compute", self._last, self._begin)
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         end, _active.clock = time.perf_counter(), self._outer
         self.steps += kind is None
         self._last, self._first, self._outer = end, self._first or end, None
-        if self._spans is not None:
-            self._add("step", self._begin, end)
+        if self.kept is not None:
+            self.add("step", self._begin, end)
 
-    def wait(self, begin: float, end: float) -> None:
-        """Counts a wait."""
-        self.waited += end - begin
-        if self._spans is not None:
-            self._add("wait", begin, end)
-
-    def _add(self, kind: str, begin: float, end: float) -> None:
-        if self._spans is not None:
-            self._spans.append(Span(kind, self._epoch + begin, self._epoch + end))
+    def add(self, kind: str, begin: float, end: float) -> None:
+        """Keeps a span of the counter `time.perf_counter`, where spans are kept."""
+        if self.kept is not None:
+            self.kept.append(Span(kind, self._epoch + begin, self._epoch + end))
 
 
 class waiting:
@@ -100,5 +96,7 @@ class waiting:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self._clock is not None:
-            _active.clock = self._clock
-            self._clock.wait(self._begin, time.perf_counter())
+            _active.clock, end = self._clock, time.perf_counter()
+            self._clock.waited += end - self._begin
+            if self._clock.kept is not None:
+                self._clock.add("wait", self._begin, end)
