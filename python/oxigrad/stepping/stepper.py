@@ -32,6 +32,7 @@ from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.table import SlotTable
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import COUNTS, PendingState, copied_slots
+from oxigrad.stepping.version import PROCESS
 from oxigrad.stepping.writes import Touched, collect
 
 _TEXT_AND_MISSED = operator.attrgetter("text", "missed")
@@ -59,8 +60,6 @@ class Stepper:
         # The layout passed to the core: the program and set of scalars of each group, and the slots that groups lack.
         self._layout: list[tuple[int, int]] = []
         self._absent: list[tuple[str, ...]] = []
-        #: The number of forks when the plan was made.
-        self.process: int = _core.forks()
         self.table: SlotTable = SlotTable(self.core)
         self.presence: ParticipationLog = ParticipationLog()
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
@@ -181,7 +180,7 @@ class Stepper:
 
     def _check_plan(self) -> None:
         """Drops a plan that other settings, or a fork, have made invalid."""
-        if self.plan is not None and not (self.plan.is_current() and self.process == _core.forks()):
+        if self.plan is not None and not self.plan.is_current():
             self.forget()
 
     def new_plan(
@@ -201,7 +200,7 @@ class Stepper:
             missed = functools.partial(self.presence.missed_by, with_slots=self.table.by_path, count=count)
             version = self.table.version
             options = {"present": present, "holds_own": holds_own, "missed": missed, "slices": self.slices}
-            return Plan(leaves, structure, self.options, version, **options)
+            return Plan(leaves, structure, self.options, version, PROCESS, **options)
 
         plan = planned()
         leaves = plan.detach(leaves)
@@ -218,8 +217,7 @@ class Stepper:
         """Drops the plan; the next step makes another."""
         self.resolved.clear()
         self._devices = None
-        # In a forked child, the core may have been in the middle of a step of another thread.
-        self.plan, self.process = None, _core.forks()
+        self.plan = None
 
     def adopt(self, step: StepProgram, leaves: list[Any]) -> None:
         """Keeps a resolved step for the next ones; makes the slots that it requires."""
@@ -252,7 +250,6 @@ class Stepper:
         if (
             step is None
             or not (step.is_current() or step.refresh())
-            or self.process != _core.forks()
             or (self.options.accumulate > 1 and (step.plan.idle or self.presence.without))
             or (leaves := step.plan.leaves(model)) is None
             or (gradients := step_gradients(step.plan, leaves, grads)) is None

@@ -138,18 +138,19 @@ class Entry(Keys):
         low, high = (math.nan, math.nan) if domain is None else domain.interior
         if type(value) is float and low < value < high:
             return value
-        name = (named(key) if item is None else f"{named(key)}[{item}]") if key in group else key
         choices = (default,) if domain is None else domain.choices or ()
         if value is None and (None in choices or default is None or hyperparameter in self.missing):
             return None
-        texts = [choice for choice in choices if isinstance(choice, str)]
+        texts, flags = str in map(type, choices), bool in map(type, choices)
+        if flags and isinstance(value, bool):
+            return value
+        name = (named(key) if item is None else f"{named(key)}[{item}]") if key in group else key
         if isinstance(value, str) and is_flag(default) and (texts or domain is None):
             return value if domain is None or not ranges else domain.check(name, value)
-        flags = any(isinstance(choice, bool) for choice in choices)
         takes_numbers = not texts or bool(domain and domain.interval) or flags
         if not (takes_numbers and hasattr(value, "__float__")):
             raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
-        if not ranges or (flags and isinstance(value, bool)):
+        if not ranges:
             return value
         number = _number(name, value, domain)
         is_stop = stops and number == 0 and not isinstance(number, bool)

@@ -107,7 +107,7 @@ def is_same_array(a: Array, b: Array) -> bool:
 
 def _is_mutable(array: Any) -> bool:
     """Whether an array may be changed in place, so that others must not share its memory; False for None."""
-    return type(array) is np.ndarray or (array is not None and not adapter_of(array).is_immutable)
+    return array is not None and not adapter_of(array).is_immutable
 
 
 def _on_device(array: Array) -> tuple[Any, ...] | None:
@@ -133,14 +133,14 @@ def apart(results: Sequence[Array], arrays: Iterable[Any]) -> list[Array]:
     (True, False, False)
     """
     separate = list(results)
-    new = [number for number, x in enumerate(separate) if _is_mutable(x)]
-    others = [x for x in arrays if _is_mutable(x)]
+    new = [number for number, x in enumerate(separate) if type(x) is np.ndarray or _is_mutable(x)]
+    others = [x for x in arrays if type(x) is np.ndarray or _is_mutable(x)]
     listed = [*zip(map(separate.__getitem__, new), itertools.repeat(True)), *zip(others, itertools.repeat(False))]
     shared = set(_core.aliases(listed))
-    seen: set[Any] = {*map(id, others), *map(_on_device, others)}
+    seen: set[Any] = {*map(id, others), *(_on_device(x) for x in others if type(x) is not np.ndarray)}
     for at, number in enumerate(new):
         x = separate[number]
-        places = {id(x), _on_device(x)} - {None}
+        places = {id(x)} if type(x) is np.ndarray else {id(x), _on_device(x)} - {None}
         if at in shared or places & seen:
             separate[number] = standard.asarray(x, copy=True)
         seen |= places

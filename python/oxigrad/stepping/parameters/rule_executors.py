@@ -95,6 +95,9 @@ def _traced(rule: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple
     return trace(rule, dict(flags), **dict(options))
 
 
+_NAME = operator.attrgetter("name")
+
+
 @dataclasses.dataclass
 class CalledLeaf:
     """One parameter that a rule is called on: its key path, its arrays, and its hyperparameters of the step.
@@ -133,7 +136,7 @@ class CalledLeaf:
 
     def before(self) -> list[Any]:
         """The parameter and its slots, None for absent ones, in the order of the rule's results."""
-        return [self.p, *(self.slots.get(slot.name) for slot in self.rule.slots)]
+        return [self.p, *map(self.slots.get, map(_NAME, self.rule.slots))]
 
     def touched(self) -> "CalledLeaf":
         """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""
@@ -241,15 +244,14 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
     So a slot never shares memory with a parameter or a gradient, which the user may change.
     """
     arguments: list[Any] = []
-    for leaf in leaves:
+    pairs: list[tuple[Any, Any]] = []
+    for leaf, of_leaf in zip(leaves, results, strict=True):
         g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
         arguments += [leaf.p, *g, *leaf.slots.values()]
-    pairs = [
-        pair for leaf, of_leaf in zip(leaves, results, strict=True) for pair in zip(of_leaf, leaf.before(), strict=True)
-    ]
-    separate = iter(apart([None if new is old else new for new, old in pairs], arguments))
-    new_values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
-    return [[next(new_values) for _ in of_leaf] for of_leaf in results]
+        pairs += zip(of_leaf, leaf.before(), strict=True)
+    separate = apart([None if new is old else new for new, old in pairs], arguments)
+    values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
+    return [[*itertools.islice(values, len(of_leaf))] for of_leaf in results]
 
 
 def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context: RuleContext) -> Stages:

@@ -195,14 +195,16 @@ class Plan(Assignment):
 
     def _fits(self, leaves: list[Any]) -> bool:
         """Whether tied parameters and executors are those of the plan."""
-        if not all(leaves[i] is leaves[p.index] for p in self.tied for i in p.tied):
+        if self.tied and not all(leaves[i] is leaves[p.index] for p in self.tied for i in p.tied):
             return False
-        changing = (*self.copied, *self.into)
         try:
-            return all(executor_of(leaves[p.index], p.executor is COPY) is p.executor for p in changing)
+            for p in (*self.copied, *self.into):
+                if executor_of(leaves[p.index], p.executor is COPY) is not p.executor:
+                    return False
         except REFUSALS:
             self.refuse_shapeless((), leaves)
             raise
+        return True
 
     def detach(self, leaves: list[Any], *, for_core: bool = False) -> list[Any]:
         """The leaves, with parameters detached from their library's own autodiff, which must not record steps.
@@ -275,6 +277,8 @@ class Plan(Assignment):
         """
         for p in self.ruled:
             for what, array in (("parameter", leaves[p.index]), ("gradient", gradients[p.index])):
+                if type(array) is np.ndarray:
+                    continue
                 refuse_traced(p.text, what, array)
                 if not isinstance(array, SparseRows):
                     check_readable(p.text, what, array)
