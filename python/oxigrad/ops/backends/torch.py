@@ -163,8 +163,8 @@ class TorchAdapter(Adapter):
 
         It takes sparse tensors, redistributes ``DTensor``s, and reads memory that was freed.
         """
-        kind = self._torch.Tensor if type(p) is self._torch.nn.Parameter else type(p)
-        if not isinstance(g, kind) or (kind is self._torch.Tensor and hasattr(g, "placements")):
+        plain = self._torch.Tensor, self._torch.nn.Parameter
+        if not (type(g) in plain if type(p) in plain else isinstance(g, type(p))):
             return True
         if p.layout != g.layout or p.device != g.device or hasattr(p, "placements"):
             return True
