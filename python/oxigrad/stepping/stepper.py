@@ -32,7 +32,6 @@ from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.table import SlotTable
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import COUNTS, PendingState, copied_slots
-from oxigrad.stepping.version import PROCESS
 from oxigrad.stepping.writes import Touched, collect
 
 _TEXT_AND_MISSED = operator.attrgetter("text", "missed")
@@ -200,7 +199,7 @@ class Stepper:
             missed = functools.partial(self.presence.missed_by, with_slots=self.table.by_path, count=count)
             version = self.table.version
             options = {"present": present, "holds_own": holds_own, "missed": missed, "slices": self.slices}
-            return Plan(leaves, structure, self.options, version, PROCESS, **options)
+            return Plan(leaves, structure, self.options, version, **options)
 
         plan = planned()
         leaves = plan.detach(leaves)

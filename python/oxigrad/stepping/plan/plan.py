@@ -32,7 +32,7 @@ from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.slices import Gather, Slices
-from oxigrad.stepping.version import Version
+from oxigrad.stepping.version import PROCESS, Version
 
 _STRUCTURE = operator.attrgetter("structure")
 
@@ -68,7 +68,7 @@ class Plan(Assignment):
         slices: Slices | None = None,
     ) -> None:
         super().__init__()
-        self.versions: list[Version] = [*versions, *options.versions]
+        self.versions: list[Version] = [*versions, PROCESS, *options.versions]
         self._structures = [*map(_STRUCTURE, self.versions)]  # before the settings are read
         self.structure: _core.Structure = structure
         self.present: bytes | None = present
