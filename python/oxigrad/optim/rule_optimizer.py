@@ -66,7 +66,7 @@ class RuleOptimizer(Part, LocalOptimizer):
         self.groups = groups or {}
         LocalOptimizer.__init__(self, **options)
         if self._precision.slot_dtype is not None:
-            check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [self._rule_and_absent()])
+            check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [RuleOptimizer._rule_and_absent(self)])
 
     @property
     def name(self) -> str:
