@@ -43,6 +43,19 @@ def test_an_array_has_the_adapter_of_its_library(module: str, adapter: str) -> N
     assert is_immutable(array) is (module == "jax")
 
 
+def test_a_parameter_of_torch_is_apart_from_tensors_of_other_classes_alone() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Other(torch.Tensor):  # type: ignore[name-defined, misc]
+        pass
+
+    p = torch.nn.Parameter(torch.ones(2))
+    is_apart = adapter_of(p).is_apart
+    assert not is_apart(p, torch.ones(2)) and not is_apart(p.detach(), p)
+    assert is_apart(p, np.ones(2)) and is_apart(p, torch.ones(2).as_subclass(Other))
+    assert is_apart(p, torch.ones(2, device="meta")) and is_apart(p, torch.ones(2).to_sparse())
+
+
 def test_numbers_have_numpy_s_adapter_and_other_objects_the_generic_one() -> None:
     assert adapter_of(2.0) is adapter_of(np.float32(1.0)) is adapter_of(np.ones(1))
     assert type(adapter_of("text")) is Adapter

@@ -20,7 +20,7 @@ from oxigrad.optim.chain import ChainPart
 from oxigrad.optim.settings import spellings
 from oxigrad.optim.settings.attributes import Sealed
 from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.rules.core.ranges import domain
+from oxigrad.rules.core.ranges import Domain, domain
 
 nan = math.nan
 RULES = [
@@ -430,6 +430,11 @@ def test_intervals_agree_with_their_text(text: str) -> None:
         below = value < interval.high or (text[-1] == "]" and value == interval.high)
         assert (value in interval) == (above and below)
         assert not (value in interval and not interval.nearly_contains(value))
+        if above and below:
+            assert Domain((None,), interval).check("x", value) == value
+        else:
+            with pytest.raises(ValueError, match="x is"):
+                Domain((None,), interval).check("x", value)
     assert not interval.nearly_contains(nan)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -46,6 +47,30 @@ def test_initial_values(slot: Any, expected: Any) -> None:
         assert not opt.slots["w"]
     else:
         np.testing.assert_array_equal(opt.slots["w"]["s"], expected)
+
+
+def test_arrays_that_functions_return_twice_are_slots_apart() -> None:
+    twice = np.zeros(2)
+
+    def rule(
+        xp,
+        p,
+        g,
+        a=Slot.computed(lambda xp, p: p),
+        b=Slot.computed(lambda xp, p: twice),
+        c=Slot.computed(lambda xp, p: twice),
+        d=Slot.zeros(),
+        *,
+        learning_rate=0.1,
+    ):
+        return p - learning_rate * g, a, b, c, d
+
+    opt, w = optim.define(rule, "Sharing")(), np.array([1.0, 2.0])
+    opt.build({"w": w})
+    slots = opt.slots["w"]
+    arrays = [w, *(slots[name] for name in "abcd")]
+    assert not any(np.shares_memory(x, y) for x, y in itertools.combinations(arrays, 2))
+    np.testing.assert_array_equal(slots["a"], w)
 
 
 def test_dtypes_and_names_of_slots() -> None:

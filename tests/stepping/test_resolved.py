@@ -446,9 +446,8 @@ def test_a_resolved_group_alone() -> None:
 def test_groups_of_one_kernel_are_laid_out_as_sets_of_its_scalars() -> None:
     of_rule = hyperparameters()
     groups = [ResolvedGroup(group_of(of_rule, given)) for given in ({}, {"rate": 1.0}, {"mode": "other"}, {})]
-    programs, layout = lay_out(
-        (group.program, number, lambda group=group: group.scalars) for number, group in enumerate(groups)
-    )
+    keyed = [(group.program, number) for number, group in enumerate(groups)]
+    programs, layout = lay_out(keyed, [group.scalars for group in groups].__getitem__)
     assert layout == [(0, 0), (0, 1), (1, 0), (0, 2)]
     assert [len(sets) for _, sets in programs] == [3, 1]
     assert programs[0][1][1] is groups[1].scalars

@@ -259,7 +259,7 @@ class AnnouncedGradients:
     def add(self, which: int, g: Any) -> tuple[bool, tuple[str, Any] | None]:
         """Whether a gradient is a dense one of a parameter, with the key path and the gradient that it completes."""
         leaf = self._chosen[which]
-        p = self._complete.parameter(leaf)
+        p = self._complete.of_leaf.get(leaf)
         if p is None or isinstance(g, SparseRows):
             return False, None
         if not self._complete.add(p, leaf, g):

@@ -113,7 +113,8 @@ class EagerStep:
         if not 0 <= step < self._most:
             return None
         values, host_gradients = [*map(np.asarray, leaves)], [*map(np.asarray, gradients)]
-        results = self._pure.run(values, host_gradients, [*map(np.asarray, slots, self._read)], step, _read(loss))
+        host_slots, read = [*map(np.asarray, slots, self._read)], loss if loss is None else _read(loss)
+        results = self._pure.run(values, host_gradients, host_slots, step, read)
         return None if results is None else self._in_jax(*results, step, state)
 
     def _in_jax(self, new: list[Any], after: list[Any], step: int, state: State) -> tuple[Any, Any, dict[str, Any]]:

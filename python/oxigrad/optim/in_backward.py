@@ -1,5 +1,6 @@
 """Steps of `minimize` inside of the backward: each final gradient updates its parameter, and is dropped."""
 
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,6 +16,8 @@ from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import StepProgram
+
+_TEXT = operator.attrgetter("text")
 
 
 def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
@@ -95,17 +98,19 @@ class BackwardStep:
         chosen, excluded = watched_leaves(watched), _read_again(plan, leaves, constants)
         self._step, self._leaves = step, leaves
         self._gradients = gradients = FinalGradients(plan.parameters)
-        self._left = {p.text: p for p in plan.parameters}
+        self._left = dict(zip(map(_TEXT, plan.parameters), plan.parameters, strict=True))
         due = self._stepper.open.due
 
         def take(which: int, g: Any) -> bool:
             leaf = chosen[which]
-            p = gradients.parameter(leaf)
+            p = gradients.of_leaf.get(leaf)
             if p is None or p.text in excluded:  # it gets its gradient when the backward has ended
                 return p is None and is_array(leaves[leaf])  # that of a frozen parameter is dropped
             if gradients.add(p, leaf, g):
-                arrays = [gradients.held[i] for i in p.indices] if p.tied else [g]
-                if together := due(p.position, p, sum([getattr(each, "nbytes", 0) for each in arrays])):
+                size = getattr(g, "nbytes", 0)
+                for i in p.tied:
+                    size += getattr(gradients.held[i], "nbytes", 0)
+                if together := due(p.position, p, size):
                     self._update(step, together, [None] * len(leaves))
             return True
 
@@ -156,9 +161,8 @@ def _refuse_variables(model: Any) -> None:
 
 def _read_again(plan: Plan, leaves: list[Any], constants: Sequence[Any]) -> set[str]:
     """Parameters whose memory derivatives read past the model, as constants: they are updated after the backward."""
-    arrays = [array for array in constants if _core.exports_memory(array)]
-    parameters = [p for p in plan.parameters if _core.exports_memory(leaves[p.index])]
-    if not arrays or not parameters:
+    if not (arrays := [*filter(_core.exports_memory, constants)]):
         return set()
+    parameters = [p for p in plan.parameters if _core.exports_memory(leaves[p.index])]
     ranges = [(leaves[p.index], True) for p in parameters] + [(array, False) for array in arrays]
     return {parameters[at].text for at in _core.aliases(ranges)}

@@ -44,10 +44,11 @@ class Optimizer(StatefulOptimizer):
     record_norms: tuple[str, ...]
     state_device: str | None
 
+    #: The ``step`` that the last `apply` resolved.
+    _resolved_applies: dict[str, PureStep]
+
     def __init__(self) -> None:
-        self._lock = _core.Lock()
-        #: The ``step`` that the last `apply` resolved.
-        self._resolved_applies: dict[str, PureStep] = {}
+        vars(self).update(_lock=_core.Lock(), _resolved_applies={})
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -410,7 +411,8 @@ class LocalOptimizer(Optimizer):
         super().__init__()
         vars(self).setdefault("_version", Version())  # for a rule, the version of its hyperparameters
         self._set_options(options)
-        self._stepper = Stepper(self._new_options(), HostPlacement() if self.state_device else None)
+        placement = HostPlacement() if self.state_device else None
+        vars(self)["_stepper"] = Stepper(self._new_options(), placement)
 
 
 Optimizer.__doc__ = with_options(Optimizer.__doc__, OPTIONS)  # pyright: ignore[reportAttributeAccessIssue]

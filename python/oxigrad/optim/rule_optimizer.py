@@ -40,6 +40,10 @@ class RuleOptimizer(Part, LocalOptimizer):
     """
 
     _options_of_class = tuple(OPTIONS)
+    _groups: dict[Any, dict[str, Any] | None]
+    _parameter_groups: weakref.WeakKeyDictionary[
+        Optimizer, tuple[SteppingOptions, dict[tuple[int | None, str | None], ParameterGroup]]
+    ]
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -56,10 +60,13 @@ class RuleOptimizer(Part, LocalOptimizer):
         keywords = self._filled_in(compat, args, keywords)
         options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
-        self.dtype = dtype
+        vars(self)["dtype"] = None
+        if dtype is not None:
+            self.dtype = dtype
         self.groups = groups or {}
         LocalOptimizer.__init__(self, **options)
-        check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, map(RuleOptimizer._rule_and_absent, [self]))
+        if self._precision.slot_dtype is not None:
+            check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [RuleOptimizer._rule_and_absent(self)])
 
     @property
     def name(self) -> str:
@@ -75,11 +82,8 @@ class RuleOptimizer(Part, LocalOptimizer):
     @groups.setter
     def groups(self, groups: Mapping[Any, Mapping[str, Any] | None]) -> None:
         param_groups.check(groups)
-        self._groups = {pattern: self._checked(pattern, values) for pattern, values in groups.items()}
-        self._parameter_groups: weakref.WeakKeyDictionary[
-            Optimizer, tuple[SteppingOptions, dict[tuple[int | None, str | None], ParameterGroup]]
-        ]
-        self._parameter_groups = weakref.WeakKeyDictionary()
+        checked = {pattern: self._checked(pattern, values) for pattern, values in groups.items()}
+        vars(self).update(_groups=checked, _parameter_groups=weakref.WeakKeyDictionary())
         self._version.raise_structure()
 
     def _checked(self, pattern: Any, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -115,7 +119,7 @@ class RuleOptimizer(Part, LocalOptimizer):
         """See `Optimizer._group_for`."""
         if self.dtype is not None and not _has(array, self.dtype):
             return None
-        at = param_groups.first_match(self._groups, path, array)
+        at = param_groups.first_match(self._groups, path, array) if self._groups else None
         overrides = {} if at is None else list(self._groups.values())[at]
         if overrides is None:
             return None
@@ -273,7 +277,7 @@ def is_elementwise(read: Rule) -> bool:
     """
     _check_names(read)
     try:
-        kernel_of(read, {name: default for name, default in read.defaults.items() if rule.is_flag(default)})
+        kernel_of(read, read.flags)
     except rule.ResultsError:
         raise
     except RuleError as error:

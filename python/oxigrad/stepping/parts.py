@@ -1,5 +1,6 @@
 """A step in parts: several dispatches, each of some parameters, and then the count."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.writes import collect
+
+_POSITION_AND_TEXT = operator.attrgetter("position", "text")
 
 
 def resolve_whole(stepper: Stepper, model: Any, loss: Any) -> tuple[StepProgram, list[Any]]:
@@ -46,7 +49,7 @@ def take_part(
     gradients: list[Any],
 ) -> None:
     """Updates some of the parameters of a step, with ``gradients`` at the positions of leaves; counts nothing."""
-    names, slots = {p.position: p.text for p in parameters}, stepper.table.by_path
+    names, slots = dict(map(_POSITION_AND_TEXT, parameters)), stepper.table.by_path
     part = step.part(tuple(names), parameters)
     plan = part.plan
     while True:

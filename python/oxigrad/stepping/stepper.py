@@ -6,6 +6,7 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 """
 
 import functools
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,8 @@ from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import COUNTS, PendingState, copied_slots
 from oxigrad.stepping.writes import Touched, collect
 
+_TEXT_AND_MISSED = operator.attrgetter("text", "missed")
+
 
 class Stepper:
     """The steps of one optimizer, by the plan of the last one where it holds, with its slots and counts.
@@ -56,8 +59,6 @@ class Stepper:
         # The layout passed to the core: the program and set of scalars of each group, and the slots that groups lack.
         self._layout: list[tuple[int, int]] = []
         self._absent: list[tuple[str, ...]] = []
-        #: The number of forks when the plan was made.
-        self.process: int = _core.forks()
         self.table: SlotTable = SlotTable(self.core)
         self.presence: ParticipationLog = ParticipationLog()
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
@@ -142,7 +143,7 @@ class Stepper:
         self.refuse_slices()
         self._check_plan()
         if self.plan is not None and (leaves := self.plan.leaves(model)) is not None:
-            return self.plan, self.plan.detach(leaves)
+            return self.plan, self.plan.detach(leaves) if self.plan.recorded else leaves
         leaves, structure = tree.flatten(model)
         return self.new_plan(leaves, structure, None)
 
@@ -178,7 +179,7 @@ class Stepper:
 
     def _check_plan(self) -> None:
         """Drops a plan that other settings, or a fork, have made invalid."""
-        if self.plan is not None and not (self.plan.is_current() and self.process == _core.forks()):
+        if self.plan is not None and not self.plan.is_current():
             self.forget()
 
     def new_plan(
@@ -215,8 +216,7 @@ class Stepper:
         """Drops the plan; the next step makes another."""
         self.resolved.clear()
         self._devices = None
-        # In a forked child, the core may have been in the middle of a step of another thread.
-        self.plan, self.process = None, _core.forks()
+        self.plan = None
 
     def adopt(self, step: StepProgram, leaves: list[Any]) -> None:
         """Keeps a resolved step for the next ones; makes the slots that it requires."""
@@ -232,7 +232,7 @@ class Stepper:
         self.plan = None  # dropped first: after an interrupt the core may not have been prepared for it
         self.table.prepare(step, leaves)
         self.plan, self._layout, self._absent = plan, step.layout, step.absent
-        missed = {p.text: p.missed for p in plan.parameters}
+        missed = dict(map(_TEXT_AND_MISSED, plan.parameters))
         count = self.counts.taken if len(missed) < len(self.table.by_path) else self.core.count
         self.presence.enter(missed, plan.inactive, self.table.by_path, count, waiting=plan.waiting)
 
@@ -249,7 +249,6 @@ class Stepper:
         if (
             step is None
             or not (step.is_current() or step.refresh())
-            or self.process != _core.forks()
             or (self.options.accumulate > 1 and (step.plan.idle or self.presence.without))
             or (leaves := step.plan.leaves(model)) is None
             or (gradients := step_gradients(step.plan, leaves, grads)) is None
@@ -263,7 +262,7 @@ class Stepper:
         if step.varies or plan.takes_rows:
             if step.varies_on_host and self.counts.counters:
                 self.counts.sync()
-            step.fill(core.count, core.micro + 1, self._inverse_scale(step) if step.observes else 1.0, loss)
+            step.fill(core.count, core.micro + 1, step.inverse_scale if step.observes else 1.0, loss)
         else:
             number = core.count + 1.0
             for scalars in step.constant:
@@ -292,8 +291,8 @@ class Stepper:
             ):
                 self.counts.sync()
             self.counts.raises = step.raises
-            scale = 1.0 if isinstance(grads, AlignedGradients) else self._inverse_scale(step)
-            step.fill(self.core.count, self.core.micro + 1, scale, loss)
+            is_scaled = step.observes and not isinstance(grads, AlignedGradients)
+            step.fill(core.count, core.micro + 1, step.inverse_scale if is_scaled else 1.0, loss)
             self.adopt(step, leaves)
             without, self._without = self._without, set[str]()
             taken = self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
@@ -309,10 +308,6 @@ class Stepper:
                 self.resolved.clear()
                 self.table.by_path, self.plan = before, None
             raise
-
-    def _inverse_scale(self, step: StepProgram) -> float:
-        """The reciprocal of the loss scale as far as the host fills it in."""
-        return 1.0 / self.options.scale if step.observes and not step.scales_there else 1.0
 
     def _take(
         self, step: StepProgram, leaves: list[Any], gradients: list[Any], model: Any, grads: Any, *, keep_root: bool

@@ -1,6 +1,7 @@
 """Version counters, which tell a resolved step that the settings that it was resolved from have changed."""
 
 import itertools
+import os
 
 _NUMBERS = itertools.count(1)
 
@@ -35,3 +36,10 @@ class Version:
         """Marks a change that requires a new plan."""
         self.structure = next(_NUMBERS)
         self.number = next(_NUMBERS)
+
+
+#: The version of the process, which a fork raises: the core may have been in the middle of another thread's step.
+PROCESS = Version()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=PROCESS.raise_structure)

@@ -5,7 +5,7 @@ from typing import Any
 
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.composition import compose
-from oxigrad.rules.core.rule import Rule, is_flag
+from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.torch import formulas
@@ -66,12 +66,9 @@ class TensorGroup(RuleGroup):
         )
         absent = tuple([slot for slot, asks in rule.optional if not read[asks]])
         # PyTorch has arguments for the flags of the rule alone.
-        flags = {
-            name: read[name] if part is rule else default
-            for part in parts
-            for name, default in part.defaults.items()
-            if is_flag(default)
-        }
+        flags: dict[str, Any] = {}
+        for part in parts:
+            flags |= {name: read[name] for name in rule.flags} if part is rule else part.flags
         return (
             parts,
             absent,

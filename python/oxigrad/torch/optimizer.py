@@ -210,7 +210,7 @@ class TensorOptimizer(KeepingDtypes):
             factor, resolved = (1.0 if number is None else number), self._resolved.get(key)
             if (
                 resolved is not None
-                and resolved.is_current(self, scaled=scale is not None)
+                and resolved.fits(self, scaled=scale is not None)
                 and without_grad(resolved.attempt, self, factor, loss, marks) is None
             ):
                 return resolved.plan.draws  # Otherwise a tensor was replaced or changed.

@@ -80,19 +80,6 @@ class Entry(Keys):
         options = {name: domain for name, domain in _OPTIONS.items() if name not in self.ignored}
         return options | {name: self.rule.domains.get(name) for name in self.places}
 
-    @functools.cached_property
-    def _interiors(self) -> Mapping[str, tuple[str, int | None, float, float]]:
-        """The key and item of each hyperparameter that is a real number, and the ends of its range.
-
-        A float between the ends needs no further check.
-        """
-        domains = [(name, domain.interval) for name, domain in self._domains.items() if domain and not domain.is_whole]
-        return {
-            name: (*self.places.get(name, (name, None)), interval.low, interval.high)
-            for name, interval in domains
-            if interval is not None
-        }
-
     def check(self, group: Mapping[str, Any], named: Callable[[str], str], *, ranges: bool = True) -> None:
         """Raises `TypeError` for a value of a group that is of another type than the rule takes.
 
@@ -143,33 +130,29 @@ class Entry(Keys):
         stops: bool = False,
     ) -> Any:
         """A value as the rule takes it; None is not replaced. With ``stops``, zero is in every range."""
-        if (interior := self._interiors.get(hyperparameter)) is not None:
-            key, item, low, high = interior
-            value = group.get(key)
-            if item is not None:
-                value = value[item] if type(value) is tuple and len(value) == self._counts[key] else None
-            if type(value) is float and low < value < high:
-                return value
         key, item = self.places.get(hyperparameter, (hyperparameter, None))
         default, domain = self.rule.defaults.get(hyperparameter), self._domains.get(hyperparameter)
-        value, name = group.get(key, default), key
-        if key in group:
-            name = named(key)
-            if item is not None:
-                if not _is_sequence(value) or len(value) != self._counts[key]:
-                    raise TypeError(f"{name} is {value!r}: expected {self._counts[key]} numbers")
-                value, name = value[item], f"{name}[{item}]"
+        value = group.get(key, default)
+        if item is not None and key in group:
+            if not (type(value) is tuple or _is_sequence(value)) or len(value) != self._counts[key]:
+                raise TypeError(f"{named(key)} is {value!r}: expected {self._counts[key]} numbers")
+            value = value[item]
+        low, high = (math.nan, math.nan) if domain is None else domain.interior
+        if type(value) is float and low < value < high:
+            return value
         choices = (default,) if domain is None else domain.choices or ()
         if value is None and (None in choices or default is None or hyperparameter in self.missing):
             return None
-        texts = [choice for choice in choices if isinstance(choice, str)]
+        texts, flags = str in map(type, choices), bool in map(type, choices)
+        if flags and isinstance(value, bool):
+            return value
+        name = (named(key) if item is None else f"{named(key)}[{item}]") if key in group else key
         if isinstance(value, str) and is_flag(default) and (texts or domain is None):
             return value if domain is None or not ranges else domain.check(name, value)
-        flags = any(isinstance(choice, bool) for choice in choices)
         takes_numbers = not texts or bool(domain and domain.interval) or flags
         if not (takes_numbers and hasattr(value, "__float__")):
             raise TypeError(f"{name} is {value!r}: expected {'a number' if domain is None else domain.expected()}")
-        if not ranges or (flags and isinstance(value, bool)):
+        if not ranges:
             return value
         number = _number(name, value, domain)
         is_stop = stops and number == 0 and not isinstance(number, bool)

@@ -103,7 +103,7 @@ mod _core {
         tree_register_functions, tree_tied, tree_unflatten, tree_unquoted,
     };
     #[pymodule_export]
-    use crate::tree::{Key, KeyPath, Structure, is_inexact, tree_key_paths, tree_path};
+    use crate::tree::{Key, KeyPath, Structure, is_array, is_inexact, tree_key_paths, tree_path};
     #[pymodule_export]
     use crate::xla::{xla_call, xla_handler};
 

@@ -12,16 +12,11 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import DtypeError, is_inexact
+from oxigrad._core import DtypeError, is_array, is_inexact
 
 # Errors that libraries raise when they refuse to share an array's memory. `RecursionError` is a `RuntimeError`, but
 # never a refusal.
 REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)
-
-
-def is_array(value: Any) -> bool:
-    """Whether the value is an array of any library: it has a shape and a dtype."""
-    return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
 def is_smooth(value: Any) -> bool:

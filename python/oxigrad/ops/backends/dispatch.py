@@ -348,7 +348,7 @@ def holds_variable(value: Any) -> bool:
 
 def beneath(value: Any) -> Any:
     """The array beneath variables and values that `vmap` has batched, with the axes of examples in front."""
-    while is_of_vmap(value := plain(value)):
+    while isinstance(value := plain(value), Examples):
         value = value.value
     return value
 
@@ -424,7 +424,7 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
 
     A list with variables is stacked. Raises `DtypeError` unless the value is an array, a number, a list or a tuple.
     """
-    if isinstance(value, _core.Variable) or (is_array(value) and not is_foreign(value)):
+    if type(value) is np.ndarray or isinstance(value, _core.Variable) or (is_array(value) and not is_foreign(value)):
         return value
     if not isinstance(value, (list, tuple, *_NUMBERS)):
         return converted(value)

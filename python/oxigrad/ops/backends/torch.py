@@ -5,6 +5,7 @@ Negation and conjugation are bits of a tensor, and a tensor of zeros may have no
 
 import functools
 import importlib
+import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -162,7 +163,8 @@ class TorchAdapter(Adapter):
 
         It takes sparse tensors, redistributes ``DTensor``s, and reads memory that was freed.
         """
-        if not isinstance(g, type(p)):
+        plain = self._torch.Tensor, self._torch.nn.Parameter
+        if not (type(g) in plain if type(p) in plain else isinstance(g, type(p))):
             return True
         if p.layout != g.layout or p.device != g.device or hasattr(p, "placements"):
             return True
@@ -255,9 +257,8 @@ def _shrunk_to(tensor: Any) -> int | None:
         return None
     if storage.device.type not in ("cpu", "cuda") or hasattr(tensor, "fake_mode") or not tensor.numel():
         return None
-    last = tensor.storage_offset() + sum(
-        (n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
+    strides = tensor.stride()
+    last = tensor.storage_offset() + sum(map(operator.mul, tensor.shape, strides)) - sum(strides)
     length = storage.nbytes()
     return length if length < (last + 1) * tensor.itemsize else None
 

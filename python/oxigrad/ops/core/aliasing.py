@@ -1,5 +1,6 @@
 """Aliasing: detection of arrays that share memory, which are refused or copied."""
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
 from oxigrad._names import path_name
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_immutable, memory_of, on_host
+from oxigrad.ops.backends import adapter_of, memory_of, on_host
 from oxigrad.ops.core import standard
 
 # The name of an array in error messages, the array, and whether it is written.
@@ -49,9 +50,10 @@ def refuse_shared(named: Sequence[Named]) -> None:
     oxigrad.AliasError: a and the gradient of b share memory: expected arrays apart, or the same array from the first
     step on
     """
-    mutable = [each for each in named if not is_immutable(each[1])]
+    mutable = [each for each in named if type(each[1]) is np.ndarray or _is_mutable(each[1])]
     shared = _core.first_shared([(array, written) for _, array, written in mutable])
-    if shared is None and (on_devices := [each for each in mutable if not on_host(each[1])]):
+    on_devices = [each for each in mutable if not (type(each[1]) is np.ndarray or on_host(each[1]))]
+    if shared is None and on_devices:
         mutable, shared = on_devices, _first_shared_there(on_devices)
     if shared is not None:
         a, b = (mutable[number][0] for number in shared)
@@ -103,6 +105,11 @@ def is_same_array(a: Array, b: Array) -> bool:
     return a is b or _core.is_same_memory(a, b) or (_on_device(a) is not None and _on_device(a) == _on_device(b))
 
 
+def _is_mutable(array: Any) -> bool:
+    """Whether an array may be changed in place, so that others must not share its memory; False for None."""
+    return array is not None and not adapter_of(array).is_immutable
+
+
 def _on_device(array: Array) -> tuple[Any, ...] | None:
     """Address, shape, strides and type of an array on a device, by ``__cuda_array_interface__``; None without it."""
     if type(array) is np.ndarray:
@@ -126,12 +133,14 @@ def apart(results: Sequence[Array], arrays: Iterable[Any]) -> list[Array]:
     (True, False, False)
     """
     separate = list(results)
-    mutable = [(number, x) for number, x in enumerate(separate) if x is not None and not is_immutable(x)]
-    others = [x for x in arrays if x is not None and not is_immutable(x)]
-    shared = set(_core.aliases([(x, True) for _, x in mutable] + [(x, False) for x in others]))
-    seen = {place for x in others for place in (id(x), _on_device(x))}
-    for at, (number, x) in enumerate(mutable):
-        places = {id(x), _on_device(x)} - {None}
+    new = [number for number, x in enumerate(separate) if type(x) is np.ndarray or _is_mutable(x)]
+    others = [x for x in arrays if type(x) is np.ndarray or _is_mutable(x)]
+    listed = [*zip(map(separate.__getitem__, new), itertools.repeat(True)), *zip(others, itertools.repeat(False))]
+    shared = set(_core.aliases(listed))
+    seen: set[Any] = {*map(id, others), *(_on_device(x) for x in others if type(x) is not np.ndarray)}
+    for at, number in enumerate(new):
+        x = separate[number]
+        places = {id(x)} if type(x) is np.ndarray else {id(x), _on_device(x)} - {None}
         if at in shared or places & seen:
             separate[number] = standard.asarray(x, copy=True)
         seen |= places

@@ -337,6 +337,8 @@ def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = Non
         raise DtypeError("astype: dtype is None: expected a dtype")
     if device is not None:
         require_device("astype", x, device)
+    if not copy and not isinstance(x, _core.Variable) and getattr(x, "dtype", None) is dtype:
+        return x
     dtype = dtype_in(library := namespace(x), dtype)
     if not is_of_kind(dtype, ("real floating", "complex floating"), library):
         bare = plain(x)

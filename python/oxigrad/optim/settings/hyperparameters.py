@@ -94,6 +94,8 @@ class Part(Sealed):
     """Base class of objects of one rule, whose hyperparameters are attributes."""
 
     _rule: Rule
+    _hyperparameters: dict[str, Any]
+    _version: Version
     _declared: Mapping[str, Hyperparameter[Any, Any]] = {}
     # The names of the arguments of the constructor that are not hyperparameters.
     _options_of_class: tuple[str, ...] = ()
@@ -115,8 +117,8 @@ class Part(Sealed):
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
         checked = {n: each.check(values[n]) if n in values else each.default for n, each in self._declared.items()}
-        self._hyperparameters: dict[str, Any] = checked
-        self._version = Version()  # compared by parameter groups with the version that they were resolved for
+        # The version is compared by parameter groups with the one that they were resolved for.
+        vars(self).update(_hyperparameters=checked, _version=Version())
 
     @classmethod
     def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:

@@ -157,6 +157,8 @@ class Options(Sealed):
                 f"options are {', '.join(_OF_STEPS)}"
             )
         vars(self).update(_DEFAULTS)
+        if not options:
+            return
         values = {name: value for name, value in options.items() if not _is_default(name, value)}
         if [values.pop(name) for name in _PRECISION if name in values]:
             self._precision = checked_precision(*[options.get(name, OPTIONS[name]) for name in _PRECISION])

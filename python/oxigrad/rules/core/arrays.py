@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
+
 from oxigrad._core import Variable
-from oxigrad.ops.backends import beneath, device_of, is_array, namespace, widest_float
+from oxigrad.ops.backends import beneath, device_of, dtype_name, is_array, namespace, widest_float
 
 
 def zeros(xp, p, shape):
@@ -30,7 +32,9 @@ def wide_product(xp, x, y):
 def _wide(xp, x):
     """An array in the most precise dtype; symbols and numbers are unchanged."""
     array = _array_beneath(xp, x)
-    return x if array is None else xp.astype(x, widest_float(namespace(array), device_of(array)), copy=False)
+    if array is None or dtype_name(array.dtype) == "float64":
+        return x
+    return xp.astype(x, widest_float(namespace(array), device_of(array)), copy=False)
 
 
 def number_like(xp, number, x):
@@ -46,7 +50,7 @@ def _array_beneath(xp, x):
     array = beneath(x)
     if isinstance(array, Variable) or not is_array(array):
         return None
-    return beneath(xp.astype(x, array.dtype, copy=False))
+    return array if type(array) is np.ndarray else beneath(xp.astype(x, array.dtype, copy=False))
 
 
 def root_mean_square(xp, x):

@@ -7,6 +7,7 @@ string. A text within ``Annotated`` describes the hyperparameter in one sentence
 """
 
 import dataclasses
+import functools
 import math
 import re
 import types
@@ -99,13 +100,23 @@ class Domain:
             words.append(f"a {'whole ' if self.is_whole else ''}number{within}")
         return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
+    @functools.cached_property
+    def interior(self) -> tuple[float, float]:
+        """Two numbers between which each float is a value as rules take it; NaN where there are none."""
+        interval = None if self.is_whole else self.interval
+        return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
+
     def check(self, name: str, value: Any) -> Any:
         """The value as rules take it: NumPy scalars become Python numbers, and integral values become ints.
 
         Raises `ValueError`, with ``name``, for a value outside of the domain, and `TypeError` for a value of the wrong
         type.
         """
-        value = scalar(value)
+        low, high = self.interior
+        if type(value) is float and low < value < high:
+            return value
+        if isinstance(value, np.generic):
+            value = value.item()
         if self.choices is not None:
             for choice in self.choices:
                 if type(choice) is type(value) and choice == value:
@@ -123,10 +134,10 @@ class Domain:
 
     def admits(self, value: float) -> bool:
         """Whether a number that a schedule computed is in the domain, up to a rounding error."""
-        interval = self.interval
-        if interval is None or (not self.is_whole and interval.low < value < interval.high):
+        low, high = self.interior
+        if self.interval is None or low < value < high:
             return True  # without further calls: schedules come here in each step
-        return self._has(value, interval.nearly_contains(value))
+        return self._has(value, self.interval.nearly_contains(value))
 
     def _has(self, value: float, is_within: bool) -> bool:
         return is_within and (not self.is_whole or math.isinf(value) or value == math.floor(value))

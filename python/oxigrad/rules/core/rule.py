@@ -69,10 +69,15 @@ class Rule:
     totals: tuple[Callable[..., Any], ...] = ()
 
     @functools.cached_property
+    def flags(self) -> dict[str, Any]:
+        """The hyperparameters that the rule branches on, with their defaults."""
+        return {name: default for name, default in self.defaults.items() if is_flag(default)}
+
+    @functools.cached_property
     def numbers(self) -> list[str]:
         """The names of the scalar inputs of each step, in the order of the inputs of a kernel."""
         supplied = [name for name in SUPPLIED_NUMBERS if name in self.supplied or name == "step"]
-        return supplied + [name for name, default in self.defaults.items() if not is_flag(default)]
+        return supplied + [name for name in self.defaults if name not in self.flags]
 
     @functools.cached_property
     def _remembered(self) -> dict[Callable[..., Any], Callable[..., Any]]:
@@ -87,7 +92,7 @@ class Rule:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Rule":
         return self  # immutable
 
-    @property
+    @functools.cached_property
     def optional(self) -> list[tuple[str, str]]:
         """The optional slots, each with the hyperparameter that it depends on."""
         return [(slot.name, slot.when) for slot in self.slots if slot.when is not None]

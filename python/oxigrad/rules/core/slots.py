@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends import blank_like
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +146,7 @@ class Slot:
     def first(self, xp: Any, p: Array, dtype: Dtype, value: Callable[[str], Any]) -> Any:
         """The initial value of the slot of ``p``, or None without a slot; ``value`` maps names to hyperparameters."""
         if self.begin is None:
-            return xp.zeros_like(p, dtype=dtype)
+            return blank_like("zeros_like", p, dtype, None)
         return self.begin(xp, xp.astype(p, dtype, copy=False), value)
 
     def renamed(self, names: Mapping[str, str]) -> "Slot":

@@ -23,6 +23,8 @@ def check_gradient(path: str, g: Any, shape: tuple[int, ...], dtype: Any) -> Non
     """
     if tuple(g.shape) != shape:
         raise ShapeError(f"{path_name(path)}: gradient has shape {tuple(g.shape)}, the parameter {shape}")
+    if g.dtype is dtype:
+        return
     name, expected = dtype_name(g.dtype), dtype_name(dtype)
     if name != expected and not (name == "float32" and expected in HALVES):
         raise DtypeError(f"{path_name(path)}: gradient has dtype {g.dtype}, the parameter {dtype}")

@@ -53,11 +53,11 @@ def check_readable(path: str, what: str, array: Any) -> str | None:
 
 def is_unreadable(slot: Any) -> bool:
     """Whether a slot, which may be codes or None, has memory that cannot be read."""
-    parts = slot.arrays.values() if isinstance(slot, Quantized) else (slot,)
-    arrays = [
-        part for part in parts if part is not None and not isinstance(part, (np.ndarray, np.generic, _core.Variable))
-    ]
-    return any(is_array(array) and bool(adapter_of(array).unreadable(array)) for array in arrays)
+    if slot is None or isinstance(slot, (np.ndarray, np.generic, _core.Variable)):
+        return False
+    if isinstance(slot, Quantized):
+        return any(map(is_unreadable, slot.arrays.values()))
+    return is_array(slot) and bool(adapter_of(slot).unreadable(slot))
 
 
 def _name(array: Any) -> str:

@@ -52,10 +52,11 @@ class Hyperparameter(Generic[_Read, _Set]):
         """
         if self.is_flag:
             return self._checked_flag(value)
-        if is_traced(value):
-            return value  # whose number, and range, are known only when the traced program runs
         try:
-            value = term(value)
+            if type(value) is not float:
+                if is_traced(value):
+                    return value  # whose number, and range, are known only when the traced program runs
+                value = term(value)
         except TypeError:
             hint = "; the parameters are an argument of opt.update(model, grads)" if _is_collection(value) else ""
             message = f"{self.name} is {value!r}: expected a number or a schedule, a function of the step{hint}"
@@ -96,10 +97,7 @@ class Hyperparameter(Generic[_Read, _Set]):
 
     def interior(self) -> tuple[float, float]:
         """Two numbers between which all are valid; NaN where there are none."""
-        if self.domain is None:
-            return -math.inf, math.inf
-        interval = None if self.domain.is_whole else self.domain.interval
-        return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
+        return (-math.inf, math.inf) if self.domain is None else self.domain.interior
 
     def at(self, value: Any, step: Any) -> Any:
         """The number, or that of a schedule at ``step``; raises `ValueError` where a schedule leaves the domain."""

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -71,17 +72,13 @@ class SteppingOptions:
     @functools.cached_property
     def gradient_parts(self) -> tuple[Rule, ...]:
         """The transforms of gradients, by options, before the optimizer's own rule."""
-        parts = (
-            (_UNSCALE, self.loss_scale is not None),
-            (_FINITE, self.nonfinite != "propagate"),
-            (_ACCUMULATE, self.accumulate > 1),
-        )
-        return tuple([part for part, is_on in parts if is_on])
+        are_on = self.loss_scale is not None, self.nonfinite != "propagate", self.accumulate > 1
+        return tuple(itertools.compress((_UNSCALE, _FINITE, _ACCUMULATE), are_on))
 
     @functools.cached_property
     def norm_parts(self) -> tuple[Rule, ...]:
         """The transforms that record norms."""
-        return tuple([_NORMS[name] for name in self.record_norms])
+        return tuple(map(_NORMS.__getitem__, self.record_norms))
 
     @property
     def scale(self) -> float:
@@ -149,8 +146,11 @@ class ParameterGroup(RuleGroup):
         """The optional slots that are absent under the current hyperparameters."""
         if not self._optional:
             return ()
-        values, overrides = self._common, self._overrides
-        return tuple([slot for slot, asks in self._optional if not overrides.get(asks, values[asks])])
+        values, overrides, absent = self._common, self._overrides, list[str]()
+        for slot, asks in self._optional:
+            if not overrides.get(asks, values[asks]):
+                absent.append(slot)
+        return tuple(absent)
 
     def check_slots(self, path: str, slots: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Raises `StateError` for slots of a state that are of another rule: ``new`` ones are missing, or some unknown.
@@ -178,15 +178,20 @@ class ParameterGroup(RuleGroup):
     @property
     def flags(self) -> dict[str, Any]:
         """The hyperparameters that the rule branches on."""
-        declared = self._declared
-        flags = {name: value for name, value in self._values.items() if declared[name].is_flag}
-        return {**flags, **self._traced_flags} if self._traced_flags else flags
+        return {**self._chosen(flags=True), **self._traced_flags}
 
     @property
     def numeric(self) -> dict[str, Any]:
         """The numeric hyperparameters: constants, and schedules as they are."""
-        declared = self._declared
-        return {name: value for name, value in self._values.items() if not declared[name].is_flag}
+        return self._chosen(flags=False)
+
+    def _chosen(self, *, flags: bool) -> dict[str, Any]:
+        """The hyperparameters that are flags, or the other ones."""
+        chosen = {**self._common, **self._overrides}
+        for name, declared in self._declared.items():
+            if declared.is_flag is not flags:
+                del chosen[name]
+        return chosen
 
     def numbers(self, at: Any) -> dict[str, Any]:
         """The numeric hyperparameters at step ``at``, counted from 0: schedules are called."""

@@ -87,7 +87,7 @@ def rule_context(parameters: Sequence[Any], operands: Iterable[Any]) -> Iterator
     raises: the operands are looked at for such a library alone.
     """
     with neutral(parameters):
-        if all(defers(beneath(p)) for p in parameters) or not any(isinstance(x, _RECORDED) for x in operands):
+        if all(map(defers, map(beneath, parameters))) or not any(isinstance(x, _RECORDED) for x in operands):
             yield RuleContext(None)
             return
         with Tape() as tape:

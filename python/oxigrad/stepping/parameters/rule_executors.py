@@ -95,6 +95,9 @@ def _traced(rule: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple
     return trace(rule, dict(flags), **dict(options))
 
 
+_NAME = operator.attrgetter("name")
+
+
 @dataclasses.dataclass
 class CalledLeaf:
     """One parameter that a rule is called on: its key path, its arrays, and its hyperparameters of the step.
@@ -133,10 +136,12 @@ class CalledLeaf:
 
     def before(self) -> list[Any]:
         """The parameter and its slots, None for absent ones, in the order of the rule's results."""
-        return [self.p, *(self.slots.get(slot.name) for slot in self.rule.slots)]
+        return [self.p, *map(self.slots.get, map(_NAME, self.rule.slots))]
 
     def touched(self) -> "CalledLeaf":
         """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""
+        if not isinstance(self.g, SparseRows) and LAST_STEP not in self.slots:
+            return self
         slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
         if isinstance(g, SparseRows):
             g = g.coalesce()
@@ -177,8 +182,10 @@ def call_rules(
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
         while True:
             totals = [each.resume() for each in evaluations]
+            pending = [*filter(None, totals)]
+            if not pending and gather is None:
+                break
             check_totals(named, [total is not None for total in totals])
-            pending = [total for total in totals if total is not None]
             paths, terms = [path for path, _ in named], [total.term for total in pending]
             if gather is not None:
                 terms = _terms_of_all(terms, gather)
@@ -237,15 +244,14 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
     So a slot never shares memory with a parameter or a gradient, which the user may change.
     """
     arguments: list[Any] = []
-    for leaf in leaves:
+    pairs: list[tuple[Any, Any]] = []
+    for leaf, of_leaf in zip(leaves, results, strict=True):
         g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
         arguments += [leaf.p, *g, *leaf.slots.values()]
-    pairs = [
-        pair for leaf, of_leaf in zip(leaves, results, strict=True) for pair in zip(of_leaf, leaf.before(), strict=True)
-    ]
-    separate = iter(apart([None if new is old else new for new, old in pairs], arguments))
-    new_values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
-    return [[next(new_values) for _ in of_leaf] for of_leaf in results]
+        pairs += zip(of_leaf, leaf.before(), strict=True)
+    separate = apart([None if new is old else new for new, old in pairs], arguments)
+    values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
+    return [[*itertools.islice(values, len(of_leaf))] for of_leaf in results]
 
 
 def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context: RuleContext) -> Stages:
@@ -273,8 +279,10 @@ def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], c
     in_order = adapter_of(leaf.p).in_order
     p, path = in_order(widened(leaf.p)), leaf.path
     g, watch, value_of = xp.astype(leaf.g, p.dtype, copy=False), context.watch, context.value_of
-    noise = _noise(leaf, p, seed)
-    supplied = {"noise": lambda: watch(noise()), "guard": lambda guard: guards.append((path, value_of(guard)))}
+    supplied: dict[str, Any] = {"guard": lambda guard: guards.append((path, value_of(guard)))}
+    if "noise" in leaf.rule.supplied:
+        noise = _noise(leaf, p, seed)
+        supplied["noise"] = lambda: watch(noise())
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
         value if value is None or slot.is_number else in_order(xp.astype(value, p.dtype, copy=False))
@@ -312,6 +320,8 @@ def _stored(leaf: CalledLeaf, seed: int, what: str, number: int, old: Any, new: 
         if new is not None:
             raise RuleError(f"{path_name(path)}: the rule returned a {what} that the parameter does not have")
         return None
+    if type(new) is type(old) and new.dtype is old.dtype and new.shape == old.shape:
+        return new
     library = namespace(leaf.p)
     value = new if is_array(new) else library.full((), new, dtype=old.dtype, device=device_of(old))
     if not is_array(beneath(value)):  # a variable of a number, which has no library

@@ -239,7 +239,7 @@ class HostPlacement:
         Rules that sum over all parameters, and guards, need them all at once.
         """
         step = stepper.resolved.get(False)
-        if step is None or not self.is_steady or stepper.options.accumulate > 1 or stepper.process != _core.forks():
+        if step is None or not self.is_steady or stepper.options.accumulate > 1:
             return None
         plan = step.plan
         is_whole = plan.needs_all or plan.on_devices or plan.tied or plan.idle or plan.takes_rows

@@ -1,5 +1,6 @@
 """Gradients that are announced once each is final, and the step that stays open until all of them are used."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ class OpenStep:
 
         Their update makes them, so that no interrupt comes between.
         """
-        return [(self.updated, key, name) for key, name in names.items()]
+        return [*zip(itertools.repeat(self.updated), names.keys(), names.values())]
 
     def due(self, key: int, item: Any, size: int) -> list[Any]:
         """The items that are due now that a gradient of ``size`` bytes is final.
@@ -92,12 +93,9 @@ class FinalGradients:
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
-        self._of_leaf = {i: p for p in parameters for i in p.indices}
+        #: The parameter of each leaf that is one.
+        self.of_leaf: dict[int, Parameter] = {i: p for p in parameters for i in p.indices}
         self.held: dict[int, Any] = {}
-
-    def parameter(self, leaf: int) -> Parameter | None:
-        """The parameter of a leaf; None for a leaf of none."""
-        return self._of_leaf.get(leaf)
 
     def add(self, p: Parameter, leaf: int, g: Any) -> bool:
         """Holds the gradient of a leaf of a parameter; whether the parameter is complete."""

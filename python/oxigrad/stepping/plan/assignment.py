@@ -19,6 +19,9 @@ from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.slices import Gather
 from oxigrad.stepping.version import Version
 
+_SUPPLIED, _NUMBER = operator.attrgetter("supplied"), operator.attrgetter("number")
+_INDEX, _STRUCTURE = operator.attrgetter("index"), operator.attrgetter("structure")
+
 
 class Assignment:
     """Parameters, each with its group of hyperparameters and its executor.
@@ -59,18 +62,23 @@ class Assignment:
 
         Sorts the parameters by executor.
         """
-        supplied = {name for rule in self.rules for name in rule.supplied}
+        supplied = set[str]().union(*map(_SUPPLIED, self.rules))
         #: Whether a value over all parameters is computed, for which they need one executor.
-        self.needs_all: bool = bool(supplied & {"total", "guard"})
-        executors = {p.executor for p in self.parameters}
-        is_mixed = DEVICE in executors and (
-            len(executors) > 1 or not is_one_device(arrays[p.index] for p in self.parameters)
-        )
-        if (any(e.calls_rule for e in executors) and "total" in supplied) or (is_mixed and self.needs_all):
+        self.needs_all: bool = not supplied.isdisjoint(("total", "guard"))
+        if self.needs_all and self._is_divided(arrays, has_total="total" in supplied):
             for p in self.parameters:
                 p.executor = self.on_arrays(arrays[p.index])
         self._count = len(arrays)
         self._sort()
+
+    def _is_divided(self, arrays: Sequence[Any], *, has_total: bool) -> bool:
+        """Whether no single executor computes a value over all parameters."""
+        executors = {p.executor for p in self.parameters}
+        if has_total and any(e.calls_rule for e in executors):
+            return True
+        return DEVICE in executors and (
+            len(executors) > 1 or not is_one_device(arrays[p.index] for p in self.parameters)
+        )
 
     def _sort(self) -> None:
         """Sorts the parameters by their executors, and by what these do."""
@@ -95,7 +103,7 @@ class Assignment:
             ):
                 if has_it:
                     parameters.append(p)
-        self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], self._count)
+        self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([*map(_INDEX, self.host)], self._count)
 
     def part(self, parameters: Sequence[Parameter]) -> Self:
         """The same plan for some of its parameters, with the positions that they have in the whole."""
@@ -106,11 +114,11 @@ class Assignment:
 
     def is_current(self) -> bool:
         """Whether options and groups of hyperparameters are unchanged since it was made."""
-        return self._structures == [version.structure for version in self.versions]
+        return self._structures == [*map(_STRUCTURE, self.versions)]
 
     def numbers(self) -> list[tuple[Version, int]]:
         """The versions of all settings that a resolved step depends on, each with its present number."""
-        return [(version, version.number) for version in self.versions]
+        return [*zip(self.versions, map(_NUMBER, self.versions), strict=True)]
 
     def gather_terms(self) -> Gather | None:
         """The function that gathers the terms of values over all parameters whose rules workers call."""

@@ -1,5 +1,6 @@
 """The plan of a step for a model: the group of hyperparameters and the executor of each parameter."""
 
+import operator
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
@@ -33,7 +34,9 @@ from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.slices import Gather, Slices
-from oxigrad.stepping.version import Version
+from oxigrad.stepping.version import PROCESS, Version
+
+_STRUCTURE = operator.attrgetter("structure")
 
 
 class Plan(Assignment):
@@ -69,8 +72,8 @@ class Plan(Assignment):
         slices: Slices | None = None,
     ) -> None:
         super().__init__()
-        self.versions: list[Version] = [*versions, *options.versions]
-        self._structures = [version.structure for version in self.versions]  # before the settings are read
+        self.versions: list[Version] = [*versions, PROCESS, *options.versions]
+        self._structures = [*map(_STRUCTURE, self.versions)]  # before the settings are read
         self.structure: _core.Structure = structure
         self.present: bytes | None = present
         self.options = options
@@ -89,7 +92,7 @@ class Plan(Assignment):
             if structure.is_trainable(i):
                 self.constants[i] = is_smooth(leaves[i]), _kind(leaves[i])
         for index, *tied in parameters:
-            array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
+            array, paths = leaves[index], [*map(structure.path, (index, *tied))]
             text = str(paths[0])
             seen.append((text, slices.wholes[text] if slices else array))
             group = options.group_of(*seen[-1])
@@ -110,7 +113,10 @@ class Plan(Assignment):
             if slices:
                 self.parameters[-1].first = slices.firsts[text]
                 self.parameters[-1].whole = size_of(tuple(slices.wholes[text].shape))
-        self.waiting = {path for path in self.inactive if path not in untrained or is_array(leaves[untrained[path]])}
+        self.waiting = set()
+        for path in self.inactive:
+            if path not in untrained or is_array(leaves[untrained[path]]):
+                self.waiting.add(path)
         if self.idle and not self.parameters:
             raise StructureError(
                 "no parameter has a gradient: expected one at least that is not None, as after loss.backward()"
@@ -137,8 +143,9 @@ class Plan(Assignment):
         missed: int,
     ) -> None:
         text = str(paths[0])
-        refuse_masked_or_units(array, f"{path_name(text)}: the parameter")
-        if is_complex(array):
+        if type(array) is not np.ndarray:
+            refuse_masked_or_units(array, f"{path_name(text)}: the parameter")
+        if not _core.is_floating(array) and is_complex(array):
             raise DtypeError(
                 f"{path_name(text)}: the parameter has dtype {array.dtype}: expected a real floating-point dtype"
             )
@@ -158,7 +165,8 @@ class Plan(Assignment):
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
-        check_totals([(p.text, rules[p.group]) for p in self.parameters])
+        if len(rules) > 1:
+            check_totals([(p.text, rules[p.group]) for p in self.parameters])
         self.unite(leaves)
         for p in self.parameters:
             if p.executor.replaces and any(holds_gradients[i] for i in p.indices):
@@ -170,10 +178,16 @@ class Plan(Assignment):
                 raise ArrayMemoryError(f"{path_name(p.text)}: the parameter is {why}")
         self._may_change = bool(self.tied or self.copied or self.into)
         # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
-        recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
-        self.recorded: list[Any] = [p for p in recorded if p.executor is not DEVICE]
+        self.recorded: list[Any] = []
         # Those of them that the core cannot read directly.
-        self._unread = [p for p in self.recorded if p.executor is not HOST or not _core.exports_memory(leaves[p.index])]
+        self._unread: list[Any] = []
+        for p in self.parameters:
+            array = leaves[p.index]
+            if type(array) is np.ndarray or p.executor is DEVICE or array is detached(array):
+                continue
+            self.recorded.append(p)
+            if p.executor is not HOST or not _core.exports_memory(array):
+                self._unread.append(p)
 
     def reads_codes(self, p: Parameter) -> bool:
         """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
@@ -192,14 +206,16 @@ class Plan(Assignment):
 
     def _fits(self, leaves: list[Any]) -> bool:
         """Whether tied parameters and executors are those of the plan."""
-        if not all(leaves[i] is leaves[p.index] for p in self.tied for i in p.tied):
+        if self.tied and not all(leaves[i] is leaves[p.index] for p in self.tied for i in p.tied):
             return False
-        changing = (*self.copied, *self.into)
         try:
-            return all(executor_of(leaves[p.index], p.executor is COPY) is p.executor for p in changing)
+            for p in (*self.copied, *self.into):
+                if executor_of(leaves[p.index], p.executor is COPY) is not p.executor:
+                    return False
         except REFUSALS:
             self.refuse_shapeless((), leaves)
             raise
+        return True
 
     def detach(self, leaves: list[Any], *, for_core: bool = False) -> list[Any]:
         """The leaves, with parameters detached from their library's own autodiff, which must not record steps.
@@ -251,10 +267,14 @@ class Plan(Assignment):
 
         Raises `DtypeError` for a masked array, an array with units, or the like.
         """
+        self.refuse_masked(leaves)
+        refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
+
+    def refuse_masked(self, leaves: list[Any]) -> None:
+        """Raises `DtypeError` for a masked array, an array with units, or the like."""
         for p in self.parameters:
             if type(leaves[p.index]) is not np.ndarray:
                 refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
-        refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(
         self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, Slots], zeroed: list[Any]
@@ -268,10 +288,14 @@ class Plan(Assignment):
         """
         for p in self.ruled:
             for what, array in (("parameter", leaves[p.index]), ("gradient", gradients[p.index])):
+                if type(array) is np.ndarray:
+                    continue
                 refuse_traced(p.text, what, array)
                 if not isinstance(array, SparseRows):
                     check_readable(p.text, what, array)
-        self.check_parameters(leaves)
+        self.refuse_masked(leaves)
+        if self.replaced:  # which the core does not write, so that others may share their memory
+            self.check_parameters(leaves)
         for p in self.into:
             refuse_unwritable(p.text, "parameter", leaves[p.index])
         self.refuse_shared(leaves, gradients, slots, zeroed)

@@ -12,25 +12,23 @@ Programs: TypeAlias = "list[tuple[_core.Program, list[list[float]]]]"
 
 
 def lay_out(
-    of_parameters: "Iterable[tuple[_core.Program | None, Hashable, Callable[[], list[float]]]]",
+    keyed: "Iterable[tuple[_core.Program | None, Hashable]]", scalars: Callable[[int], list[float]]
 ) -> tuple[Programs, list[tuple[int, int]]]:
     """The distinct programs with their sets of scalars, and for each item the index of its program and of its set.
 
-    An item is a program, None where rules are called, with a key and a function of its scalars: one set for each key.
+    An item is a program, None where rules are called, and a key. ``scalars`` maps the number of an item to its set of
+    scalars, of which each key has one.
     """
-    programs: Programs = []
+    programs: dict[int, tuple[_core.Program, list[list[float]]]] = {}
     places: dict[Hashable, tuple[int, int]] = {}
     layout = []
-    for program, key, scalars in of_parameters:
+    for at, (program, key) in enumerate(keyed):
         if program is not None and (id(program), key) not in places:
-            number = next((k for k, (other, _) in enumerate(programs) if other is program), len(programs))
-            if number == len(programs):
-                programs.append((program, []))
-            sets = programs[number][1]
-            places[id(program), key] = number, len(sets)
-            sets.append(scalars())
+            _, sets = programs.setdefault(id(program), (program, []))
+            places[id(program), key] = [*programs].index(id(program)), len(sets)
+            sets.append(scalars(at))
         layout.append(places.get((id(program), key), (0, 0)))
-    return programs, layout
+    return [*programs.values()], layout
 
 
 def host_parameter(

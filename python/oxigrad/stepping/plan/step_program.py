@@ -5,6 +5,8 @@ values of schedules, the number of accumulated gradients, the loss scale and the
 """
 
 import copy
+import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +19,8 @@ from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.programs import Programs, host_parameter, lay_out
+
+_ABSENT, _PROGRAM, _SCALARS = map(operator.attrgetter, ("absent", "program", "scalars"))
 
 
 class ResolvedGroup:
@@ -34,10 +38,13 @@ class ResolvedGroup:
         self.rule: Rule = group.rule(holds)
         self.program: _core.Program | None = group.program(self.rule)
         self.absent: tuple[str, ...] = group.absent
+        #: Whether the slots of rows catch up, and whether results of half precision are rounded at random.
+        self.catches_up: bool = group.catches_up
+        self.stochastic: bool = group.precision.rounding == "stochastic"
         self._flags = group.flags
         #: The numbers of the step that was filled in, by name.
         self.now: dict[str, Any] = {}
-        self._positions = {name: at for at, name in enumerate(self.rule.numbers)}
+        self._positions = dict(zip(self.rule.numbers, itertools.count(), strict=False))
         self.scalars: list[float] = [0.0] * len(self._positions)
         self._read()
 
@@ -46,19 +53,19 @@ class ResolvedGroup:
         self._numeric = self._group.numeric
         #: The schedules, as functions of the count of steps, each with its name and the interior of the interval of its
         #: values.
-        self.schedules: list[tuple[str, Callable[..., object], float, float]] = [
-            (name, getattr(value, "_of_counts", value), *self._group.interior(name))
-            for name, value in self._numeric.items()
-            if callable(value)
-        ]
-        names = ("step", "drawn_at", "micro", "inverse_scale", "loss", *(name for name, *_ in self.schedules))
-        #: The numbers of a step that are scalars of the kernel, with their positions.
-        self.filled: list[tuple[str, int]] = [
-            (name, self._positions[name]) for name in names if name in self._positions
-        ]
+        self.schedules: list[tuple[str, Callable[..., object], float, float]] = []
+        filled = ["step", "drawn_at", "micro", "inverse_scale", "loss"]
         for name, value in self._numeric.items():
-            if not callable(value) and (at := self._positions.get(name)) is not None:
-                self.scalars[at] = float(value)
+            if callable(value):
+                self.schedules.append((name, getattr(value, "_of_counts", value), *self._group.interior(name)))
+                filled.append(name)
+            elif name in self._positions:
+                self.scalars[self._positions[name]] = float(value)
+        #: The numbers of a step that are scalars of the kernel, with their positions.
+        self.filled: list[tuple[str, int]] = []
+        for name in filled:
+            if name in self._positions:
+                self.filled.append((name, self._positions[name]))
         #: Whether the rule reads the loss.
         self.reads_loss: bool = "loss" in self._positions
         #: Whether scalars other than the number of the step differ from step to step.
@@ -106,27 +113,28 @@ class StepProgram:
             and options.accumulate == 1
             and len(plan.on_devices) == len(plan.parameters)
         )
-        self.groups: list[ResolvedGroup] = [
-            ResolvedGroup(group, holds=holds, scales_there=self.scales_there, missed=missed)
-            for group, missed in zip(plan.groups, plan.missed, strict=True)
-        ]
-        self.absent: list[tuple[str, ...]] = [group.absent for group in self.groups]
+        self.groups: list[ResolvedGroup] = []
+        for group, missed in zip(plan.groups, plan.missed, strict=True):
+            self.groups.append(ResolvedGroup(group, holds=holds, scales_there=self.scales_there, missed=missed))
+        self.absent: list[tuple[str, ...]] = [*map(_ABSENT, self.groups)]
         programs, layout = lay_out(
-            (group.program, number, lambda group=group: group.scalars) for number, group in enumerate(self.groups)
+            zip(map(_PROGRAM, self.groups), itertools.count(), strict=False), [*map(_SCALARS, self.groups)].__getitem__
         )
         #: All programs, and for each group the index of its program and of its set of scalars.
         self.programs_of_all: Programs = programs
         self.layout: list[tuple[int, int]] = layout
         #: The programs of the parameters that the core updates.
         self.programs: Programs = self.programs_of_all if plan.host else []
-        scaled = zip(self.groups, self.layout, strict=True) if self.scales_there else ()
         #: The positions of the reciprocal of the loss scale among the scalars of programs that read it on the device.
-        self.scales_at: dict[int, int] = {
-            program: group.scale_at for group, (program, _) in scaled if group.scale_at is not None
-        }
+        self.scales_at: dict[int, int] = {}
         #: The name of a rule that reads the loss, if there is one, and the loss of the step that was filled in.
-        self.reads_loss: str | None = next((group.rule.name for group in self.groups if group.reads_loss), None)
+        self.reads_loss: str | None = None
         self.loss: float | None = None
+        for group, (program, _) in zip(self.groups, layout, strict=True):
+            if self.scales_there and group.scale_at is not None:
+                self.scales_at[program] = group.scale_at
+            if group.reads_loss and self.reads_loss is None:
+                self.reads_loss = group.rule.name
         if self.reads_loss is not None and options.accumulate > 1:
             raise refused_accumulation(self.reads_loss, options.accumulate)
         #: The steps of some of its parameters alone, by their positions.
@@ -153,7 +161,7 @@ class StepProgram:
             part = copy.copy(self)
             part.plan, part.parts = self.plan.part(parameters), {}
             part.programs = part.programs_of_all if part.plan.host else []
-            part.catches_up = any(part.plan.groups[p.group].catches_up for p in part.plan.host)
+            part.catches_up = any(self.groups[p.group].catches_up for p in part.plan.host)
             self.parts[key] = part
         return part
 
@@ -163,6 +171,11 @@ class StepProgram:
             if version.number != number:
                 return False
         return True
+
+    @property
+    def inverse_scale(self) -> float:
+        """The reciprocal of the loss scale as far as the host fills it in."""
+        return 1.0 if self.scales_there else 1.0 / self.plan.options.scale
 
     def host_parameters(self, leaves: Sequence[Any], slots: Mapping[str, Slots]) -> list[_core.HostParameter]:
         """The parameters that the core updates in place, with the memory of their slots."""
@@ -177,7 +190,7 @@ class StepProgram:
         self, p: Parameter, array: Any, values: Sequence[tuple[Slot, Any]], *, first: int
     ) -> _core.HostParameter:
         """A parameter's elements from ``first`` on in an array, with the values of its slots, as the core needs."""
-        group = self.plan.groups[p.group]
+        group = self.groups[p.group]
         return host_parameter(
             p.text,
             p.position,
@@ -185,18 +198,21 @@ class StepProgram:
             values,
             self.layout[p.group],
             catches_up=group.catches_up,
-            stochastic=group.precision.rounding == "stochastic",
+            stochastic=group.stochastic,
             first=first,
             whole=p.whole,
         )
 
     def _note_constant(self) -> None:
         #: The sets of scalars of which only the first, the number of the step, differs from step to step.
-        self.constant: list[list[float]] = [group.scalars for group in self.groups if not group.varies]
+        self.constant: list[list[float]] = []
         #: Those of them whose parameters missed steps, with the number of these.
-        self.late: list[tuple[list[float], int]] = [
-            (group.scalars, group.missed) for group in self.groups if group.missed and not group.varies
-        ]
+        self.late: list[tuple[list[float], int]] = []
+        for group in self.groups:
+            if not group.varies:
+                self.constant.append(group.scalars)
+                if group.missed:
+                    self.late.append((group.scalars, group.missed))
         #: Whether the host computes numbers that differ from step to step, besides that of the step.
         self.varies_on_host: bool = len(self.constant) < len(self.groups)
         self.varies: bool = self.varies_on_host or not self.is_in_place

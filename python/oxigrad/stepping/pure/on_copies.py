@@ -5,7 +5,6 @@ rule called on the arrays would not: a library sums in another order, has anothe
 float64 numbers beside float32 arrays where a kernel rounds them first.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,8 +69,8 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
     """
     check_totals((leaf.path, leaf.rule) for leaf in leaves)
     table, layout = lay_out(
-        (program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
-        for leaf, program in zip(leaves, programs, strict=True)
+        [(program, (id(leaf.rule), id(leaf.values))) for leaf, program in zip(leaves, programs, strict=True)],
+        lambda at: [float(leaves[at].values[name]) for name in leaves[at].rule.numbers],
     )
     results = [[*map(_copied, leaf.before())] for leaf in leaves]
     parameters = [
@@ -106,10 +105,6 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
         for result, leaf in zip(results, leaves, strict=True)
     ]
     return converted, np.asarray(done is not None) if is_guarded else True
-
-
-def _scalars(leaf: CalledLeaf) -> list[float]:
-    return [float(leaf.values[name]) for name in leaf.rule.numbers]
 
 
 def _read_gradients(leaves: Sequence[CalledLeaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:

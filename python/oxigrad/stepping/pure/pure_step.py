@@ -16,7 +16,7 @@ from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.parameters.device_kernels import FLOATING
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.programs import answer, host_parameter
+from oxigrad.stepping.plan.programs import answer
 from oxigrad.stepping.plan.step_program import StepProgram
 
 _ARRAYS = {np.ndarray}
@@ -25,17 +25,17 @@ _DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
 _STATE = {"step", "slots"}
 
 
-class PureStep:
+class PureStep(StepProgram):
     """A resolved step of parameters that the core updates, valid until a setting or the structure of the model changes.
 
     It is of one call at a time, since the numbers of a step are filled in where they are kept.
     """
 
     def __init__(self, plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
-        self._plan, self._resolved = plan, StepProgram(plan)
+        super().__init__(plan)
         self._paths = [p.text for p in plan.parameters]
         self._dtypes = [p.dtype for p in plan.parameters]
-        self._slots = [self._resolved.groups[p.group].rule.slots for p in plan.parameters]
+        self._slots = [self.groups[p.group].rule.slots for p in plan.parameters]
         #: The position of the first slot of each parameter among all slots.
         self._starts = [*itertools.accumulate(map(len, self._slots), initial=0)][:-1]
         #: The key paths and names of all slots.
@@ -52,7 +52,6 @@ class PureStep:
         self.are_numbers: list[Any] = [slot.is_number for of_parameter in self._slots for slot in of_parameter]
         self._shapes = [tuple(slots[path][name].shape) for path, name in self.keys]
         self._slot_dtypes = [slots[path][name].dtype for path, name in self.keys]
-        self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
 
     @classmethod
     def of(cls, plan: Plan, state: Mapping[str, Any]) -> "PureStep | None":
@@ -71,7 +70,7 @@ class PureStep:
     @property
     def is_of_core(self) -> bool:
         """Whether the core takes the step alone: no guard stops it, and it has the dtypes of all slots."""
-        is_guarded = any(program.is_guarded for program, _ in self._resolved.programs)
+        is_guarded = any(program.is_guarded for program, _ in self.programs)
         return not is_guarded and all(map(_is_taken, self._slot_dtypes, self.are_numbers))
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], options: SteppingOptions, loss: Any) -> Any:
@@ -80,7 +79,7 @@ class PureStep:
             return None
         if type(state) is not dict or state.keys() != _STATE:
             return None
-        plan, before, step = self._plan, state["slots"], state["step"]
+        plan, before, step = self.plan, state["slots"], state["step"]
         if type(step) is not int or not 0 <= step < _core.MOST_STEPS or (leaves := plan.leaves(params)) is None:
             return None
         if type(before) is not dict or before.keys() != self._names.keys() or {*map(type, before.values())} - {dict}:
@@ -105,7 +104,7 @@ class PureStep:
 
     def is_of(self, options: SteppingOptions) -> bool:
         """Whether it was resolved for the optimizer with these options, and for its present settings."""
-        return self._plan.options is options and self._resolved.is_current()
+        return self.plan.options is options and self.is_current()
 
     def run(
         self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int, loss: Any = None
@@ -121,17 +120,15 @@ class PureStep:
         for slot, dtype, is_number in zip(slots, self._slot_dtypes, self.are_numbers, strict=True):
             if slot.dtype != dtype and not (is_number and _is_taken(slot.dtype, is_number)):
                 return None
-        resolved = self._resolved
-        if resolved.reads_loss is not None and not isinstance(loss, _NUMBERS):
+        if self.reads_loss is not None and not isinstance(loss, _NUMBERS):
             return None
-        resolved.fill(step, 1, 1.0 / self._plan.options.scale, loss)
+        self.fill(step, 1, 1.0 / self.plan.options.scale, loss)
         new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
         stated = []
-        for at, (p, of_one, start) in enumerate(zip(self._plan.parameters, self._slots, self._starts, strict=True)):
-            pairs = zip(of_one, after[start : start + len(of_one)], strict=True)
-            place, stochastic = resolved.layout[p.group], self._stochastic[at]
-            stated.append(host_parameter(p.text, at, new[at], pairs, place, stochastic=stochastic))
-        done = answer(stated, tuple(new), tuple(gradients), programs=resolved.programs, count=step, seed=resolved.seed)
+        for p, array, of_one, start in zip(self.plan.parameters, new, self._slots, self._starts, strict=True):
+            pairs = [*zip(of_one, after[start : start + len(of_one)], strict=True)]
+            stated.append(self.host_parameter(p, array, pairs, first=0))
+        done = answer(stated, tuple(new), tuple(gradients), programs=self.programs, count=step, seed=self.seed)
         return None if isinstance(done, _core.Misfit) else (new, after)
 
 

@@ -11,7 +11,7 @@ from oxigrad._core import ShapeError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, device_of, namespace, to_host, widest_float
 from oxigrad.ops.core.aliasing import apart
-from oxigrad.rules.core.rule import Slot
+from oxigrad.rules.core.slots import Formula, Slot
 from oxigrad.stepping.arrays.places import check_readable
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
@@ -56,9 +56,13 @@ def new_slots(
     try:
         # The library's mode tells whether it has float64 for numbers: what is neutral to modes may have it where the
         # caller has not.
-        first = {slot.name: _number(slot.begin, p, on_host=on_host) for slot in slots if slot.is_number}
+        first: dict[str, Any] = {}
+        for slot in slots:
+            first[slot.name] = _number(slot.begin, p, on_host=on_host) if slot.is_number else None
         with neutral([p]):
-            first = {slot.name: first[slot.name] if slot.is_number else initial(slot) for slot in slots}
+            for slot in slots:
+                if not slot.is_number:
+                    first[slot.name] = initial(slot)
     except ShapeError as error:
         raise ShapeError(f"{path_name(path)}: {error}") from None
     except REFUSALS:
@@ -66,9 +70,14 @@ def new_slots(
         raise
     if group.catches_up and p.shape and LAST_STEP not in existing:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
-    slots_by_name = {name: value for name, value in first.items() if value is not None}
-    arrays = {name: value for name, value in slots_by_name.items() if not isinstance(value, Quantized)}
-    return slots_by_name | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
+    # A function may return the parameter itself, or one array for two slots; zeros and numbers are new arrays.
+    computed: dict[str, Any] = {}
+    for slot in slots:
+        if isinstance(slot.begin, Formula) and not isinstance(first[slot.name], Quantized):
+            computed[slot.name] = first[slot.name]
+    if computed:
+        first |= zip(computed, apart([*computed.values()], [p]), strict=True)
+    return {name: value for name, value in first.items() if value is not None}
 
 
 def _number(value: float, p: Any, *, on_host: bool) -> Any:

@@ -1,5 +1,6 @@
 """The slots of all parameters of an optimizer: begun, matched to loaded ones, and prepared for the core."""
 
+import operator
 from collections.abc import Container, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from oxigrad.stepping.slots.memory import as_placed
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import PendingState
 from oxigrad.stepping.version import Version
+
+_NAME = operator.attrgetter("name")
 
 
 class SlotTable:
@@ -55,11 +58,14 @@ class SlotTable:
         for name, slot in existing.items():
             if isinstance(slot, Quantized) and not coded:
                 existing[name] = slot.decoded(array)
-        if any(isinstance(slot.begin, Formula) for slot in rule_slots):
-            self._core.expose()  # a function may keep what it returns
-        numbers = {slot.name for slot in rule_slots if slot.is_number} if on_host else set[str]()
-        if not isinstance(array, np.ndarray) and any(
-            isinstance(slot, np.ndarray) and name not in numbers for name, slot in existing.items()
+        for slot in rule_slots:
+            if isinstance(slot.begin, Formula):
+                self._core.expose()  # a function may keep what it returns
+        numbers = {slot.name for slot in rule_slots if slot.is_number} if on_host and existing else set[str]()
+        if (
+            existing
+            and not isinstance(array, np.ndarray)
+            and any(isinstance(slot, np.ndarray) and name not in numbers for name, slot in existing.items())
         ):  # as a file has them, loaded before the library of the parameter was known
             first = new_slots(group, path, array, on_host=on_host, coded=coded, whole=parameter.whole)
             existing |= {
@@ -71,7 +77,7 @@ class SlotTable:
         slots = {**existing, **new}
         if parameter.executor is DEVICE:
             slots = {name: as_placed(slot, array) for name, slot in slots.items()}
-        return {name: slots[name] for name in (*(slot.name for slot in rule_slots), LAST_STEP) if name in slots}
+        return {name: slots[name] for name in (*map(_NAME, rule_slots), LAST_STEP) if name in slots}
 
     def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any], waiting: Container[str]) -> None:
         """Matches slots that were loaded in advance to the first model's parameters; ``waiting`` ones may have none."""

@@ -14,7 +14,7 @@ from oxigrad.stepping.plan.announcements import UNFINISHED, OpenStep, named
 from oxigrad.torch.library import torch, untraced, without_grad
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.hooks import Hooks
-from oxigrad.torch.step.norm import NormPass
+from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, reads_all, refuse_shared_memory
 from oxigrad.torch.step.resolved import all_parameters, holds, is_recorded, lists_of, values_of
 
@@ -40,7 +40,7 @@ class InBackward:
         # The blocks in which gradients are accumulated.
         self._pauses = set[object]()
         #: The norm of the gradients that were measured.
-        self.norm: NormPass = NormPass()
+        self.norm: MeasuredNorm = MeasuredNorm()
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
 

@@ -20,7 +20,10 @@ from oxigrad.torch.step.resolved import all_parameters
 
 
 class MeasuredNorm:
-    """The squares of the norms of gradients that were measured, and of the norm of all of them."""
+    """The squares of the norms of gradients that were measured, and of the norm of all of them.
+
+    A `block` measures the gradients of a backward that drops each of them, for a second backward that uses them.
+    """
 
     def __init__(self) -> None:
         # By the identity of a parameter: its number among all, the kernel of its step, and the square.
@@ -28,6 +31,8 @@ class MeasuredNorm:
         self._square: float | None = None
         # The kernels of a step, by group and half precision.
         self._programs: dict[tuple[int, str | None], Any] = {}
+        # The blocks that are entered.
+        self._blocks = set[object]()
 
     def __contains__(self, p: Any) -> bool:
         return id(p) in self._terms
@@ -81,14 +86,7 @@ class MeasuredNorm:
             self._square = total
         return self._square
 
-
-class NormPass(MeasuredNorm):
-    """The norm of the gradients of a backward that drops each of them, for a second backward that uses them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # The blocks that are entered.
-        self._blocks = set[object]()
+    # --- a backward that measures -------------------------------------------------------------------------------------
 
     @property
     def is_measuring(self) -> bool:
@@ -96,7 +94,7 @@ class NormPass(MeasuredNorm):
         return bool(self._blocks)
 
     @property
-    def whole(self) -> MeasuredNorm | None:
+    def whole(self) -> "MeasuredNorm | None":
         """The norm of all gradients, after the block until the step ends; None otherwise."""
         return self if self and not self._blocks else None
 

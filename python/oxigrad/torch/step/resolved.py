@@ -65,13 +65,16 @@ def holds(values: "_core.Signature | None", groups: list[dict[str, Any]]) -> boo
     return values is not None and values.holds([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
 
 
-class TensorStep:
+class TensorStep(StepProgram):
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
     With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With
     ``places``, it is a step of these parameters alone; ``square`` is that of `TensorPlan`. Unless it is a ``part`` of a
     step, it is counted among those with random numbers.
     """
+
+    plan: TensorPlan
+    stepper: _core.Stepper
 
     def __init__(
         self,
@@ -87,18 +90,17 @@ class TensorStep:
         self._recorded, self._places, self._is_part = recorded, places, part
         self._without = [p for p in all_parameters(opt) if p.grad is None] if places is None else []
         plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
-        self.plan: TensorPlan = plan
+        super().__init__(plan, seed=0)
         self._seat()
-        self._program = StepProgram(plan, seed=0)
         self._devices = DeviceSteps(plan, {}) if plan.on_devices else None
         self._is_lazy = any(resolved(p.tensor.grad) is not p.tensor.grad for p in plan.host)
         self._is_simple = (
             plan.is_plain and not (self._is_lazy or self._elsewhere) and len(plan.host) == len(plan.parameters)
         )
         self._written = tuple(plan.tensors)
-        self.core: _core.Stepper = _core.Stepper()
-        self.core.count = plan.count
-        self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
+        self.stepper = _core.Stepper()
+        self.stepper.count = plan.count
+        self.stepper.prepare(self.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
         groups, lists, states = self._read(opt)
         self._values = values_of(groups)
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
@@ -125,7 +127,7 @@ class TensorStep:
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def is_current(self, opt: Any, *, scaled: bool) -> bool:
+    def fits(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
         groups, lists, states = self._read(opt)
         if scaled is not self.scaled or not self._signature.holds(lists, states):
@@ -134,7 +136,7 @@ class TensorStep:
             return False
         if not (self._counted == self._expected).all():
             return False
-        if self.plan.draws and self.core.count != noise_step(opt):
+        if self.plan.draws and self.stepper.count != noise_step(opt):
             return False
         return holds(self._values, groups) or self._has_rules_of(groups)
 
@@ -151,7 +153,7 @@ class TensorStep:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
         if is_recorded(groups) or not all(group.is_current() for group in self.plan.groups):
             return False
-        is_same = self._program.refresh()
+        is_same = self.refresh()
         self._values = values_of(groups)  # once they are read, so that those which raise are read again
         return is_same
 
@@ -162,9 +164,9 @@ class TensorStep:
 
     def attempt(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> Exception | None:
         """As `take`; where the step no longer fits the tensors, the reason, with nothing written."""
-        plan, program, core = self.plan, self._program, self.core
-        program.seed = int(opt.param_groups[0].get("seed") or 0)
-        program.fill(core.count, 1, 1.0 / scale, loss)
+        plan, core = self.plan, self.stepper
+        self.seed = int(opt.param_groups[0].get("seed") or 0)
+        self.fill(core.count, 1, 1.0 / scale, loss)
         # The numbers of steps are written with the rest, so that no interrupt comes between.
         counted = self._expected + 1.0, self._counted
         if plan.draws and not self._is_part:
@@ -183,7 +185,7 @@ class TensorStep:
             if isinstance(writes, StructureError):
                 return writes
             written, gradients = plan.pick(leaves), plan.pick(all_gradients)
-        done = core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
+        done = core.step(True, written, gradients, programs=self.programs, seed=self.seed, writes=writes)
         if isinstance(done, _core.Misfit):
             return done.error
         self._expected += 1.0
@@ -201,7 +203,7 @@ class TensorStep:
         self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any], marks: Assignments
     ) -> _core.Writes | StructureError:
         """The writes of the step besides the core's update; for unsuitable memory on a device, the reason."""
-        plan, program, writes = self.plan, self._program, StepWrites()
+        plan, writes = self.plan, StepWrites()
         tensors = ((p.text, p.tensor, p.state) for p in plan.parameters)
         if plan.ruled and not self._recorded:
             with conversion.checking_overlap(tensors):
@@ -209,12 +211,12 @@ class TensorStep:
         if self._devices is not None:
             with conversion.checking_overlap(tensors):
                 others = self._devices.prepare(
-                    program, leaves, gradients, plan.slots, writes, count=self.core.count, exposed=True
+                    self, leaves, gradients, plan.slots, writes, count=self.stepper.count, exposed=True
                 )
             if others is None or others:
                 path = (others or plan.on_devices)[0].text
                 return StructureError(f"{path}: the memory of the parameter or of its state has changed")
-        call_step(program, leaves, gradients, plan.slots, writes)
+        call_step(self, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)
         writes.assignments += marks
         if self._elsewhere:

@@ -16,6 +16,6 @@ pub use {
     flatten::flatten,
     kind::{TRAINABLE, type_info},
     path::{Key, KeyPath, Replacements, tree_path},
-    select::{is_inexact, tree_key_paths},
+    select::{is_array, is_inexact, tree_key_paths},
     structure::Structure,
 };

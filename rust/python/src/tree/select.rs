@@ -132,6 +132,12 @@ pub fn is_inexact(value: &Object<'_>) -> PyResult<bool> {
     Ok(Dtypes::default().is_parameter(value)? && type_info(&value.get_type())?.is_leaf())
 }
 
+/// Whether a value is an array of any library: it has a shape and a dtype.
+#[pyfunction]
+pub fn is_array(value: &Object<'_>) -> PyResult<bool> {
+    Ok(value.hasattr("dtype")? && value.hasattr("shape")?)
+}
+
 /// Cache of whether a dtype is floating or complex.
 #[derive(Default)]
 struct Dtypes<'py>(Vec<(Object<'py>, bool)>);

@@ -71,6 +71,8 @@ def zeros_of(shape: Sequence[int], like: Any) -> Any:
 
 def blank_like(name: str, x: Any, dtype: Any, device: Any) -> Any:
     """The result of ``zeros_like`` or ``ones_like``: a plain array. Raises `RuleError` for a symbol of a rule."""
+    if type(x) is np.ndarray:
+        return getattr(np, name)(x, dtype=dtype, device=device)
     x = plain(array_of(x))
     if isinstance(x, Variable):
         _ = x.dtype  # raises, since symbols have no dtype
