@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from oxigrad import tree
-from oxigrad._core import call_leaves
+from oxigrad._core import DerivativeError, call_leaves
 from oxigrad.autodiff.custom_rules import Rule, entries
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.rules.tangents import zero_tangent
@@ -93,7 +93,7 @@ def _pulled(fun: Callable[..., Any], argnum: int, vjp: Callable[[Any], Any], g: 
     pulled = vjp(g)
     # A function without a return statement returns None, which must not stand for zeros.
     if pulled is None and vjp is not _zeros:
-        raise TypeError(f"{_name(fun)}: the VJP of argument {argnum} returned None: expected a cotangent")
+        raise DerivativeError(f"{_name(fun)}: the VJP of argument {argnum} returned None: expected a cotangent")
     return pulled
 
 

@@ -130,8 +130,8 @@ class Adapter:
         """The array, made contiguous if the bits of the library's sums depend on its layout."""
         return array
 
-    def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
-        """A context in which no mode of the thread changes or refuses computations with these arrays."""
+    def neutral(self, arrays: Sequence[Any], is_recorded: Callable[[], bool] = bool) -> AbstractContextManager[Any]:
+        """A context in which no mode of the thread changes or refuses computations, which may be recorded."""
         return nullcontext()
 
     def obstacle(self, array: Any) -> str:
