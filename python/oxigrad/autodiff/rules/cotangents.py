@@ -87,9 +87,14 @@ def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
 
 
 def match_dtype(g: Array, dtype: Dtype) -> Array:
-    """The cotangent ``g`` in the dtype of the argument; its real part if the argument is real."""
+    """The cotangent ``g`` in the dtype of the argument; its real part if the argument is real.
+
+    It is unchanged for a ``dtype`` of None, which is a number's: the replay makes a number of it.
+    """
     if isinstance(g, Symbol):
         return g.program.step("fit", (g,), {"dtype": dtype})
+    if dtype is None:
+        return g
     if dtype is np.float64:  # the dtype of a Python number, stated as a class; the library may lack it
         array = beneath(g)
         dtype = widest_float(namespace(array), device_of(array)) if is_array(array) else dtype

@@ -290,8 +290,8 @@ class Adapter:
         return results[index]
 
     def op_astype(self, x: Any, *, dtype: Any, copy: bool) -> Any:
-        """``x`` in another dtype."""
-        return self.library.astype(x, dtype, copy=copy)
+        """``x`` in another dtype; of a number, an array without axes."""
+        return self.library.astype(x if is_array(x) else self.library.asarray(x), dtype, copy=copy)
 
     def op_broadcast_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
         """``x`` repeated to a shape."""
