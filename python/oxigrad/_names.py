@@ -48,9 +48,9 @@ def unknown_name(
 
 
 def without(
-    module: str, names: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({}), *, package: str = ""
-) -> Callable[[str], object]:
-    """The ``__getattr__`` of a module that has these public ``names``, and no others.
+    module: str, names: list[str], elsewhere: Mapping[str, str] = MappingProxyType({}), *, package: str = ""
+) -> tuple[Callable[[], list[str]], Callable[[str], object]]:
+    """The ``__dir__`` and ``__getattr__`` of a module that has these public ``names``, and no others.
 
     Submodules of the ``package`` that defines them are no names of the module, such as ``stats.normal``. ``elsewhere``
     as of `unknown_name`.
@@ -62,7 +62,7 @@ def without(
     def absent(name: str) -> object:
         raise unknown_name(module, name, names, elsewhere)
 
-    return absent
+    return names.copy, absent
 
 
 def check_callable(f: object, name: str) -> None:

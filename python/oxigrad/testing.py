@@ -17,10 +17,9 @@ from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, na
 from oxigrad.stepping.parameters.decay import decay_factors
 
 __all__ = ["check_grads", "check_rule"]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __dir__, __getattr__ = without(__name__, __all__)
 
 
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:

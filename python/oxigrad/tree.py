@@ -42,10 +42,9 @@ __all__ = [
     "unflatten",
     "zeros_like",
 ]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __dir__, __getattr__ = without(__name__, __all__)
 
 T = TypeVar("T")
 

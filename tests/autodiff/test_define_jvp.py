@@ -9,7 +9,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import xp
-from oxigrad.autograd.extend import defvjp, primitive
+from oxigrad.autograd.extend import defjvp, defvjp, primitive
 from oxigrad.testing import check_grads
 from python_frames import frames
 
@@ -183,11 +183,7 @@ def test_argnums_are_whole_numbers(argnums: Any) -> None:
     [
         ("text", ox.DtypeError, "'text', expected an array or a number"),
         (np.array(["a", "b"]), ox.DtypeError, "expected an array or a number"),
-        (
-            None,
-            (ox.StructureError, ox.DerivativeError),
-            "found a tangent of type NoneType|rule of argument 0 returned None",
-        ),
+        (None, ox.DerivativeError, "rule of argument 0 returned None"),
         ([1.0, 2.0], ox.StructureError, "found a tangent of type list"),
         ({"a": 1.0}, ox.StructureError, "found a tangent of type dict"),
     ],
@@ -291,18 +287,23 @@ def test_rules_that_ignore_the_cotangent_are_refused_in_forward_mode_by_name(x: 
 
 
 @pytest.mark.parametrize("x", [3.0, np.array([1.0, 2.0])])
-@pytest.mark.parametrize("form", ["fwd, bwd", "rule", "define_vjp", "define_jvp"])
+@pytest.mark.parametrize("form", ["fwd, bwd", "rule", "define_vjp", "define_jvp", "primitive"])
 def test_rules_without_a_return_statement_are_refused(form: str, x: Any) -> None:
-    f = ox.custom_vjp(lambda x: x * x)
+    f, of_primitive = ox.custom_vjp(lambda x: x * x), primitive(lambda x: x * x)
     f.defvjp(lambda x: (x * x, x), lambda residuals, g: None)
+    defvjp(of_primitive, lambda y, x: lambda g: None)
+    defjvp(of_primitive, lambda t, y, x: None)
     functions: dict[str, Any] = {
         "fwd, bwd": f,
         "rule": ox.custom_vjp(lambda x: x * x, lambda g, y, x: None),
         "define_vjp": ox.define_vjp(lambda g, x: None)(lambda x: x * x),
         "define_jvp": ox.define_jvp(lambda t, x: None)(lambda x: x * x),
+        "primitive": of_primitive,
     }
     with pytest.raises(ox.DerivativeError, match="returned None: expected"):
         ox.grad(lambda x: xp.sum(functions[form](x)))(x)
+    with pytest.raises(ox.DerivativeError, match="returned None: expected"):
+        ox.jvp(functions[form], (x,), (x,))
 
 
 @pytest.mark.parametrize("define", [ox.define_vjp, ox.define_jvp])

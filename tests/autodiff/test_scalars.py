@@ -259,6 +259,25 @@ def test_scalars_and_arrays_together(kind: str) -> None:
     assert ga.dtype == a.dtype
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize(
+    "cast", [lambda x, dtype: xp.asarray(x, dtype=dtype), lambda x, dtype: xp.astype(xp.asarray(x), dtype)]
+)
+def test_a_number_that_becomes_an_array_of_a_dtype(cast: Callable[..., Any], dtype: Any) -> None:
+    def f(x: Any) -> Any:
+        array = cast(x * x, dtype)
+        assert array.dtype == dtype and array.shape == ()
+        return xp.sum(xp.real(array) * np.ones(3, np.float32))
+
+    assert ox.value_and_grad(f)(2.0) == (12.0, 12.0) and type(ox.grad(f)(2.0)) is float
+    assert ox.jvp(f, (2.0,), (1.0,)) == (12.0, 12.0)
+    assert ox.grad(ox.grad(f))(2.0) == ox.hessian(f)(2.0) == 6.0
+    assert ox.jvp(ox.grad(f), (2.0,), (1.0,)) == (12.0, 6.0)
+    np.testing.assert_array_equal(ox.vmap(ox.grad(f))(np.array([1.0, 2.0])), [6.0, 12.0])
+    recorded = ox.record(ox.grad(f))
+    assert [recorded(x) for x in (1.0, 2.0, 3.0)] == [6.0, 12.0, 18.0]
+
+
 def test_one_scalar_in_two_functions_at_once() -> None:
     """Nested tapes: a NumPy scalar of the outer one meets one of the inner."""
     outer = ox.grad(lambda x: ox.grad(lambda y: x * y * y)(np.float32(2.0)) * x)

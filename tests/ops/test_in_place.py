@@ -469,7 +469,9 @@ def test_every_function_leaves_the_caller_s_array_and_loses_no_derivative(name: 
         assert not lost or is_of_tail or name.rpartition(".")[2] in CONSTANT, f"{tail}: {lost}"
         expected = called(function, X.copy(), *tail)
         if len(mine) == 1 and found is mine[0] and isinstance(expected, (np.ndarray, np.generic)):
-            np.testing.assert_allclose(mine[0].value, expected, rtol=1e-12, atol=1e-14)
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+            if name != "numpy.empty_like":  # whose elements are not initialized
+                np.testing.assert_allclose(mine[0].value, expected, rtol=1e-12, atol=1e-14)
     if name.rpartition(".")[2] in ("sin", "sum", "sort", "ravel", "inv", "fft"):
         assert variables
 

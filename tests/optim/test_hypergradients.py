@@ -287,6 +287,30 @@ def test_steps_on_arrays_of_other_libraries_have_those_derivatives(
         np.testing.assert_allclose(found, same, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_derivatives_of_norms_in_both_modes_of_jax(x64: bool, library: Any) -> None:
+    """Norms are computed in float64, which JAX has in one mode alone, and warns of in the other."""
+    jax = library("jax")
+
+    def derivatives(asarray: Callable[[Any], Any]) -> Any:
+        model, opt = {"w": asarray([[1.5, 0.5], [0.25, 1.0]])}, optim.LAMB(0.1)
+
+        def of(h: Any) -> Any:
+            params, state = model, opt.init(model)
+            for _ in range(2):
+                params, state = opt.apply(params, {"w": 2.0 * params["w"]}, state, learning_rate=h)
+            return xp.sum(params["w"] ** 2)
+
+        second = ox.grad(ox.grad(of))(0.05), ox.hessian(of)(0.05), ox.jvp(ox.grad(of), (0.05,), (1.0,))[1]
+        batch = np.asarray(ox.vmap(ox.grad(of))(asarray([0.05, 0.1])))
+        return [of(0.05), ox.grad(of)(0.05), ox.jvp(of, (0.05,), (1.0,))[1], *second, *batch]
+
+    expected = derivatives(np.array)
+    with jax.enable_x64(x64):
+        values = derivatives(jax.numpy.asarray)
+    np.testing.assert_allclose(np.array(values, float), expected, rtol=1e-12 if x64 else 1e-5)
+
+
 def test_a_schedule_and_a_decay_by_group_have_derivatives() -> None:
     opt = optim.AdamW(0.1)
 

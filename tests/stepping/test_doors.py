@@ -107,7 +107,9 @@ def assert_close(one: Door, reference: Door, *paths: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["SGD", "AdamW", "RMSprop", "Lion"])
-@pytest.mark.parametrize("kind", ["update", "update-read-only", "update-torch", "apply", "torch"])
+@pytest.mark.parametrize(
+    "kind", ["update", "update-read-only", "update-torch", "apply", "workers", "torch", "torch-in-backward"]
+)
 def test_a_parameter_without_a_gradient_stays_and_misses_the_step(name: str, kind: str) -> None:
     """By the step that its rule reads: it goes on as if the step had not been. The trees of optax have every gradient."""
     made, module = DOORS[kind]

@@ -1,4 +1,5 @@
-"""The ways to an optimizer's step: `oxigrad.optim` with its two forms, over NumPy and PyTorch, `oxigrad.torch` and `oxigrad.optax`.
+"""The ways to an optimizer's step: `oxigrad.optim` with its two forms, over NumPy and PyTorch, `oxigrad.torch` and `oxigrad.optax`;
+whole, in the backward, and by a wrapper of workers.
 
 Each is a class with the same methods, so that a test of a situation runs through all of them. A method that a way cannot express skips the
 test, and says why.
@@ -9,12 +10,13 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
-from oxigrad import optim
+from oxigrad import distributed, optim, xp
 
 Values = dict[str, np.ndarray]
 
@@ -216,6 +218,52 @@ class UpdateReadOnly(Update):
         super().shrink(array, left)
 
 
+def refuse_wrong(grads: Mapping[str, Any], params: Values) -> None:
+    """Skips the test of gradients that a derivative cannot have."""
+    for path, g in grads.items():
+        if g is not None and (np.shape(g) != params[path].shape or np.asarray(g).dtype != params[path].dtype):
+            cannot("derivatives have the shape and dtype of their parameter")
+        if np.iscomplexobj(g):
+            cannot("a loss is real")
+
+
+class Minimize(Update):
+    """`Optimizer.minimize` on NumPy arrays, with the step after the backward: the loss is linear in the parameters."""
+
+    in_backward = False
+
+    def step(self, grads: Mapping[str, Any]) -> None:
+        if set(grads) != set(self._params):
+            cannot("a loss that lacks parameters has zeros as their gradients")
+        refuse_wrong(grads, self.parameters())
+        terms = {path: np.array(g) for path, g in grads.items()}
+        loss = lambda params: sum((xp.sum(params[path] * g) for path, g in terms.items()), start=0.0)  # noqa: E731
+        self._opt.minimize(loss, self._params, in_backward=self.in_backward)
+
+    def of_own_memory(self) -> Any:
+        cannot("derivatives have memory of their own")
+
+    def shrink(self, array: Any, left: int) -> None:
+        cannot("the loss reads the parameters, and computes their gradients")
+
+    def foreign(self, value: np.ndarray) -> np.ndarray:
+        cannot("derivatives have the byte order of the machine")
+
+
+class MinimizeInBackward(Minimize):
+    """`Optimizer.minimize` with steps of the parameters in the backward."""
+
+    in_backward = True
+
+
+class Workers(Update):
+    """`Optimizer.update` of `DataParallel`, of a job of one worker."""
+
+    def __init__(self, name: str, arguments: Mapping[str, Any], values: Values, **how: Any) -> None:
+        super().__init__(name, arguments, values, **how)
+        self._opt = distributed.DataParallel(self._opt)
+
+
 class OfTensors(Door):
     """A way whose arrays are tensors of PyTorch."""
 
@@ -316,6 +364,7 @@ class Apply(Door):
 class Tensors(OfTensors):
     """A class of `oxigrad.torch`."""
 
+    options: Mapping[str, Any] = MappingProxyType({})
     b = r"param_groups\[0\]\['params'\]\[1\]"
 
     def __init__(
@@ -338,7 +387,7 @@ class Tensors(OfTensors):
         made = getattr(module, name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyTorch's, for a tensor that is given twice
-            self._opt = made([*self._params.values()], **self._keywords(made, name, ours), **options)
+            self._opt = made([*self._params.values()], **self._keywords(made, name, ours), **options, **self.options)
 
     @staticmethod
     def _keywords(made: Any, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -409,6 +458,29 @@ class Tensors(OfTensors):
         cannot("a parameter of PyTorch is one that a group has")
 
 
+class TensorsInBackward(Tensors):
+    """A class of `oxigrad.torch` with ``in_backward=True``: the loss is linear in the parameters."""
+
+    options: Mapping[str, Any] = MappingProxyType({"in_backward": True})
+
+    def step(self, grads: Mapping[str, Any]) -> None:
+        refuse_wrong(grads, self.parameters())
+        self._opt.zero_grad()
+        given = {path: self.gradient(g) for path, g in grads.items() if g is not None}
+        terms = [(p * given[path]).sum() for path, p in self._params.items() if path in given and p.requires_grad]
+        sum(terms).backward()  # type: ignore[union-attr]
+        self._opt.step()
+
+    def of_own_memory(self) -> Any:
+        cannot("derivatives have memory of their own")
+
+    def shrink(self, array: Any, left: int) -> None:
+        cannot("the loss reads the parameters, and computes their gradients")
+
+    def lazy(self, kind: str, value: np.ndarray) -> Any:
+        cannot("derivatives of the loss are plain tensors")
+
+
 class Pytrees(Door):
     """A transformation of `oxigrad.optax`, outside of a compiled function."""
 
@@ -476,7 +548,11 @@ DOORS: dict[str, tuple[type[Door], str]] = {
     "update-read-only": (UpdateReadOnly, "numpy"),
     "update-torch": (UpdateTensors, "torch"),
     "apply": (Apply, "numpy"),
+    "minimize": (Minimize, "numpy"),
+    "minimize-in-backward": (MinimizeInBackward, "numpy"),
+    "workers": (Workers, "numpy"),
     "torch": (Tensors, "torch"),
+    "torch-in-backward": (TensorsInBackward, "torch"),
     "optax": (Pytrees, "optax"),
     "optax-jit": (CompiledPytrees, "optax"),
 }

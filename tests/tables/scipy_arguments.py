@@ -66,7 +66,7 @@ def crossing(t: Any, y: Any, *args: Any) -> Any:
 
 
 def _initial(method: str) -> list[Function]:
-    settings = {"method": method, "rtol": 1e-10, "atol": 1e-12}
+    settings = {"method": method, "rtol": 1e-9, "atol": 1e-11}
     dense = {**settings, "dense_output": True}
     arguments = {"t_span": [0.0, 2.0], "y0": [1.0, 2.0]}
     solve = functools.partial(Function, "integrate.solve_ivp", of=(decay,), positional=2)

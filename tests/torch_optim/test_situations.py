@@ -269,24 +269,6 @@ def test_a_situation(name: str, situation: Callable[[Make], Any]) -> None:
 # --- refusals ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["AdamW", "SGD"])
-def test_overlapping_memory_is_refused(name: str) -> None:
-    """The result would depend on the order of updates."""
-    whole = torch.randn(8)
-    p, q = Parameter(whole[:5]), Parameter(whole[4:])
-    before = values([whole])[0]
-    opt = getattr(ours, name)([("first", p), ("second", q)], lr=0.1)
-    p.grad, q.grad = torch.ones(5), torch.ones(4)
-    with pytest.raises(ox.AliasError, match="first and second"):
-        opt.step()
-    assert torch.equal(whole, before)
-    opt = getattr(ours, name)([("first", p)], lr=0.1)
-    p.grad = p.detach()
-    with pytest.raises(ox.AliasError, match="the gradient of first"):
-        opt.step()
-    assert torch.equal(whole, before) and not any(opt.state.values())
-
-
 @pytest.mark.parametrize("name", ["AdamW", "SGD", "Lion"])
 def test_a_changed_shape_is_refused(name: str) -> None:
     (p, q), opt = copies([torch.ones(4), torch.ones(3)]), None

@@ -15,7 +15,6 @@ torch = pytest.importorskip("torch")
 import oxigrad as ox  # noqa: E402
 import oxigrad.torch as ours  # noqa: E402
 from oxigrad import _core  # noqa: E402
-from torch_problems import check_shrunk_is_refused  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
 
@@ -125,24 +124,6 @@ def test_a_shrunk_storage_is_named_where_others_lie_behind_it(name: str) -> None
     assert torch.equal(behind, torch.ones(4))
 
 
-@pytest.mark.parametrize("left", [0, 16])
-@pytest.mark.parametrize("which", ["parameter", "gradient", "new gradient", "state"])
-@pytest.mark.parametrize("steps_before", [0, 1, 2])
-@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adafactor", "Muon"])
-def test_a_shrunk_storage_is_refused(name: str, steps_before: int, which: str, left: int) -> None:
-    """A new gradient of fewer elements than 8,192 is not looked at, which would take as long as its update."""
-    key, options = OPTIMIZERS[name]
-    shape = (90, 100) if which == "new gradient" else (30, 40)
-    p, q = (torch.nn.Parameter(torch.ones(shape)) for _ in range(2))
-    p.grad, q.grad = torch.ones(shape), torch.ones(shape)
-    opt = getattr(ours, name)([q, p], **options)
-    for _ in range(steps_before):
-        opt.step()
-    if which == "state" and not steps_before:
-        return
-    check_shrunk_is_refused(opt, which, key, left)
-
-
 # --- lazy views ---------------------------------------------------------------------------------------------------------------
 
 
@@ -173,22 +154,6 @@ def test_a_lazy_view_that_a_step_would_write_is_refused(name: str, bit: str, whi
     with pytest.raises(ox.ArrayMemoryError, match=rf"weight: the {which}.* lazy view.*resolve_{bit}"):
         opt.step()
     assert torch.equal(p.detach(), before)
-
-
-@pytest.mark.parametrize("bit", ["conj", "neg"])
-@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adagrad"])
-def test_gradients_that_become_lazy_views_are_read(name: str, bit: str) -> None:
-    found = []
-    for made in (getattr(ours, name), getattr(torch.optim, name)):
-        p = torch.nn.Parameter(torch.ones_like(lazy(bit).resolve_conj().resolve_neg()))
-        opt = made([p], lr=0.1, foreach=False, **OPTIMIZERS[name][1])
-        for number in range(4):
-            g = lazy(bit, number + 1.0)
-            # PyTorch's AdamW takes no lazy view of conjugates.
-            p.grad = g if number % 2 and made.__module__ == "oxigrad.torch" else g.resolve_conj().resolve_neg()
-            opt.step()
-        found.append(p.detach())
-    torch.testing.assert_close(*found)
 
 
 # --- shared and sparse --------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from oxigrad.ops.backends import (
     zeros_of,
 )
 from oxigrad.ops.core import primitives
+from oxigrad.ops.core.array_like import NO_VALUE
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.linalg.standard import recorded_qr, recorded_svd
 from oxigrad.ops.protocols import array_methods, foreign_calls, numpy_protocols, undifferentiated
@@ -128,7 +129,7 @@ class Batched(Examples):
     def undifferentiated(self, function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]) -> Any:
         """The result of a function without a derivative: by its rule, else for each example."""
         name = numpy_protocols.name_of_function(function)
-        named = {key: value for key, value in named.items() if value is not np._NoValue}
+        named = {key: value for key, value in named.items() if value is not NO_VALUE}
         if name in numpy_protocols.OF_TYPES:
             return function(*map(_typical, args), **named)
         if isinstance(function, np.ufunc) and function.nout == 1:

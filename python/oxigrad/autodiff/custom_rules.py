@@ -261,6 +261,8 @@ class RuledCall(FunctionCall):
         total: dict[int, Any] = {}
         assert self._rule.push is not None, "the rule is one of tangents"  # noqa: S101
         for part in self._rule.push(directions, arguments, self._named, self._at):
+            if part is None:  # as of a rule without a return statement
+                raise DerivativeError(f"{self.name}: the rule returned None: expected a tangent")
             leaves, structure = tree.flatten(part)
             if structure != self.structure:
                 raise StructureError(

@@ -13,7 +13,7 @@ from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import check_several, is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import Argnums, Recording, grad, jvp
-from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
+from oxigrad.ops.backends import device_of, is_array, is_complex, namespace, widest_float
 from oxigrad.ops.core import primitives
 
 Mode = Literal["forward", "reverse"] | None
@@ -223,7 +223,7 @@ def _push(call: Recording, outputs: Sequence[Variable], start: int, count: int) 
     for variable in variables:
         begin, end = end, end + total_size([variable])
         if begin < start + count and start < end:
-            dtype = library.float64 if _is_number(variable) else variable.dtype
+            dtype = widest_float(library, device) if _is_number(variable) else variable.dtype
             units = library.eye(count, total, k=start, dtype=dtype, device=device)[:, begin:end]
             seeds.append((variable, library.reshape(units, (count, *shape_of(variable)))))
     return call.tape.push(seeds, outputs, count)

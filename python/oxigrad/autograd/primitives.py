@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from oxigrad import tree
-from oxigrad._core import call_leaves
+from oxigrad._core import DerivativeError, call_leaves
 from oxigrad.autodiff.custom_rules import Rule, entries
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.rules.tangents import zero_tangent
@@ -112,7 +112,9 @@ def defvjp_argnum(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None
                 cotangents.append(vjp(g))
                 # A function without a return statement returns None, which must not stand for zeros.
                 if cotangents[-1] is None and vjp is not _zeros:
-                    raise TypeError(f"{_name(fun)}: the VJP of argument {argnum} returned None: expected a cotangent")
+                    raise DerivativeError(
+                        f"{_name(fun)}: the VJP of argument {argnum} returned None: expected a cotangent"
+                    )
             return cotangents
 
         return pulled

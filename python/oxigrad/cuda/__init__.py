@@ -18,7 +18,6 @@ device. Hyperparameters keep their values from the capture, and gradients must k
 slots of its optimizer: capture again after loading a state, and keep the optimizer alive while replays run.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oxigrad._names import without
@@ -38,10 +37,9 @@ __all__ = [
     "source",
     "why",
 ]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __dir__, __getattr__ = without(__name__, __all__)
 
 
 def source(opt: Any, model: Any) -> str:

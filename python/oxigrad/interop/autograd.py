@@ -27,10 +27,9 @@ _tracer: Any = importlib.import_module("autograd.tracer")
 importlib.import_module("autograd.numpy")  # registers arrays
 
 __all__ = ["from_autograd"]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __dir__, __getattr__ = without(__name__, __all__)
 
 
 def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:

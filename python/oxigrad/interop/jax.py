@@ -35,10 +35,9 @@ mlir: Any = importlib.import_module("jax.interpreters.mlir")
 _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
 __all__ = ["from_jax", "function"]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __dir__, __getattr__ = without(__name__, __all__)
 
 
 # --- functions of oxigrad in JAX --------------------------------------------------------------------------------------

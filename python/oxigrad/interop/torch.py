@@ -34,10 +34,9 @@ torch: Any = importlib.import_module(
 )  # without PyTorch, a type checker takes an import statement to mean this file
 
 __all__ = ["from_torch", "function"]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __dir__, __getattr__ = without(__name__, __all__)
 
 
 # --- functions of oxigrad in PyTorch ----------------------------------------------------------------------------------

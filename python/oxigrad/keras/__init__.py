@@ -7,7 +7,7 @@ AdamW the other variables. Optimizers that read the loss, or whose average is th
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oxigrad import optim, schedules, tree
@@ -20,7 +20,6 @@ _NAMES = """ADOPT ASGD Adafactor AdaBelief Adadelta Adagrad Adam AdamC AdamW Ada
     Signum SimplifiedAdEMAMix StableAdamW Yogi"""
 __all__: list[str] = []
 __all__.extend(sorted(["Muon", *_NAMES.split()]))  # pyright: ignore[reportUnsupportedDunderAll]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 # The arguments of `keras.optimizers.Optimizer`, but for those that an optimizer may have too.
 _OF_KERAS = """name clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_overwrite_frequency loss_scale_factor
@@ -207,4 +206,4 @@ globals().update(
     }
 )
 
-__getattr__ = without(__name__, __all__)
+__dir__, __getattr__ = without(__name__, __all__)

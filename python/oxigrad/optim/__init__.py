@@ -19,7 +19,6 @@ The steps themselves are in `oxigrad.stepping`.
 array([0., 0.])
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
@@ -70,7 +69,6 @@ __all__ = [
     "transform",
 ]
 __all__ += list(TABLE | TRANSFORMS)  # pyright: ignore[reportUnsupportedDunderAll]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 # What users of other libraries look for, where no name is near.
 _ELSEWHERE = {
@@ -85,4 +83,4 @@ _ELSEWHERE = {
 }
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__, _ELSEWHERE)
+    __dir__, __getattr__ = without(__name__, __all__, _ELSEWHERE)

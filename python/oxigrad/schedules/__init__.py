@@ -13,7 +13,6 @@ and multiplied, and accept arrays and traced values as steps.
 (0.0, 0.1, 0.05, 0.0)
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
@@ -33,7 +32,6 @@ __all__ = [
 ]
 __all__ += combined.__all__
 __all__ += curves.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
 # The names of these schedules in PyTorch, optax and Keras.
 _ELSEWHERE = {
@@ -61,4 +59,4 @@ _ELSEWHERE = {
 } | {"LambdaLR": "any function of the step is a schedule", "LRScheduler": "any function of the step is a schedule"}
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__, _ELSEWHERE)
+    __dir__, __getattr__ = without(__name__, __all__, _ELSEWHERE)

@@ -12,7 +12,6 @@ the variables of enclosing transforms. Under `oxigrad.vmap` the functions raise 
 (True, array([1., 1.]), 2.0)
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
@@ -24,7 +23,6 @@ from oxigrad.scipy.roots import least_squares as least_squares
 from oxigrad.scipy.roots import root as root
 
 __all__ = ["curve_fit", "fft_backend", "least_squares", "minimize", "names", "root"]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __dir__, __getattr__ = without(__name__, __all__)

@@ -10,7 +10,17 @@ from oxigrad import _core, xp
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array, Dtype
 from oxigrad.autodiff.rules.symbols import Symbol
-from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, is_of_vmap, namespace
+from oxigrad.ops.backends import (
+    beneath,
+    device_of,
+    dtype_name,
+    dtype_of,
+    is_array,
+    is_complex,
+    is_of_vmap,
+    namespace,
+    widest_float,
+)
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.aliasing import is_same_array
 
@@ -77,9 +87,17 @@ def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
 
 
 def match_dtype(g: Array, dtype: Dtype) -> Array:
-    """The cotangent ``g`` in the dtype of the argument; its real part if the argument is real."""
+    """The cotangent ``g`` in the dtype of the argument; its real part if the argument is real.
+
+    It is unchanged for a ``dtype`` of None, which is a number's: the replay makes a number of it.
+    """
     if isinstance(g, Symbol):
         return g.program.step("fit", (g,), {"dtype": dtype})
+    if dtype is None:
+        return g
+    if dtype is np.float64:  # the dtype of a Python number, stated as a class; the library may lack it
+        array = beneath(g)
+        dtype = widest_float(namespace(array), device_of(array)) if is_array(array) else dtype
     if g.dtype == dtype:
         return g
     if is_complex(g) and not namespace(g).isdtype(dtype, "complex floating"):

@@ -130,8 +130,8 @@ class Adapter:
         """The array, made contiguous if the bits of the library's sums depend on its layout."""
         return array
 
-    def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
-        """A context in which no mode of the thread changes or refuses computations with these arrays."""
+    def neutral(self, arrays: Sequence[Any], is_recorded: Callable[[], bool] = bool) -> AbstractContextManager[Any]:
+        """A context in which no mode of the thread changes or refuses computations, which may be recorded."""
         return nullcontext()
 
     def obstacle(self, array: Any) -> str:
@@ -290,8 +290,8 @@ class Adapter:
         return results[index]
 
     def op_astype(self, x: Any, *, dtype: Any, copy: bool) -> Any:
-        """``x`` in another dtype."""
-        return self.library.astype(x, dtype, copy=copy)
+        """``x`` in another dtype; of a number, an array without axes."""
+        return self.library.astype(x if is_array(x) else self.library.asarray(x), dtype, copy=copy)
 
     def op_broadcast_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
         """``x`` repeated to a shape."""

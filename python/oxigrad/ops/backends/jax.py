@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.ops.backends.arrays import device_of
+from oxigrad.ops.backends.arrays import device_of, dtype_name
 from oxigrad.ops.backends.generic import Adapter
 
 
@@ -39,11 +39,16 @@ class JaxAdapter(Adapter):
         """False: JAX takes NumPy arrays, and raises for other differences."""
         return False
 
-    def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
-        """A context that allows float64, infinities, NaN, and mixed dtypes and ranks, which modes of JAX refuse."""
+    def neutral(self, arrays: Sequence[Any], is_recorded: Callable[[], bool] = bool) -> AbstractContextManager[Any]:
+        """A context that allows float64, infinities, NaN, and mixed dtypes and ranks, which modes of JAX refuse.
+
+        Recorded computations keep the mode of float64, as their derivatives are computed in it.
+        """
         jax, blocks = _jax(), ExitStack()
-        for mode in (jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False)):
-            blocks.enter_context(mode)
+        if any(dtype_name(x.dtype) == "float64" for x in arrays) or not is_recorded():
+            blocks.enter_context(jax.enable_x64(True))
+        blocks.enter_context(jax.debug_nans(False))
+        blocks.enter_context(jax.debug_infs(False))
         blocks.enter_context(jax.numpy_rank_promotion("allow"))
         blocks.enter_context(jax.numpy_dtype_promotion("standard"))
         return blocks

@@ -7,7 +7,7 @@ import functools
 import importlib
 import operator
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import MappingProxyType
 from typing import Any
@@ -101,7 +101,7 @@ class TorchAdapter(Adapter):
         is_on_host = isinstance(array, self.library.Tensor) and array.device.type == "cpu"
         return array.contiguous() if is_on_host else array
 
-    def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
+    def neutral(self, arrays: Sequence[Any], is_recorded: Callable[[], bool] = bool) -> AbstractContextManager[Any]:
         """A context without autocast and without inference mode.
 
         Autocast changes the dtype of products. Tensors of the inference mode cannot be updated outside of it.

@@ -10,6 +10,9 @@ from oxigrad.ops.backends import beneath, converted, fetched, has_batched, has_v
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
+#: NumPy's default of arguments, where None has another meaning.
+NO_VALUE: Any = np._NoValue
+
 
 def array(x: Any, dtype: Dtype = None) -> Any:
     """An array, a number, or a nested list, with or without variables, as an array, optionally of a dtype."""
@@ -19,7 +22,7 @@ def array(x: Any, dtype: Dtype = None) -> Any:
         x = np.asarray(converted(x))
     elif not is_array(x):
         x = standard.asarray(x) if has_variable((x,)) or has_batched((x,)) else np.asarray(x)
-    return x if dtype is None or dtype is np._NoValue else ops.astype(x, dtype, copy=False)
+    return x if dtype is None or dtype is NO_VALUE else ops.astype(x, dtype, copy=False)
 
 
 def in_double(x: Any) -> Any:

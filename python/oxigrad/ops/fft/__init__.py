@@ -6,8 +6,6 @@
 array([0.5, 0.5, 0.5, 0.5])
 """
 
-from collections.abc import Callable
-
 from oxigrad._names import without
 from oxigrad.ops.fft import hankel, hermitian, standard, trigonometric
 from oxigrad.ops.fft.hankel import *
@@ -20,6 +18,5 @@ __all__ += standard.__all__
 __all__ += hankel.__all__
 __all__ += hermitian.__all__
 __all__ += trigonometric.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.fft", __all__, package=__name__)
+__dir__, __getattr__ = without("oxigrad.xp.fft", __all__, package=__name__)

@@ -11,8 +11,6 @@ All functions except the tensor functions accept stacks of matrices.
 array([1. , 0.5])
 """
 
-from collections.abc import Callable
-
 from oxigrad._names import without
 from oxigrad.ops.linalg import compositions, equations, numpy_keywords, standard
 from oxigrad.ops.linalg.compositions import *
@@ -25,6 +23,5 @@ __all__ += standard.__all__
 __all__ += compositions.__all__
 __all__ += equations.__all__
 __all__ += numpy_keywords.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.linalg", __all__, package=__name__)
+__dir__, __getattr__ = without("oxigrad.xp.linalg", __all__, package=__name__)

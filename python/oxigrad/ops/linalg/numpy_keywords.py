@@ -12,15 +12,13 @@ from oxigrad._typing import Array
 from oxigrad.ops.backends import beneath, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.core.array_like import array, values
+from oxigrad.ops.core.array_like import NO_VALUE, array, values
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.shapes import MatrixShapeError, check_shapes, position, shaped
 from oxigrad.ops.linalg import standard as linalg
 
 # Functions that the standard does not have, which `oxigrad.xp.linalg` has too.
 __all__ = ["cond", "lstsq", "multi_dot", "tensorinv", "tensorsolve"]
-
-_NONE: Any = np._NoValue
 
 
 @shaped
@@ -193,11 +191,11 @@ def eigvalsh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
 
 
 @shaped
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NONE) -> Any:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO_VALUE) -> Any:
     """Pseudoinverse."""
     if hermitian and a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"pinv: found shape {tuple(a.shape)}, expected square matrices, since hermitian=True")
-    chosen = rcond if rtol is _NONE or rtol is None else rtol
+    chosen = rcond if rtol is NO_VALUE or rtol is None else rtol
     return linalg.pinv(from_triangle("pinv", a, "L") if hermitian else array(a), rtol=chosen)
 
 

@@ -15,8 +15,6 @@ array([0.667, 0.333, 0.   , 0.   ])
 array([0., 0., 1., 0.])
 """
 
-from collections.abc import Callable
-
 from oxigrad._names import without
 from oxigrad.ops.ndimage import filters, interpolation, windows
 from oxigrad.ops.ndimage.filters import *
@@ -27,6 +25,5 @@ __all__: list[str] = []
 __all__ += filters.__all__
 __all__ += interpolation.__all__
 __all__ += windows.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.ndimage", __all__, package=__name__)
+__dir__, __getattr__ = without("oxigrad.xp.ndimage", __all__, package=__name__)

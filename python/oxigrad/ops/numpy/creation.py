@@ -29,8 +29,6 @@ from oxigrad.ops.numpy.extras import atleast_1d, cast_joined
 from oxigrad.ops.numpy.moves import moved
 from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
-_NONE: Any = np._NoValue
-
 
 def array(
     object: Any,

@@ -16,7 +16,7 @@ from oxigrad.ops import special
 from oxigrad.ops.backends import is_complex
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import products, standard
-from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.array_like import NO_VALUE, array
 from oxigrad.ops.linalg import numpy_keywords as linalg
 from oxigrad.ops.numpy import creation, extras, histograms, moves, polynomials, reductions, scimath, sets, ufuncs
 from oxigrad.ops.numpy import order_statistics as order
@@ -46,7 +46,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 
 def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     a = array(a)
-    ends = [None if end is None or end is np._NoValue else end for end in (prepend, append)]
+    ends = [None if end is None or end is NO_VALUE else end for end in (prepend, append)]
     return standard.diff(a, axis=axis, n=n, prepend=ends[0], append=ends[1])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
+from oxigrad.ops.core.array_like import NO_VALUE
 
 # Arguments that do not change the elements of a result, such as its memory layout; ``out`` is assigned by the caller.
 _WITHOUT_EFFECT = {"like", "order", "out", "overwrite_input", "subok"}
@@ -30,9 +30,7 @@ def numpy_signature(
         @functools.wraps(function)
         def called(*args: Any, **named: Any) -> Any:
             bound = signature.bind(*args, **named).arguments.items()
-            arguments = {
-                name: value for name, value in bound if value is not np._NoValue and name not in _WITHOUT_EFFECT
-            }
+            arguments = {name: value for name, value in bound if value is not NO_VALUE and name not in _WITHOUT_EFFECT}
             if isinstance(axis := arguments.get("axis"), (list, tuple)):
                 arguments["axis"] = tuple(map(operator.index, axis))
             if "keepdims" in arguments:

@@ -24,7 +24,7 @@ from oxigrad.ops.backends import (
     one_by_one,
 )
 from oxigrad.ops.core import composite, in_place
-from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.array_like import NO_VALUE, array
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
 from oxigrad.ops.numpy import ufuncs
 from oxigrad.ops.protocols import constants
@@ -384,8 +384,8 @@ def _bound(
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
     """Whether an argument has its default value."""
-    if value is None or value is np._NoValue:
-        return parameter is None or parameter.default is value or parameter.default is np._NoValue
+    if value is None or value is NO_VALUE:
+        return parameter is None or parameter.default is value or parameter.default is NO_VALUE
     return _is_same(value, None if parameter is None else parameter.default)
 
 

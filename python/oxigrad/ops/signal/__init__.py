@@ -11,8 +11,6 @@ them. Rank filters are in `oxigrad.xp.ndimage`: ``medfilt`` is `median_filter` i
 array([2., 1.])
 """
 
-from collections.abc import Callable
-
 from oxigrad._names import without
 from oxigrad.ops.signal import convolutions, filters, sampling
 from oxigrad.ops.signal.convolutions import *
@@ -23,6 +21,5 @@ __all__: list[str] = []
 __all__ += convolutions.__all__
 __all__ += filters.__all__
 __all__ += sampling.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.signal", __all__, package=__name__)
+__dir__, __getattr__ = without("oxigrad.xp.signal", __all__, package=__name__)

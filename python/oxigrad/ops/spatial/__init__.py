@@ -1,13 +1,11 @@
 """Geometry, named as in `scipy.spatial`: `oxigrad.xp.spatial`. The submodule `distance` compares observations."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
 from oxigrad.ops.spatial import distance
 
 __all__ = ["distance"]
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without("oxigrad.xp.spatial", __all__, package=__name__)
+    __dir__, __getattr__ = without("oxigrad.xp.spatial", __all__, package=__name__)

@@ -36,9 +36,8 @@ from oxigrad.ops.special import rel_entr
 from oxigrad.xp import isdtype, linalg
 
 __all__ = ["cdist", "pdist"]
-__dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.spatial.distance", __all__)
+__dir__, __getattr__ = without("oxigrad.xp.spatial.distance", __all__)
 
 _COUNTS = "dice hamming jaccard kulczynski1 matching rogerstanimoto russellrao sokalsneath yule".split()
 

@@ -33,7 +33,6 @@ __all__: list[str] = []
 __all__ += composed.__all__
 __all__ += combinatorial.__all__
 __all__.extend(table.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
-__dir__: Callable[[], list[str]] = __all__.copy
 # Elementwise compositions accept lists here; for the other functions their decorators or the core convert lists.
 for _name in composed.__all__:
     _function = getattr(composed, _name)
@@ -43,7 +42,7 @@ for _name in composed.__all__:
         setattr(composed, _name, _function)
     globals()[_name] = getattr(composed, _name)
 globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too
-__getattr__ = without("oxigrad.xp.special", __all__, package=__name__)
+__dir__, __getattr__ = without("oxigrad.xp.special", __all__, package=__name__)
 
 
 def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:

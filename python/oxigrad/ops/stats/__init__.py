@@ -17,7 +17,6 @@ support: the density is zero there, while SciPy's is not for ``c >= 1`` and ``c 
 -0.5
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
@@ -40,7 +39,6 @@ __all__ += multivariate.__all__
 __all__ += normal.__all__
 __all__ += quadrature.__all__
 __all__ += sums.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without("oxigrad.xp.stats", __all__, package=__name__)
+    __dir__, __getattr__ = without("oxigrad.xp.stats", __all__, package=__name__)

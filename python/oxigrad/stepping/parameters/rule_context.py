@@ -16,12 +16,13 @@ from oxigrad import xp
 from oxigrad._core import BatchLevel, Tape, Variable
 from oxigrad.ops.backends import Adapter, adapter_of, beneath, defers, is_array
 
-_RECORDED = (Variable, BatchLevel)
+#: Classes of values whose computations are recorded.
+RECORDED = (Variable, BatchLevel)
 
 
 def _sqrt(x: Any) -> Any:
     """`xp.sqrt`, with the derivative zero at zero."""
-    if not isinstance(x, _RECORDED):
+    if not isinstance(x, RECORDED):
         return xp.sqrt(x)
     is_zero = x == 0.0
     return xp.where(is_zero, 0.0, xp.sqrt(xp.where(is_zero, 1.0, x)))
@@ -29,7 +30,7 @@ def _sqrt(x: Any) -> Any:
 
 def _pow(x1: Any, x2: Any) -> Any:
     """`xp.pow`, with the derivative zero at zero for exponents between 0 and 1."""
-    if not any(isinstance(x, _RECORDED) for x in (x1, x2)):
+    if not any(isinstance(x, RECORDED) for x in (x1, x2)):
         return xp.pow(x1, x2)
     is_zero = xp.logical_and(x1 == 0.0, xp.logical_and(x2 > 0.0, x2 < 1.0))
     return xp.where(is_zero, 0.0, xp.pow(xp.where(is_zero, 1.0, x1), x2))
@@ -57,7 +58,7 @@ class RuleContext:
 
     def watch(self, value: Any) -> Any:
         """The array, for the rule; anything else as it is."""
-        if self._tape is None or not is_array(value) or isinstance(value, _RECORDED):
+        if self._tape is None or not is_array(value) or isinstance(value, RECORDED):
             return value
         return self._tape.watch(value)
 
@@ -68,26 +69,29 @@ class RuleContext:
 
 
 @contextlib.contextmanager
-def neutral(parameters: Iterable[Any]) -> Iterator[None]:
-    """A block in which rules compute the same in every mode of the thread, infinities and NaN as in a kernel."""
+def neutral(parameters: Iterable[Any], is_recorded: Callable[[], bool] = bool) -> Iterator[None]:
+    """A block in which rules compute the same in every mode of the thread, infinities and NaN as in a kernel.
+
+    ``is_recorded`` returns whether derivatives of the rules may follow after the block; by default False.
+    """
     by_library: dict[Adapter, list[Any]] = {}
     for array in map(beneath, parameters):
         by_library.setdefault(adapter_of(array), []).append(array)
     with np.errstate(all="ignore"), contextlib.ExitStack() as blocks:
         for adapter, arrays in by_library.items():
-            blocks.enter_context(adapter.neutral(arrays))
+            blocks.enter_context(adapter.neutral(arrays, is_recorded))
         yield
 
 
 @contextlib.contextmanager
-def rule_context(parameters: Sequence[Any], operands: Iterable[Any]) -> Iterator[RuleContext]:
-    """The `neutral` context of the rules of these parameters, which compute with the ``operands``.
+def rule_context(parameters: Sequence[Any], is_recorded: Callable[[], bool]) -> Iterator[RuleContext]:
+    """The `neutral` context of the rules of these parameters; ``is_recorded`` returns whether an operand is recorded.
 
     Plain arrays are variables beside recorded operands where a library computes ``array * variable`` itself, and
-    raises: the operands are looked at for such a library alone.
+    raises. The question is asked for libraries alone that need it.
     """
-    with neutral(parameters):
-        if all(map(defers, map(beneath, parameters))) or not any(isinstance(x, _RECORDED) for x in operands):
+    with neutral(parameters, is_recorded):
+        if all(map(defers, map(beneath, parameters))) or not is_recorded():
             yield RuleContext(None)
             return
         with Tape() as tape:

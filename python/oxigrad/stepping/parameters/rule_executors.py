@@ -30,7 +30,7 @@ from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.places import check_device, is_ours, is_unreadable
 from oxigrad.stepping.arrays.precision import half, rounded, widened
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
-from oxigrad.stepping.parameters.rule_context import RuleContext, rule_context
+from oxigrad.stepping.parameters.rule_context import RECORDED, RuleContext, rule_context
 
 
 def trace(
@@ -177,8 +177,11 @@ def call_rules(
         return [], True
     named = [(leaf.path, leaf.rule) for leaf in leaves]
     check_totals(named)
-    operands = (x for leaf in leaves for x in leaf.operands())
-    with rule_context([leaf.p for leaf in leaves], operands) as context:
+
+    def is_recorded() -> bool:
+        return any(isinstance(x, RECORDED) for leaf in leaves for x in leaf.operands())
+
+    with rule_context([leaf.p for leaf in leaves], is_recorded) as context:
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
         while True:
             totals = [each.resume() for each in evaluations]

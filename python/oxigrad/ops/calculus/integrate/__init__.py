@@ -17,8 +17,6 @@
 -0.135335
 """
 
-from collections.abc import Callable
-
 from oxigrad._names import without
 from oxigrad.ops.calculus.integrate import adaptive_steps, initial_values, quadrature, samples
 from oxigrad.ops.calculus.integrate.adaptive_steps import *
@@ -31,6 +29,5 @@ __all__ += adaptive_steps.__all__
 __all__ += initial_values.__all__
 __all__ += quadrature.__all__
 __all__ += samples.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__ = without("oxigrad.xp.integrate", __all__, package=__name__)
+__dir__, __getattr__ = without("oxigrad.xp.integrate", __all__, package=__name__)

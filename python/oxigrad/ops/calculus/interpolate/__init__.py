@@ -7,8 +7,6 @@
 array([-0.0625,  0.5625,  0.5625, -0.0625])
 """
 
-from collections.abc import Callable
-
 from oxigrad._names import without
 from oxigrad.ops.calculus.interpolate import b_splines, cubic_polynomials, grids
 from oxigrad.ops.calculus.interpolate.b_splines import *
@@ -19,6 +17,5 @@ __all__: list[str] = []
 __all__ += b_splines.__all__
 __all__ += cubic_polynomials.__all__
 __all__ += grids.__all__
-__dir__: Callable[[], list[str]] = __all__.copy
 
-__getattr__: Callable[[str], object] = without("oxigrad.xp.interpolate", __all__, package=__name__)
+__dir__, __getattr__ = without("oxigrad.xp.interpolate", __all__, package=__name__)
