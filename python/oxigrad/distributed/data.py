@@ -238,9 +238,11 @@ def _rows(data: Any) -> int:
 
 def _integer(name: str, value: Any, least: int, most: int) -> int:
     try:
-        number = operator.index(None if isinstance(value, bool) else value)
+        number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}: expected an integer") from None
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}: expected an integer")
     if not least <= number <= most:
         raise ValueError(f"{name} is {number}: expected an integer from {least} to {most}")
     return number

@@ -77,8 +77,8 @@ class Coordinated(Wrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
-        self._lease = None if lease is None else SECONDS.check("lease", lease)
-        self.lease = self._seconds if lease is None else self._lease
+        self._lease: float | None = None if lease is None else SECONDS.check("lease", lease)
+        self.lease = self._seconds if self._lease is None else self._lease
         self.verdicts = []
         self._set_apart()
         self._enrolment.number_now()

@@ -30,7 +30,7 @@ def _slot_names(average_slots: Any) -> bool | tuple[str, ...]:
     """The argument of this name: a flag, or names of slots."""
     if isinstance(average_slots, bool):
         return average_slots
-    names = tuple(average_slots) if isinstance(average_slots, (list, tuple, set, frozenset)) else (None,)
+    names: tuple[Any, ...] = tuple(average_slots) if isinstance(average_slots, (list, tuple)) else (None,)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"average_slots is {average_slots!r}: expected True, False or a tuple of names of slots")
     return names
