@@ -200,6 +200,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "shapes": lambda x: ((x * 2.0).ravel(), x.reshape(3, 4), x.flatten(), np.atleast_3d(x)),
     "pieces": lambda x: (np.split(x * 2.0, 2, axis=1), xp.unstack(x), np.meshgrid(x[0], x[1], copy=False)),
     "constants": lambda x: (x * 1.0, np.ones((2, 3)).T, np.arange(6.0)[1:3]),
+    "complex constants": lambda x: (x * 1.0, np.zeros_like(x, complex), np.array(["a", "b"])),
     "itself": lambda x: (x, x[0], x.T),
 }
 
