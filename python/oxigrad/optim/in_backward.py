@@ -14,6 +14,7 @@ from oxigrad.stepping import parts
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
+from oxigrad.stepping.plan.gradients import check_constants
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import StepProgram
 
@@ -90,9 +91,7 @@ class BackwardStep:
         self._before = self._stepper.table.by_path, self._stepper.fitting
         step, leaves = parts.resolve_whole(self._stepper, self._model, value)
         plan = step.plan
-        # The gradients of Python floats are checked before anything is changed.
-        has_floats = any(is_float for is_float, _ in plan.constants.values())
-        if plan.needs_all or plan.on_devices or has_floats:  # the step follows the backward
+        if plan.needs_all or plan.on_devices:  # the step follows the backward
             return lambda which, g: False
         plan.check_parameters(leaves)
         chosen, excluded = watched_leaves(watched), _read_again(plan, leaves, constants)
@@ -125,8 +124,11 @@ class BackwardStep:
                 self._lock.take()
             self._stepper.update(self._model, grads, loss=value, keep_root=True)
             return
-        if self._left:
-            self._update(step, [*self._left.values()], align(step.plan.structure, grads).leaves)
+        if self._left or step.plan.constants:
+            gradients = align(step.plan.structure, grads).leaves
+            check_constants(step.plan, gradients)
+            if self._left:
+                self._update(step, [*self._left.values()], gradients)
         self._stepper.count_open()
 
     def abort(self) -> None:

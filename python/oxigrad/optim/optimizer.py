@@ -158,9 +158,9 @@ class Optimizer(StatefulOptimizer):
 
         Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,
         `AliasError`, `ArrayMemoryError` or `NonFiniteError`. A `StructureError` is raised too without any gradient, and
-        for a gradient other than zero of a leaf that is no parameter, such as a Python float. Concurrent steps are
-        serialized. A function that a step calls (a schedule, a rule, a signal handler) may save the optimizer; any
-        other use of it raises `StateError`.
+        for a gradient other than zero of a leaf that is no parameter; of Python floats the first step warns.
+        Concurrent steps are serialized. A function that a step calls (a schedule, a rule, a signal handler) may save
+        the optimizer; any other use of it raises `StateError`.
         """
         with self._lock.stepping():
             return self._stepper.update(model, grads, loss=loss)

@@ -1,5 +1,7 @@
 """Gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
 
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +82,7 @@ def checked_gradients(
     With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
     """
     if plan.constants:
-        _check_constants(plan, gradients)
+        check_constants(plan, gradients)
     # The core checks the others.
     if checked := plan.parameters if called or plan.ruled else plan.tied:
         plan.check_numbers(gradients, checked, optional=optional)
@@ -96,21 +98,41 @@ def checked_gradients(
     return gradients
 
 
-def _check_constants(plan: Plan, gradients: Sequence[Any]) -> None:
+def check_constants(plan: Plan, gradients: Sequence[Any]) -> None:
     """Raises `StructureError` for a gradient, other than zero, of a leaf that is no parameter.
 
-    The gradient that `oxigrad.grad` returns for such a leaf is the leaf itself, and for a Python number a number.
+    Python floats with a number as their gradient, such as the ``eps`` of a layer, are an exception: the first step of
+    a plan warns of them. The gradient that `oxigrad.grad` returns for any other such leaf is the leaf itself.
     """
+    floats: list[str] = []
     for i, (is_float, kind) in plan.constants.items():
-        g = gradients[i]
+        g, path = gradients[i], path_name(plan.structure.path(i))
         number = to_host(g).item() if is_array(g) and size_of(g.shape) == 1 and on_host(g) else g
-        is_zero = isinstance(number, (int, float, complex)) and number == 0
-        if not is_zero and (is_smooth(g) or (is_float and isinstance(g, int))):
+        if isinstance(number, (int, float, complex)) and number == 0:
+            continue
+        if is_float and isinstance(g, (int, float)):
+            floats.append(path)
+        elif is_smooth(g):
             raise StructureError(
-                f"{path_name(plan.structure.path(i))}: there is a gradient, but the model has {kind}, which is no "
-                "parameter: make it a floating-point array, such as np.array(1.0), to train it; else read it in the "
-                "loss by ox.stop_gradient, or make it a dataclass field by ox.field(trainable=False)"
+                f"{path}: there is a gradient, but the model has {kind}, which is no parameter: make it a "
+                "floating-point array, such as np.array(1.0), to train it; else read it in the loss by "
+                "ox.stop_gradient, or make it a dataclass field by ox.field(trainable=False)"
             )
+    if floats and not plan.has_told_of_floats:
+        plan.has_told_of_floats = True
+        warnings.warn(
+            f"{', '.join(floats)}: the gradient is of Python floats, which are no parameters and stay as they are: "
+            "make them arrays, such as np.array(1.0), to train them, or dataclass fields by ox.field(trainable=False)",
+            stacklevel=_level_of_caller(),
+        )
+
+
+def _level_of_caller() -> int:
+    """The level, as a warning of this module's takes it, of the first frame outside of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "oxigrad":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def admit(plan: Plan, gradients: Sequence[Any]) -> bool:

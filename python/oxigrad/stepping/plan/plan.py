@@ -18,7 +18,6 @@ from oxigrad.ops.backends import (
     is_array,
     is_complex,
     is_inexact,
-    is_smooth,
     obstacle,
     refuse_masked_or_units,
     size_of,
@@ -84,13 +83,14 @@ class Plan(Assignment):
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
         self.inactive: set[str] = set(untrained)
         seen: list[tuple[str, Any]] = []
-        #: Of leaves that are neither parameters nor frozen by their field, whether they are floats, and the type in
-        #: words, by index.
+        #: Of leaves that are neither parameters nor frozen by their field, whether they are Python floats, and the type
+        #: in words, by index.
         self.constants: dict[int, tuple[bool, str]] = {}
+        self.has_told_of_floats: bool = False
         parameters = _tied(leaves, structure)
         for i in {*range(len(leaves))}.difference(*parameters) if len(parameters) < len(leaves) else ():
             if structure.is_trainable(i):
-                self.constants[i] = is_smooth(leaves[i]), _kind(leaves[i])
+                self.constants[i] = type(leaves[i]) is float, _kind(leaves[i])
         for index, *tied in parameters:
             array, paths = leaves[index], [*map(structure.path, (index, *tied))]
             text = str(paths[0])
