@@ -113,10 +113,11 @@ _lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def answering(namespaces: list[dict[str, Any]], trace: Trace) -> Iterator[None]:
+def answering(namespaces: list[dict[str, Any]], trace: Trace, *, catches: bool) -> Iterator[None]:
     """While it lasts, names in these namespaces, and functions of the standard's library, answer for plain values.
 
-    Other questions that code asks, which raise exceptions, are noted in the trace.
+    Other questions that code asks, which raise exceptions, are noted in the trace; ``catches`` tells whether the code
+    may catch them.
     """
     names = [(space, name, each) for space in namespaces for name, each in STAND_INS.items()]
     with _lock:
@@ -125,7 +126,7 @@ def answering(namespaces: list[dict[str, Any]], trace: Trace) -> Iterator[None]:
             count, before = _uses.get((id(space), name), (0, space.get(name, EMPTY)))
             _uses[id(space), name] = count + 1, before
             space[name] = each
-        outer = _watch(trace)
+        outer = _watch(trace, catches=catches)
     try:
         yield
     finally:
@@ -190,14 +191,14 @@ def _enter(frame: FrameType, event: str, detail: Any) -> Any:
     return _enter
 
 
-def _watch(trace: Trace) -> Trace | None:
+def _watch(trace: Trace, *, catches: bool) -> Trace | None:
     """Watches for exceptions from now on; returns the outer trace of this thread."""
     global _tool  # noqa: PLW0603 - Python has one list of tools
     thread = threading.get_ident()
     outer, _traces[thread] = _traces.get(thread), trace
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:
-        if sys.gettrace() is None:  # a debugger's stays
+        if catches and sys.gettrace() is None:  # it slows every function down; a debugger's stays
             sys.settrace(_enter)
     elif _tool is None:
         _tool = next((each for each in (4, 3) if monitoring.get_tool(each) is None), None)

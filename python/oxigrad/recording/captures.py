@@ -82,9 +82,9 @@ def _packages_of(value: Any) -> set[str]:
 
 
 def _codes_of(value: Any) -> set[types.CodeType]:
-    """The code of a function, or of all functions of a module, a class and its bases, or the class of an object."""
+    """The code of a user's function, or of all functions of a module, a class and its bases, or an object's class."""
     if isinstance(value, types.FunctionType):
-        return {value.__code__}
+        return set() if is_of_library(value.__globals__.get("__name__")) else {value.__code__}
     classes = (value if isinstance(value, type) else type(value)).__mro__
     holders = [value] if isinstance(value, types.ModuleType) else classes
     parts = [part for each in holders if not is_of_library(_module_of(each)) for part in [*vars(each).values()]]
@@ -103,11 +103,17 @@ def _module_of(value: Any) -> str:
     return value.__name__ if isinstance(value, types.ModuleType) else value.__module__
 
 
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object, and those inside of it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _nested(constant)
+
+
 def _has_truths(code: types.CodeType) -> bool:
     """Whether a function compares values with the constants True or False by identity."""
-    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    has_constant = any(each is True or each is False for each in code.co_consts)
-    return (has_constant and _IS in code.co_code[::2]) or any(map(_has_truths, inner))
+    return any(each is True or each is False for each in code.co_consts) and _IS in code.co_code[::2]
 
 
 def _is_of_python(cls: type) -> bool:
@@ -143,11 +149,7 @@ def slots_of(value: Any) -> dict[str, Any]:
 
 def names_of(code: types.CodeType) -> dict[str, None]:
     """The names that a code object, and those inside of it, have."""
-    names = dict.fromkeys(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= names_of(constant)
-    return names
+    return dict.fromkeys(name for each in _nested(code) for name in each.co_names)
 
 
 def items_of(value: Any) -> list[tuple[Any, Any]]:
@@ -185,8 +187,9 @@ class Captures:
         # The packages of functions, classes and modules that the function names.
         self._packages: set[str] = set()
         self._spaces: dict[int, dict[str, Any]] = {}
-        # Whether one of the functions that it may call compares truth values by identity.
+        # Whether one of the functions that it may call compares truth values by identity, or has an exception handler.
         self.has_truths: bool = False
+        self.has_handlers: bool = False
         self.place: int = self.guards.object(f)
         self._value("", self.place, f)
         self._seen = {}
@@ -247,7 +250,9 @@ class Captures:
                 return
             self._seen[id(value)] = place, value
             self._packages |= _packages_of(value)
-            self.has_truths = self.has_truths or any(map(_has_truths, _codes_of(value)))
+            codes = [each for code in _codes_of(value) for each in _nested(code)]
+            self.has_truths = self.has_truths or any(map(_has_truths, codes))
+            self.has_handlers = self.has_handlers or any(each.co_exceptiontable for each in codes)
         parts = self._parts(place, value)
         if parts is None:
             if not self._tree(path, place, value):
