@@ -9,9 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use oxigrad_core::error::Result;
 use oxigrad_core::simd::dispatch::Isa;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{IntoPython, locked};
@@ -119,15 +119,19 @@ pub fn get_num_threads() -> usize {
     }
 }
 
-/// Sets the number of threads that a step may use; raises `ValueError` for a number that is not from 1 to 1024.
+/// Sets the number of threads that a step may use; raises `ValueError` for a number that is not from 1 to 1024, and
+/// `TypeError` for what is no whole number.
 ///
 /// Args:
 ///     threads: number of threads, from 1 to 1024; no result depends on it.
 #[pyfunction]
-pub fn set_num_threads(threads: usize) -> PyResult<()> {
-    if !(1..=MOST).contains(&threads) {
-        return Err(PyValueError::new_err(format!("threads is {threads}: expected 1 to {MOST}")));
-    }
+pub fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is_whole = !threads.is_instance_of::<PyBool>() && threads.hasattr("__index__")?;
+    let number = if is_whole { threads.extract().ok() } else { None };
+    let Some(threads) = number.filter(|count| (1..=MOST).contains(count)) else {
+        let text = format!("threads is {}: expected a whole number from 1 to {MOST}", threads.repr()?);
+        return Err(if is_whole { PyValueError::new_err(text) } else { PyTypeError::new_err(text) });
+    };
     if THREADS.swap(threads, Ordering::Relaxed) != threads {
         let mut pools = locked(&POOLS);
         if pools.0 == id() {

@@ -37,7 +37,9 @@ class Peers:
     """
 
     def __init__(self, generation: int, workers: Iterable[Any], process: Any = None) -> None:
-        self.generation, self.workers, self._process = generation, list(workers), process
+        self.generation: int = generation
+        self.workers: list[Any] = list(workers)
+        self._process = process
         self.dead: set[Any] = set()
         #: The processes that others have excluded since they do not answer.
         self.excluded: set[Any] = set()

@@ -165,7 +165,7 @@ class TensorStep(StepProgram):
     def attempt(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> Exception | None:
         """As `take`; where the step no longer fits the tensors, the reason, with nothing written."""
         plan, core = self.plan, self.stepper
-        self.seed = int(opt.param_groups[0].get("seed") or 0)
+        self.seed: int = int(opt.param_groups[0].get("seed") or 0)
         self.fill(core.count, 1, 1.0 / scale, loss)
         # The numbers of steps are written with the rest, so that no interrupt comes between.
         counted = self._expected + 1.0, self._counted
