@@ -73,11 +73,11 @@ def implicit(
 def _of_numbers(residual: Callable[..., Any], x: float, args: tuple[float, ...]) -> tuple[float, list[float]]:
     """The partial derivatives of a residual that is a number by ``x`` and by the arguments."""
     with Tape() as tape:
-        variables = [tape.watch(value) for value in (x, *args)]
+        variables = [tape.watch(float(value)) for value in (x, *args)]
         value = residual(*variables)
-    if not is_on(tape, value) or type(value.value) not in _NUMBERS:
+    if not is_on(tape, value) or type(value.value) is not float:
         return 0.0, []
-    slope, *partials = tape.pull([(value, type(value.value)(1.0))], variables)
+    slope, *partials = tape.pull([(value, 1.0)], variables)
     return slope, partials
 
 
