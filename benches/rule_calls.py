@@ -2,7 +2,7 @@
 
     python benches/rule_calls.py
 
-Each row is a chain of calls on a Python float, or on an array of four elements, with its derivative in reverse mode. The
+Each row is a chain of calls on a number, or on an array of four elements, with its derivative in reverse mode. The
 system call `getppid`, which nothing else makes, marks the begin and the end of what is counted.
 """
 
@@ -34,9 +34,11 @@ ROWS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "custom_vjp": (ox.custom_vjp(math.erf, lambda g, y, x: g * SLOPE * math.exp(-x * x)), 0.5),
     "custom_vjp, array": (ox.custom_vjp(lambda x: x * x, lambda g, y, x: g * 2.0 * x), np.full(4, 0.5)),
     "define_vjp": (ox.define_vjp(lambda g, x: g * SLOPE * math.exp(-x * x))(lambda x: math.erf(x)), 0.5),
+    "define_vjp, array": (ox.define_vjp(lambda g, x: g * 2.0 * x)(lambda x: x * x), np.full(4, 0.5)),
     "define_jvp": (ox.define_jvp(lambda t, x: t * 2.0 * x)(lambda x: x * x), 0.5),
     "implicit": (ox.implicit(lambda x, a: x * x - a, math.sqrt), 0.5),
     "primitive": (by_primitive(), 0.5),
+    "primitive, array": (by_primitive(), np.full(4, 0.5)),
 }
 
 

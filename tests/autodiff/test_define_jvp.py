@@ -41,6 +41,13 @@ def test_trees_and_arguments_without_a_rule() -> None:
     assert not ox.grad(lambda w: of_pair((A, A), w)["sum"])(W).any()
 
 
+@pytest.mark.parametrize("x", [2, True, np.int32(2), np.array([1, 2, 3]), np.array([True, False, True])])
+def test_integers_and_truth_values_have_zero_tangents(x: Any) -> None:
+    product = ox.define_jvp(lambda t, w: t * w, lambda t, x: t * x)(lambda x, w: x * w)
+    check_grads(lambda w: product(x, w), (W,))
+    check_grads(lambda w: of_pair((x, w), W)["product"], (W,))
+
+
 def test_under_vmap_each_example_has_its_derivative() -> None:
     expected = W * np.cos(A)
     for mapped in (

@@ -7,6 +7,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import xp
+from python_frames import frames
 
 A = np.array([[3.0, 0.5, 0.2], [0.1, 2.0, -0.4], [0.3, -0.2, 2.5]])
 B = np.array([1.0, -0.5, 0.7])
@@ -68,12 +69,14 @@ def test_trees_and_arguments_without_derivative() -> None:
     np.testing.assert_allclose(found["t"], a / 3.0, rtol=1e-12)
 
 
-def test_numbers() -> None:
-    root = ox.implicit(lambda x, a: x**3 - a, lambda a: float(np.cbrt(a)))
-    derivative, second = ox.grad(root), ox.grad(ox.grad(root))
-    assert root(8.0) == 2.0
-    np.testing.assert_allclose([derivative(8.0), second(8.0)], [1.0 / 12.0, -1.0 / 144.0], rtol=1e-12)
-    np.testing.assert_allclose(ox.jvp(root, (8.0,), (6.0,))[1], 0.5, rtol=1e-12)
+@pytest.mark.parametrize("kind", [float, np.float64])
+def test_numbers(kind: type[float]) -> None:
+    root = ox.implicit(lambda x, a: x**3 - a, lambda a: kind(np.cbrt(a)))
+    derivative, second, eight = ox.grad(root), ox.grad(ox.grad(root)), kind(8.0)
+    assert root(eight) == 2.0 and type(derivative(eight)) is type(second(eight)) is kind
+    np.testing.assert_allclose([derivative(eight), second(eight)], [1.0 / 12.0, -1.0 / 144.0], rtol=1e-12)
+    np.testing.assert_allclose(ox.jvp(root, (eight,), (kind(6.0),))[1], 0.5, rtol=1e-12)
+    assert not [name for name in frames(lambda: derivative(eight)) if "_System" in name]
 
 
 def test_a_minimizer_is_the_root_of_a_gradient() -> None:

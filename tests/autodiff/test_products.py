@@ -141,6 +141,11 @@ class TestLinearize:
         with pytest.raises(ox.DtypeError, match="found complex arrays, expected real ones"):
             ox.linearize(lambda z: z * z, 1.0 + 1.0j)[1].operator()
 
+    def test_an_operator_of_tensors_is_refused(self, library: Any) -> None:
+        pytest.importorskip("scipy")
+        with pytest.raises(ox.DtypeError, match=r"found arrays of torch\.float32, expected dtypes of NumPy"):
+            ox.linearize(lambda x: x * x, library("torch").ones(3))[1].operator()
+
     def test_tangents_are_checked(self) -> None:
         _, derivative = ox.linearize(forward, model())
         with pytest.raises(ox.StructureError, match="found 2 tangents, expected 1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import subprocess
 import sys
@@ -55,6 +56,20 @@ def test_every_public_name_is_there(theirs: ModuleType, name: str) -> None:
     public = {each for each in dir(of_theirs) if not each.startswith(("_", *PREFIXES))} - INTERNAL
     assert public
     assert {each for each in public if not hasattr(of_ours, each)} == set()
+
+
+def test_modules_are_attributes_of_their_packages() -> None:
+    for name in [
+        *(each for each in MODULES if each != "misc.flatten"),
+        "util",
+        "misc.tracers",
+        "scipy.stats.norm",
+        "numpy.numpy_boxes",
+        "numpy.numpy_vspaces",
+    ]:
+        module = importlib.import_module(f"oxigrad.autograd.{name}")
+        assert functools.reduce(getattr, name.split("."), ours) is module
+    assert core.getval is tracer.getval and core.isbox is tracer.isbox
 
 
 def test_every_name_for_extensions_is_there(theirs: ModuleType) -> None:
@@ -378,6 +393,21 @@ def test_wrong_derivatives_are_found() -> None:
         check_grads(f, modes=["rev"])(1.0)
     with pytest.raises(ValueError, match="found modes"):
         check_grads(f, modes=["forward"])(1.0)
+    # A wrong tangent, a wrong second argument, and a first derivative without its own derivative.
+    extend.defvjp(f, lambda ans, x: lambda g: g * 2.0)
+    extend.defjvp(f, lambda g, ans, x: g * 2.001)
+    check_grads(f, modes=["rev"])(1.0)
+    with pytest.raises(AssertionError, match="found .* expected"):
+        check_grads(f)(X)
+    product = extend.primitive(lambda x, y: x * y)
+    extend.defvjp(product, lambda ans, x, y: lambda g: g * y, lambda ans, x, y: lambda g: g * y)
+    with pytest.raises(AssertionError, match=r"\(VJP\) check of"):
+        check_grads(product, (0, 1), modes=["rev"])(1.5, 2.0)
+    cube = extend.primitive(lambda x: x**3)
+    extend.defvjp(cube, lambda ans, x: lambda g: g * 3.0 * tracer.getval(x) ** 2)
+    check_grads(cube, modes=["rev"], order=1)(1.5)
+    with pytest.raises(AssertionError, match=r"\(VJP\) check of vjp_"):
+        check_grads(cube, modes=["rev"])(1.5)
     combo_check(lambda a, b=1.0: a * b, (0,))([1.0, X], b=[2.0, 3.0])
 
 

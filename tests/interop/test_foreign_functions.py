@@ -40,6 +40,30 @@ def test_a_function_of_scipy_is_named_with_its_twin() -> None:
         assert "np.array([v, w], like=v)" in refusal(f) and "scipy" not in refusal(f)
 
 
+@pytest.mark.skipif("SCIPY_ARRAY_API" in os.environ, reason="there, functions of the Array API take variables")
+def test_a_function_of_scipy_that_a_wrapper_or_a_class_calls_is_named() -> None:
+    linalg, interpolate, stats, cluster = (
+        pytest.importorskip(f"scipy.{part}") for part in "linalg interpolate stats cluster.vq".split()
+    )
+    knots = np.arange(3.0)
+    for name, f in {
+        **{f"linalg.{name}": getattr(linalg, name) for name in "cho_factor eigh logm lu_factor polar pinv svd".split()},
+        "linalg.solve_triangular": lambda x: linalg.solve_triangular(X, x),
+        "interpolate.CubicSpline": lambda x: interpolate.CubicSpline(knots, x)(0.5),
+        "interpolate.PchipInterpolator": lambda x: interpolate.PchipInterpolator(knots, x)(0.5),
+        "interpolate.RegularGridInterpolator": lambda x: interpolate.RegularGridInterpolator((knots,), x)([0.5]),
+        "stats.gamma.pdf": lambda x: stats.gamma(2.0, scale=x).pdf(1.0),
+    }.items():
+        assert f"xp.{name} is scipy.{name} for variables; xp.asarray" in refusal(f)
+    for name, f in {
+        "stats.gamma.mean": lambda x: stats.gamma(x).mean(),
+        "stats.gaussian_kde": stats.gaussian_kde,
+        "stats.skew": stats.skew,
+        "cluster.vq.whiten": cluster.whiten,
+    }.items():
+        assert f"scipy.{name} takes none" in refusal(f)
+
+
 def test_the_method_dot_of_a_plain_array_is_named_with_the_line_to_write() -> None:
     assert "X.dot(2.0 * x) takes none: np.dot(X, 2.0 * x) does" in refusal(lambda x: X.dot(2.0 * x))
 

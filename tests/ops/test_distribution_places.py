@@ -213,6 +213,17 @@ def test_second_derivatives_inside_of_the_support(name: str) -> None:
                 assert close(float(one[at]), expected, size, 1e-8), (name, method, s, each, one[at], expected)
 
 
+@pytest.mark.parametrize(("name", "shape"), [("dgamma", 1.1), ("dgamma", 2.7), ("dweibull", 2.1), ("dweibull", 3.0)])
+@pytest.mark.parametrize("function", ["pdf", "logpdf", "cdf", "logsf"])
+def test_at_the_centre_of_a_doubled_distribution_both_modes_agree(name: str, shape: float, function: str) -> None:
+    f, args = getattr(getattr(xp.stats, name), function), (0.3, shape, 0.3, 1.4)
+    backward = ox.grad(f, (0, 1, 2, 3))(*args)
+    for at, slope in enumerate(backward):
+        assert ox.jvp(lambda v, at=at: f(*args[:at], v, *args[at + 1 :]), (args[at],), (1.0,))[1] == slope
+    if function in ("pdf", "logpdf"):  # of one density on both sides
+        assert backward[0] == backward[2] == 0.0
+
+
 def test_examples_of_places_without_a_formula() -> None:
     stats = xp.stats
     assert ox.grad(stats.laplace.cdf)(0.0) == 0.5 and ox.grad(stats.laplace.logcdf)(0.0) == 1.0

@@ -11,7 +11,7 @@ from typing import Any
 from oxigrad import tree, xp
 from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record, value_of_constant
 from oxigrad.autodiff.batching import Batched
-from oxigrad.autodiff.rules.tangents import is_numeric, zero_tangent
+from oxigrad.autodiff.rules.tangents import is_numeric, zero_or_same
 from oxigrad.ops.backends import UnbatchedError, for_each_example, holds_variable, is_smooth
 from oxigrad.ops.core import primitives
 
@@ -106,8 +106,7 @@ class FunctionCall(TreeCall):
 
     def tangents(self, tangents: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Trees of the structure of the arguments: these tangents for the variables, zeros for other numeric leaves."""
-        zeros = [zero_tangent(leaf, None) if is_smooth(leaf) else leaf for leaf in self._leaves]
-        return tree.unflatten(self._structure, replaced(zeros, self._chosen, tangents))
+        return tree.unflatten(self._structure, replaced([*map(zero_or_same, self._leaves)], self._chosen, tangents))
 
     def chosen(self, trees: Any) -> list[Any]:
         """The leaves of a tree with the structure of the arguments, at the positions of the variables."""

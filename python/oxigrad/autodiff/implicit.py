@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, Tape
 from oxigrad._names import check_callable
@@ -14,6 +16,8 @@ from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import is_smooth
 
+# Classes of numbers whose derivatives are products and quotients, without a matrix.
+_NUMBERS = (float, np.float64)
 # Solves a linear system: takes the function that multiplies its matrix by a vector, and the right-hand side.
 Solve = Callable[[Callable[[Array], Array], Array], Array]
 
@@ -51,7 +55,7 @@ def implicit(
         check_callable(function, f"implicit, {name}")
 
     def rule(g: Tree, x: Tree, *args: Tree) -> tuple[Tree, ...]:
-        if solve is None and all(type(value) is float for value in (g, x, *args)):
+        if solve is None and all(type(value) in _NUMBERS for value in (g, x, *args)):
             slope, partials = _of_numbers(residual, x, args)
             if slope != 0.0:
                 return tuple([-g / slope * partial for partial in partials])
@@ -69,7 +73,7 @@ def implicit(
 def _of_numbers(residual: Callable[..., Any], x: float, args: tuple[float, ...]) -> tuple[float, list[float]]:
     """The partial derivatives of a residual that is a number by ``x`` and by the arguments."""
     with Tape() as tape:
-        variables = [tape.watch(value) for value in (x, *args)]
+        variables = [tape.watch(float(value)) for value in (x, *args)]
         value = residual(*variables)
     if not is_on(tape, value) or type(value.value) is not float:
         return 0.0, []

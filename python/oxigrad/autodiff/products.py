@@ -95,7 +95,8 @@ class LinearMap(Generic[Y]):
 
         Vectors have the elements of all differentiated arrays of the primals, and of all floating-point arrays and
         numbers of the value, in the order of `oxigrad.tree.leaves`. They may be complex. Raises `DtypeError` for
-        complex arrays in the primals or the value, along which derivatives may not be linear.
+        complex arrays in the primals or the value, along which derivatives may not be linear, and for tensors of
+        PyTorch.
         """
         linalg: Any = library("scipy.sparse.linalg", "LinearMap.operator needs SciPy: python -m pip install scipy")
         call, inputs = self._call, self._call.watched.variables
@@ -107,6 +108,12 @@ class LinearMap(Generic[Y]):
             raise DtypeError(
                 "LinearMap.operator: found complex arrays, expected real ones: take real and imaginary parts"
             )
+        reached = [output for output in outputs if isinstance(output, Variable)]
+        dtypes = [each.dtype for each in (*inputs, *reached)]
+        try:
+            dtype = np.result_type(*dtypes)
+        except TypeError:
+            raise DtypeError(f"LinearMap.operator: found arrays of {dtypes[0]}, expected dtypes of NumPy") from None
 
         def together(vectors: np.ndarray, likes: Sequence[Any]) -> list[tuple[Any, Any]]:
             parts = zip(likes, np.split(vectors.T, np.cumsum([*map(_size, likes)])[:-1], axis=1), strict=True)
@@ -119,8 +126,7 @@ class LinearMap(Generic[Y]):
         @_linear_over_complex
         def matmat(vectors: np.ndarray) -> np.ndarray:
             count = vectors.shape[1]
-            variables = [output for output in outputs if isinstance(output, Variable)]
-            pushed = iter(call.tape.push(together(vectors, inputs), variables, count))
+            pushed = iter(call.tape.push(together(vectors, inputs), reached, count))
             parts = [next(pushed) if isinstance(each, Variable) else np.zeros((count, _size(each))) for each in outputs]
             return _columns(parts, count)
 
@@ -132,7 +138,7 @@ class LinearMap(Generic[Y]):
 
         return linalg.LinearOperator(
             shape=(sum(map(_size, outputs)), sum(map(_size, inputs))),
-            dtype=np.result_type(*(each.dtype for each in (*inputs, *outputs) if isinstance(each, Variable))),
+            dtype=dtype,
             matvec=lambda vector: matmat(np.reshape(vector, (-1, 1)))[:, 0],
             rmatvec=lambda vector: rmatmat(np.reshape(vector, (-1, 1)))[:, 0],
             matmat=matmat,

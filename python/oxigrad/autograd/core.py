@@ -15,6 +15,8 @@ from oxigrad.autograd.tracer import Box
 from oxigrad.autograd.tracer import JVPNode as JVPNode
 from oxigrad.autograd.tracer import SparseObject as SparseObject
 from oxigrad.autograd.tracer import VJPNode as VJPNode
+from oxigrad.autograd.tracer import getval as getval
+from oxigrad.autograd.tracer import isbox as isbox
 from oxigrad.ops.backends import is_array, is_complex, is_smooth
 from oxigrad.ops.core.host_calls import of_dtype
 

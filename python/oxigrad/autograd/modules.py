@@ -22,12 +22,14 @@ def public(module: Any) -> dict[str, Any]:
 
 
 def made(name: str, contents: Mapping[str, Any], *, is_package: bool = False) -> ModuleType:
-    """A module of this name and contents, which import statements find."""
+    """A module of this name and contents, which import statements find, and an attribute of its package."""
     module = ModuleType(name, f"Names of `{name.removeprefix('oxigrad.')}`.")
     module.__spec__ = ModuleSpec(name, None, is_package=is_package)
     if is_package:
         module.__path__ = []
     vars(module).update(contents)
+    package, _, attribute = name.rpartition(".")
+    setattr(sys.modules[package], attribute, module)
     return sys.modules.setdefault(name, module)
 
 

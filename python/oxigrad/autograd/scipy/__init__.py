@@ -30,4 +30,4 @@ stats: ModuleType = made(f"{__name__}.stats", _names(scipy.stats, xp.stats), is_
 # Programs import the distributions of autograd as modules.
 for _name in "beta chi2 dirichlet gamma multivariate_normal norm poisson t".split():
     _methods = _names(getattr(scipy.stats, _name), getattr(xp.stats, _name))
-    setattr(stats, _name, made(f"{__name__}.stats.{_name}", _methods))
+    made(f"{__name__}.stats.{_name}", _methods)

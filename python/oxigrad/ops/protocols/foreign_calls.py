@@ -23,6 +23,9 @@ _LINES = (
 # The parts of SciPy that `oxigrad.xp` has too.
 _PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate", "interpolate")
 
+# Modules of SciPy whose wrappers convert arguments, with the name of the function there.
+_DECORATORS = {"scipy._lib._util": "f", "scipy.stats._axis_nan_policy": "hypotest_fun_in"}
+
 # Calls of functions of `xp.linalg` whose defaults are not SciPy's.
 _DEFAULTS_OF_SCIPY = {"cholesky": "cholesky(a, upper=True)", "qr": 'qr(a, mode="complete")'}
 
@@ -50,7 +53,7 @@ def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) 
             "an array that is combined with a variable is a MaskedArray, whose mask would be ignored: expected an "
             "array without a mask, such as x.filled(0) * v for x * v"
         )
-    call = _call_in_source(frame)
+    call = None if _module(frame).startswith("scipy.") else _call_in_source(frame)
     called = _called_of_scipy(frame) or _called_of_arrays(frame) or _dot(call)
     raise TypeError(_LOSS + ((_array(call, frame) or _ARRAY) + _LINES if called is None else f"{called}; {_REMEDY}"))
 
@@ -102,8 +105,7 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
         return None
     part, name = _names(outermost) or ("", "")
     function = f"scipy.{part}.{name}"
-    xp: Any = sys.modules["oxigrad.xp"]
-    if part in _PARTS and hasattr(operator.attrgetter(part)(xp), name.partition(".")[0]):
+    if part in _PARTS and _is_of_xp(f"{part}.{name}"):
         return f"xp.{part}.{_DEFAULTS_OF_SCIPY.get(name, name)} is {function} for variables"
     if part == "optimize" and name in ("curve_fit", "least_squares", "minimize", "root"):
         return f"oxigrad.scipy.{name} is {function} for variables"
@@ -112,6 +114,15 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
         "variables"
     )
     return f"{function} takes none{standard}"
+
+
+def _is_of_xp(path: str) -> bool:
+    """Whether `oxigrad.xp` has a name with dots."""
+    try:
+        operator.attrgetter(path)(sys.modules["oxigrad.xp"])
+    except AttributeError:
+        return False
+    return True
 
 
 def _called_of_arrays(frame: FrameType | None) -> str | None:
@@ -175,14 +186,16 @@ def _module(frame: FrameType) -> str:
 
 
 def _names(frame: FrameType) -> tuple[str, str] | None:
-    """The SciPy module and public name of the function that a frame runs; None if it is internal."""
-    path, name = _module(frame).removeprefix("scipy."), frame.f_code.co_name
-    part = path if path in _PARTS else path.partition(".")[0]
-    owner = frame.f_locals.get("self")
+    """The SciPy module and public name of the function or class that a frame runs; None if it is internal."""
+    path, name = _module(frame), frame.f_code.co_name
+    if (argument := _DECORATORS.get(path)) and callable(function := frame.f_locals.get(argument)):
+        path, name = function.__module__, function.__name__
+    part = path.removeprefix("scipy.").partition("._")[0]
+    module, owner = sys.modules.get(f"scipy.{part}"), frame.f_locals.get("self")
     distribution = getattr(owner, "name", type(owner).__name__.removesuffix("_gen"))
-    module = sys.modules.get(f"scipy.{part}")
     if part == "stats" and isinstance(distribution, str) and hasattr(module, distribution) and not name.startswith("_"):
         return part, f"{distribution}.{name}"
+    name = type(owner).__name__ if name in ("__init__", "__call__") else name
     return (part, name) if hasattr(module, name) and not name.startswith("_") else None
 
 

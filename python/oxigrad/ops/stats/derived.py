@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from oxigrad import xp as ops
-from oxigrad._core import plain
 from oxigrad._typing import Array
+from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.stats.distribution import Continuous
 
@@ -64,7 +64,11 @@ def doubled(name: str, base: Continuous) -> Continuous:
     inner = cast(float, base.inner)
 
     def of_size(f: Any) -> Any:
-        return f and (lambda z, *s: f(ops.where(z == 0.0, 0.0 * plain(z), ops.abs(z)), *s))
+        if f is None:
+            return None
+        return lambda z, *s: branch(
+            z == 0.0, lambda z: f(without_variables(z), *s), lambda z: f(ops.abs(z), *s), (z, inner, inner)
+        )
 
     def lower(z: Array, *s: Any) -> Array:
         above = lambda z: 0.5 + 0.5 * base.lower(z, *s)  # noqa: E731
