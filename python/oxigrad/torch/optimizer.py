@@ -335,6 +335,10 @@ class TensorOptimizer(KeepingDtypes):
 
     # --- state --------------------------------------------------------------------------------------------------------
 
+    def points(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        """The keys of tensors that the state of each parameter of a group has beside the slots of the rule."""
+        return ()
+
     def state_dict(self) -> dict[str, Any]:
         """The state, as PyTorch's class has it.
 

@@ -61,10 +61,12 @@ def check_state(opt: Any, state: Any) -> None:
     for group, of_group in zip(groups, saved, strict=True):
         for p, index in zip(group["params"], of_group["params"], strict=True):
             if slots := state["state"].get(index):
-                _check(opt.entry, {**group, **of_group}, p, f"state[{index!r}]", slots)
+                _check(opt, {**group, **of_group}, p, f"state[{index!r}]", slots)
 
 
-def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Mapping[str, Any]) -> None:
+def _check(opt: Any, group: Mapping[str, Any], p: Any, where: str, slots: Mapping[str, Any]) -> None:
+    entry: Entry = opt.entry
+    points = opt.points(group)
     if entry.counts:
         if slots.get("step") is None:
             raise StateError(f"{where} has no 'step': expected the number of steps taken")
@@ -73,6 +75,7 @@ def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Ma
         "step",
         *map(entry.key_of_slot, OPTIONAL_SLOTS),
         *(entry.key_of_slot(slot.name) for slot in entry.rule.slots),
+        *points,
     }
     if unknown := [key for key, value in slots.items() if key not in keys and value is not None]:
         raise StateError(
@@ -91,6 +94,10 @@ def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Ma
             _check_number(slots[key], f"{where}[{key!r}]")
         else:
             _check_array(slots[key], p, f"{where}[{key!r}]", is_elementwise=entry.rule.elementwise)
+    for key in points:
+        if slots.get(key) is None:
+            raise StateError(f"{where} has no {key!r}: expected a tensor")
+        _check_array(slots[key], p, f"{where}[{key!r}]", is_elementwise=True)
 
 
 def _check_number(value: Any, where: str) -> None:
