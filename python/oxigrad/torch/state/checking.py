@@ -58,6 +58,13 @@ def check_state(opt: Any, state: Any) -> None:
             check_step_count(group["noise_step"], f"param_groups[{number}] of the state has noise_step")
     if [len(group["params"]) for group in groups] != [len(group["params"]) for group in saved]:
         return  # PyTorch refuses it.
+    ours, theirs = ([name for group in each for name in group.get("param_names", ())] for each in (groups, saved))
+    if sorted(ours) == sorted(theirs):
+        for index, (name, of_state) in enumerate(zip(ours, theirs, strict=True)):
+            if name != of_state:
+                raise StateError(
+                    f"state[{index}] is of the parameter {of_state!r}: expected {name!r}, which the optimizer has there"
+                )
     for group, of_group in zip(groups, saved, strict=True):
         for p, index in zip(group["params"], of_group["params"], strict=True):
             if slots := state["state"].get(index):
