@@ -422,7 +422,11 @@ def test_mistakes_with_transformations_of_optax(library: Any) -> None:
         optim.chain(clip, optim.SGD(0.1))
     with pytest.raises(AttributeError) as raised:
         transformations.chain  # noqa: B018
-    assert "use optax.chain, which takes transformations of oxigrad.optax" in str(raised.value)
+    assert "use optax.chain, which works with oxigrad.optax" in str(raised.value)
+    with pytest.raises(AttributeError, match=r"use optax\.cosine_decay_schedule, which works with oxigrad\.optax"):
+        _ = transformations.cosine_decay_schedule
+    with pytest.raises(AttributeError, match=r"\(did you mean adamw\?\)"):
+        _ = transformations.adamW
 
 
 def test_a_job_of_torch_without_torchrun(library: Any) -> None:
@@ -442,3 +446,19 @@ def test_an_engine_whose_library_is_not_installed(engine: str, name: str, advice
     )
     completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert f"python -m pip install '{advice}'" in completed.stderr, completed.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("lr_scheduler", "use torch.optim.lr_scheduler, which takes our optimizers"),
+        ("clip_grad_norm_", "the argument max_norm of an optimizer"),
+        ("GradScaler", "use torch.amp.GradScaler"),
+        ("FusedAdam", "every step is fused"),
+        ("AdamW8bit", 'use AdamW(..., state_dtype="8bit")'),
+    ],
+)
+def test_names_of_others_in_torch(library: Any, name: str, advice: str) -> None:
+    library("torch")
+    with pytest.raises(AttributeError, match=re.escape(advice)):
+        getattr(importlib.import_module("oxigrad.torch"), name)

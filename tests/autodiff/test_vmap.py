@@ -182,6 +182,16 @@ def test_axes_and_trees() -> None:
     ("call", "error", "message"),
     [
         (lambda: ox.vmap(xp.sin, 2)(X), ox.ShapeError, r"argument 0: found shape \(3, 4\), expected an axis 2"),
+        (
+            lambda: ox.vmap(xp.sin, 0, 2)(X),
+            ox.ShapeError,
+            r"the result: found shape \(4,\) of one example, expected -2 to 1 in out_axes, found 2",
+        ),
+        (
+            lambda: ox.vmap(lambda row: row)(pytest.importorskip("pandas").DataFrame(X)),
+            ox.DtypeError,
+            "argument 0: found DataFrame, expected an array, or None in in_axes",
+        ),
         (lambda: ox.vmap(xp.add)(X, W), ox.ShapeError, "argument 1: axis 0 has size 4, expected 3, as argument 0 has"),
         (lambda: ox.vmap(lambda d: d["a"])({"a": X, "b": W}), ox.ShapeError, "argument 0, b: axis 0 has size 4"),
         (lambda: ox.vmap(xp.sin, None)(X), ValueError, "no argument is mapped"),

@@ -474,6 +474,42 @@ def test_a_mask_that_is_a_callable_pytree_is_a_pytree(jax: Any, optax: Any, ours
         np.testing.assert_array_equal(updates.b, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("mask", "text"),
+    [
+        ({"w": "decay", "b": "no"}, r"mask\['b'\] is 'no': expected True or False"),
+        ({"w": True, "b": 0}, r"mask\['b'\] is 0: expected True or False"),
+        ("*.w", r"mask is '\*.w': expected True or False"),
+        (lambda params: "w", "mask is 'w': expected True or False"),
+        ({"w": np.ones(2, bool), "b": True}, r"mask\['w'\] is array\(\[ True,  True\]\): expected True or False"),
+        ({"w": True}, "the mask has another structure than the parameters"),
+    ],
+)
+def test_wrong_masks(jax: Any, ours: Any, mask: Any, text: str) -> None:
+    params = {"w": jax.numpy.ones((2, 3)), "b": jax.numpy.ones(3)}
+    with pytest.raises((TypeError, StructureError), match=f"^{text}"):
+        ours.adamw(0.1, mask=mask).init(params)
+
+
+def test_masks_of_arrays_of_one_bool(jax: Any, ours: Any) -> None:
+    params = {"w": jax.numpy.ones(2), "b": jax.numpy.ones(2)}
+    grads = jax.tree.map(jax.numpy.ones_like, params)
+    mask = {"w": jax.numpy.array(True), "b": np.False_}
+    updates = [
+        tx.update(grads, tx.init(params), params)[0]
+        for tx in (ours.adamw(0.1, weight_decay=0.5, mask=each) for each in (mask, {"w": True, "b": False}))
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *updates)
+    assert float(updates[0]["w"][0]) < float(updates[0]["b"][0])
+
+
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_nesterov_that_is_no_flag(ours: Any, name: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"^nesterov is {value!r}: expected True or False"):
+        getattr(ours, name)(0.1, nesterov=value)
+
+
 def test_chains_schedules_and_masks(jax: Any, optax: Any, ours: Any) -> None:
     trees = [*draws(jax)]
     rate = optax.warmup_cosine_decay_schedule(0.0, 0.1, 2, 8)

@@ -208,8 +208,19 @@ def test_curve_fit_without_a_start_begins_at_ones(count: int) -> None:
     expected, theirs = optimize.curve_fit(fs[count], T, data)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     np.testing.assert_allclose(covariance, theirs, rtol=1e-3)
-    begun = ox.scipy.curve_fit(fs[count], T, data, [0.5] * count if count > 1 else np.array([0.5]))[0]
+    begun = ox.scipy.curve_fit(fs[count], T, data, [0.5] * count)[0]
     np.testing.assert_allclose(np.ravel(begun), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("sigma", [None, np.linspace(0.5, 1.0, T.size)])
+def test_curve_fit_of_one_number_in_a_list(sigma: Any) -> None:
+    data = 2.0 * T + 0.1 * np.sin(9.0 * T)
+    expected, theirs = optimize.curve_fit(lambda t, a: a * t, T, data, [1.0], sigma)
+    for f in (lambda t, a: a * t, lambda t, p: p[0] * t):
+        for p0 in ([1.0], (1,)):
+            found, covariance = ox.scipy.curve_fit(f, T, data, p0, sigma)
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+            np.testing.assert_allclose(covariance, theirs, rtol=1e-6)
 
 
 def test_curve_fit_of_a_function_that_does_not_tell_its_parameters() -> None:

@@ -233,3 +233,45 @@ def test_states_of_pytorch_s_lbfgs_are_taken(library: Any) -> None:
 
                 opt.step(closure)
             assert torch.equal(theirs_p, ours_p)
+
+
+def test_named_parameters_in_another_order(library: Any) -> None:
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+
+    def optimizer(*names: str) -> tuple[Any, dict[str, Any]]:
+        params = {name: torch.nn.Parameter(torch.ones(2)) for name in names}
+        return own.AdamW([*params.items()]), params
+
+    opt, params = optimizer("a", "b")
+    for value, p in enumerate(params.values()):
+        p.grad = torch.full((2,), 1.0 + value)
+    opt.step()
+    other, _ = optimizer("b", "a")
+    with pytest.raises(ox.StateError, match=r"state\[0\] is of the parameter 'a': expected 'b'"):
+        other.load_state_dict(opt.state_dict())
+    assert not other.state
+    for names in (("a", "b"), ("module.a", "module.b")):  # a prefix, as of DistributedDataParallel
+        other, params = optimizer(*names)
+        other.load_state_dict(opt.state_dict())
+        means = [other.state[p]["exp_avg"].tolist() for p in params.values()]
+        torch.testing.assert_close(torch.tensor(means), torch.tensor([[0.1, 0.1], [0.2, 0.2]]))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kind"),
+    [
+        ("amp_fused", "no", TypeError),
+        ("amp_fused", None, TypeError),
+        ("in_backward", 1, TypeError),
+        ("seed", 1.5, ValueError),
+        ("seed", -1, ValueError),
+        ("seed", "1", TypeError),
+    ],
+)
+def test_options_that_are_no_flags_and_no_seeds(option: str, value: Any, kind: Any, library: Any) -> None:
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+    p = torch.nn.Parameter(torch.ones(2))
+    with pytest.raises(kind, match=rf"{option}.*expected"):
+        own.AdamW([p], **{option: value})
+    with pytest.raises((TypeError, ValueError), match=rf"{option}.*expected"):
+        own.AdamW([{"params": [p], option: value}])

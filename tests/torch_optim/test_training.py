@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import oxigrad as ox
+
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
@@ -92,6 +94,31 @@ def test_every_optimizer_resumes_from_a_file(name: str, tmp_path: Any) -> None:
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     train(opt, params, range(3, 6))
     train(other, others, range(3, 6))
+    assert equal(params, others)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("ScheduleFree")])
+@pytest.mark.parametrize("from_step", [0, 3])
+def test_a_state_saved_in_evaluation_mode_resumes(name: str, from_step: int, tmp_path: Any) -> None:
+    params = parameters(shapes_for(name))
+    opt = OURS.make(name, params)
+    train(opt, params, range(from_step))
+    opt.eval()
+    torch.save(opt.state_dict(), tmp_path / "state.pt")
+    others = copies(params)
+    other = OURS.make(name, others)
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    for slots in list(state["state"].values())[:1]:
+        point = slots.pop("train_point")
+        for wrong, text in ((None, "has no 'train_point'"), (point[:1], "has shape"), ("text", "expected a tensor")):
+            slots["train_point"] = wrong
+            with pytest.raises(ox.StateError, match=rf"^state\[0\].*{text}"):
+                other.load_state_dict(state)
+        slots["train_point"] = point
+    other.load_state_dict(state)
+    for each, of in ((opt, params), (other, others)):
+        each.train()
+        train(each, of, range(from_step, from_step + 3))
     assert equal(params, others)
 
 

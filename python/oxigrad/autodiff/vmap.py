@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import ShapeError, StructureError, Tape, Variable, new_batch_level
+from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, new_batch_level, plain
 from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.batching import Batched
@@ -39,8 +39,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     The transforms compose in any order: ``vmap(grad(f))`` computes a gradient for each example.
 
     Raises `ShapeError` if the axes of examples differ in size or do not exist, `StructureError` if ``in_axes`` or
-    ``out_axes`` does not match, and `ValueError` if no argument is mapped. Raises `TypeError` for a branch on a batched
-    value, and for a function whose results differ between the examples in more than their elements.
+    ``out_axes`` does not match, and `ValueError` if no argument is mapped. Raises `DtypeError` for an argument that is
+    no array, such as a table of pandas. Raises `TypeError` for a branch on a batched value, and for a function whose
+    results differ between the examples in more than their elements.
 
     >>> import numpy as np
     >>> vmap(lambda x, y: x @ y)(np.ones((3, 2)), np.ones((3, 2)))
@@ -115,6 +116,8 @@ def _size(pairs: list[_Pair]) -> int:
         if axis is None:
             continue
         shape = tuple(getattr(leaf, "shape", ()))
+        if shape and not (is_array(plain(leaf)) or isinstance(leaf, Batched)):
+            raise DtypeError(f"vmap: {place}: found {type(leaf).__name__}, expected an array, or None in in_axes")
         if not -len(shape) <= axis < len(shape):
             raise ShapeError(
                 f"vmap: {place}: found shape {shape}, expected an axis {axis} of examples, or None in in_axes"
@@ -155,6 +158,12 @@ def _unbatched(level: int, size: int, leaf: Array, axis: int | None, place: str)
     if isinstance(leaf, Batched) and leaf.level == level:
         if axis is None:
             raise ValueError(f"vmap: {place} differs between examples: expected an axis in out_axes, found None")
+        if not -leaf.value.ndim <= axis < leaf.value.ndim:
+            shape = tuple(leaf.value.shape[1:])
+            raise ShapeError(
+                f"vmap: {place}: found shape {shape} of one example, expected {-len(shape) - 1} to {len(shape)} in "
+                f"out_axes, found {axis}"
+            )
         return xp.moveaxis(leaf.value, 0, axis) if axis else leaf.value
     if axis is None or not (is_numeric(leaf) or isinstance(leaf, Batched)):
         return leaf

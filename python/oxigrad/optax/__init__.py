@@ -31,6 +31,7 @@ from typing import Any
 from oxigrad._names import unknown_name
 from oxigrad.optax.aliases import ALIASES, function
 from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam
+from oxigrad.optax.library import optax
 from oxigrad.optax.pytrees import State
 from oxigrad.optax.transformation import Transformation, transformation
 
@@ -48,14 +49,8 @@ __all__ += list(ALIASES)  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 
-# Transforms and compositions, which are optax's.
-_COMPOSES = """MultiSteps apply_if_finite chain clip clip_by_global_norm flatten inject_hyperparams masked
-    multi_transform partition"""
-_ELSEWHERE = {
-    **{each: f"use optax.{each}, which takes transformations of oxigrad.optax" for each in _COMPOSES.split()},
-    "apply_updates": "use optax.apply_updates, or tx.apply(grads, state, params)",
-}
-
-
 def __getattr__(name: str) -> Any:
-    raise unknown_name(__name__, name, __all__, _ELSEWHERE)
+    advice = {"apply_updates": "use optax.apply_updates, or tx.apply(grads, state, params)"}
+    if name in optax.__all__:  # its transforms, compositions and schedules
+        advice = {name: f"use optax.{name}, which works with oxigrad.optax"} | advice
+    raise unknown_name(__name__, name, __all__, advice)

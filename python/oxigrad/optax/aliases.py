@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import optim
-from oxigrad._core import ShapeError
+from oxigrad._core import ShapeError, StructureError
 from oxigrad._names import nearest
 from oxigrad.ops.backends import is_array
 from oxigrad.optax.library import jax
@@ -20,6 +20,7 @@ from oxigrad.optim.settings.documentation import elsewhere, sections
 from oxigrad.optim.settings.spellings import meant
 from oxigrad.optim.table.row import TABLE, Alias
 from oxigrad.rules.core.arguments import OPTAX
+from oxigrad.rules.core.ranges import FLAG
 from oxigrad.rules.core.rule import is_flag
 
 # A hyperparameter of ours, or those that a tuple of theirs gives.
@@ -176,7 +177,7 @@ def _dtype(name: str, value: Any) -> Any:
 
 def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transformation:
     """The transformation of an alias with these arguments."""
-    chosen = arguments.get("nesterov") if alias.nesterov else False
+    chosen = FLAG.check("nesterov", number("nesterov", arguments["nesterov"])) if alias.nesterov else False
     parts = parts_of(alias.nesterov if alias.nesterov and chosen else alias.parts)
     values: dict[str, Any] = dict(alias.fixed)
     dtypes: dict[str, Any] = {}
@@ -199,7 +200,11 @@ def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transforma
         # A pytree may be callable, as a module of Equinox is.
         is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(mask))
         mask_tree = mask(params) if callable(mask) and is_leaf else mask
-        every = jax.tree.map(lambda is_kept, below: jax.tree.map(lambda _: bool(is_kept), below), mask_tree, params)
+        _check_mask(mask_tree)
+        try:
+            every = jax.tree.map(lambda is_kept, below: jax.tree.map(lambda _: bool(is_kept), below), mask_tree, params)
+        except ValueError as error:
+            raise StructureError(f"the mask has another structure than the parameters: {error}") from None
         without = {path for path, keeps in zip(key_paths(params), jax.tree.leaves(every), strict=True) if not keeps}
         groups = {(lambda path, array: path in without): {decay: 0.0}}
         return optimizer_of(parts, constant, groups=groups if without else None)
@@ -237,6 +242,15 @@ def _is_optional(alias: Alias, hyperparameter: str) -> bool:
     """Whether a hyperparameter may be None."""
     domains = [part._rule.domains[hyperparameter] for part in parts_of(alias.parts) if hyperparameter in part._declared]
     return any(None in (each.choices or ()) for each in domains if each is not None)
+
+
+def _check_mask(mask: Any) -> None:
+    """Raises `TypeError` for a leaf of a mask that is neither a bool nor an array of one."""
+    for path, is_kept in jax.tree_util.tree_leaves_with_path(mask):
+        FLAG.check(
+            f"mask{jax.tree_util.keystr(path)}",
+            is_kept.item() if jax.numpy.shape(is_kept) == () and is_array(is_kept) else is_kept,
+        )
 
 
 class _Constant:

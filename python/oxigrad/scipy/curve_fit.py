@@ -33,7 +33,8 @@ def curve_fit(
         f: model ``f(xdata, p)`` of one tree of parameters or, as in SciPy, ``f(xdata, a, b)`` of several numbers.
         xdata: data that ``f`` takes, of any type.
         ydata: array that ``f(xdata, p)`` is fitted to.
-        p0: parameters at which the fit begins; None begins at ones, with a number for each argument of ``f``.
+        p0: parameters at which the fit begins; None begins at ones, with a number for each argument of ``f``. A list
+            of numbers is a vector.
         sigma: standard deviations of ``ydata``, of its shape, or its covariance; None weighs all elements equally.
         bounds: lower and upper bounds as in `minimize`; None is no bound.
         **options: further arguments of `scipy.optimize.curve_fit`.
@@ -132,6 +133,8 @@ def _of_one_tree(f: Callable[..., Array], p0: Tree) -> tuple[Callable[..., Array
         if count < 1 or inspect.Parameter.VAR_POSITIONAL in kinds:
             raise TypeError("curve_fit: p0 is None: expected a point to begin at, since f does not tell its parameters")
         p0 = np.ones(count)
+    elif count < 2 and type(p0) in (list, tuple) and all(isinstance(each, (int, float)) for each in p0):
+        return f, np.asarray(p0, np.float64)  # as SciPy reads it
     elif count < 2 or not (is_array(p0) or isinstance(p0, (list, tuple))):
         return f, p0
     start: Any = p0 if is_array(p0) else np.asarray(p0, np.float64)

@@ -83,7 +83,18 @@ __all__ += list(_CLASSES)  # pyright: ignore[reportUnsupportedDunderAll]
 __dir__: Callable[[], list[str]] = __all__.copy
 
 
+# Names of PyTorch and of other libraries.
+_ELSEWHERE = {
+    "EMA": "use torch.optim.swa_utils.AveragedModel, which takes modules that our optimizers train",
+    "FusedAdam": "use Adam, or AdamW for decoupled weight decay: every step is fused",
+    "GradScaler": "use torch.amp.GradScaler, which takes our optimizers",
+    "clip_grad_norm_": "use torch.nn.utils.clip_grad_norm_, or the argument max_norm of an optimizer",
+    "lr_scheduler": "use torch.optim.lr_scheduler, which takes our optimizers",
+    "swa_utils": "use torch.optim.swa_utils, which takes modules that our optimizers train",
+}
+
+
 def __getattr__(name: str) -> Any:
     plain, bits, _ = name.removeprefix("Paged").partition("8bit" if name.endswith("8bit") else "4bit")
-    advice = {name: f'use {plain}(..., state_dtype="{bits}")'} if bits and plain in __all__ else {}
+    advice = {name: f'use {plain}(..., state_dtype="{bits}")'} if bits and plain in __all__ else _ELSEWHERE
     raise unknown_name(__name__, name, __all__, advice)

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from oxigrad._core import StateError
 from oxigrad._names import nearest
-from oxigrad.optim.settings.options import checked_precision
+from oxigrad.optim.settings.options import SEED, checked_number, checked_precision
+from oxigrad.rules.core.ranges import FLAG
 from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
@@ -73,6 +74,7 @@ class TensorOptimizer(KeepingDtypes):
         self.check_arguments(chosen, ranges=False)
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
+        _check_switches(values)
         self.check_arguments({"max_norm": values["max_norm"]})
         if values.pop("in_backward"):
             self._backward = InBackward(self)
@@ -109,6 +111,11 @@ class TensorOptimizer(KeepingDtypes):
             self._check_names(wrong, [*self.defaults])
             _refuse_functions({name: value for name, value in group.items() if name in keys})
             self.entry.check(group, named_group(len(self.param_groups)))
+            for name in ("in_backward", "state_device"):
+                if name in group:
+                    raise TypeError(
+                        f"{named_group(len(self.param_groups))(name)}: expected it in the constructor alone"
+                    )
             self._check_precision({**OPTIONS, **self.defaults, **group})
         super().add_param_group(param_group)
         if self._backward is not None:
@@ -139,6 +146,7 @@ class TensorOptimizer(KeepingDtypes):
     def _check_precision(self, values: Mapping[str, Any]) -> None:
         """Raises `ValueError` for options of precision that are out of range, exclude each other, or have no effect."""
         entry, state_dtype = self.entry, values["state_dtype"]
+        _check_switches(values)
         checked_precision(state_dtype, values["master"], values["rounding"], slot_dtype_option="state_dtype")
         absent = {slot for slot, asks in entry.rule.optional if not entry.value(asks, values, named=self._named)}
         check_slot_dtype(type(self).__name__, "state_dtype", state_dtype, [(entry.rule, absent)])
@@ -335,6 +343,10 @@ class TensorOptimizer(KeepingDtypes):
 
     # --- state --------------------------------------------------------------------------------------------------------
 
+    def points(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        """The keys of tensors that the state of each parameter of a group has beside the slots of the rule."""
+        return ()
+
     def state_dict(self) -> dict[str, Any]:
         """The state, as PyTorch's class has it.
 
@@ -396,6 +408,13 @@ class TensorOptimizer(KeepingDtypes):
         for state in self.state.values():
             if "step" in state and not isinstance(state["step"], torch.Tensor):
                 state["step"] = torch.tensor(float(state["step"]), dtype=number_dtype(), device="cpu")
+
+
+def _check_switches(values: Mapping[str, Any]) -> None:
+    """Raises `TypeError` or `ValueError` for options that are no flags, and for a seed that is no whole number."""
+    for name in ("amp_fused", "in_backward"):
+        FLAG.check(name, values[name])
+    checked_number(SEED, "seed", values["seed"])
 
 
 def _refuse_functions(values: Mapping[str, Any]) -> None:

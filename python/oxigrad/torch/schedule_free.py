@@ -1,5 +1,6 @@
 """Schedule-free optimizers for PyTorch: the model holds the gradients' point, or the average for evaluation."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from oxigrad import xp
@@ -23,6 +24,10 @@ class ScheduleFree(AdditionalOptimizer):
         """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
         super().add_param_group(param_group)
         self.param_groups[-1].setdefault("train_mode", True)
+
+    def points(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        """The key of the points where gradients are taken, while the parameters are the averages."""
+        return () if group.get("train_mode", True) else (_POINT,)
 
     def train(self, mode: bool = True) -> None:
         """Puts the points where gradients are taken into the parameters; with ``mode=False``, the averages."""

@@ -172,6 +172,10 @@ def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
     if any(len(x.shape) != 1 for x in (x1, x2)):
         raise ShapeError(f"convolve: found shapes {tuple(x1.shape)} and {tuple(x2.shape)}: expected (m,) and (n,)")
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])
+    if not short.shape[0]:
+        raise ShapeError(
+            f"convolve: found shapes {tuple(x1.shape)} and {tuple(x2.shape)}: expected one element at least"
+        )
     n, m = short.shape[0], long.shape[0]
     products = ops.multiply(ops.expand_dims(short, axis=-1), long)
     zeros = zeros_of((n, n), products)

@@ -17,6 +17,7 @@ such as ``(v * exp(w)) @ v.T``, is no such sum, and wrong by two calls: `expm`, 
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -230,6 +231,7 @@ def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
 def matrix_power(x: Array, n: int, /) -> Array:
     """The ``n``-th power of each matrix; a power of the inverse where ``n`` is negative."""
     check_shapes("matrix_power", [tuple(x.shape)])
+    n = operator.index(n)
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:

@@ -393,7 +393,9 @@ def split(x: Array, sections: int | Sequence[int], /, *, axis: int = 0) -> list[
 
 @accepts_array_likes
 def vsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
-    """As `split`, along the first axis."""
+    """As `split`, along the first axis of two or more."""
+    if x.ndim < 2:
+        raise ShapeError(f"vsplit: found shape {tuple(x.shape)}, expected two dimensions or more")
     return split(x, sections, axis=0)
 
 

@@ -17,12 +17,18 @@ from oxigrad.ops.core.in_place import of_library
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins: evenly spaced between the smallest and the largest element, or the ends of ``range``."""
-    if not isinstance(bins, str) and len(getattr(bins, "shape", ())) + isinstance(bins, (list, tuple)):
-        return array(bins)
+    are_edges = isinstance(bins, (list, tuple)) or len(getattr(bins, "shape", ())) > 0
+    bins = array(bins) if are_edges else bins
+    ends: Any = None if range is None else tuple(float(values(end)) for end in range)
+    # NumPy checks the arguments, and chooses the number of bins.
+    count = len(
+        np.histogram_bin_edges(
+            values(a), values(bins) if are_edges else bins, ends, None if weights is None else values(weights)
+        )
+    )
+    if are_edges:
+        return bins
     a = ops.ravel(array(a))
-    if isinstance(bins, str):
-        ends: Any = None if range is None else tuple(float(values(end)) for end in range)
-        bins = len(np.histogram_bin_edges(values(a), bins, ends)) - 1
     if range is not None:
         first, last = range
     elif math.prod(a.shape):
@@ -31,7 +37,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         first, last = 0.0, 1.0
     if values(first) == values(last):
         first, last = first - 0.5, last + 0.5
-    return standard.linspace(first, last, int(bins) + 1)
+    return standard.linspace(first, last, count)
 
 
 def _places(data: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -61,7 +67,7 @@ def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, Any]:
     """Counts, or sums of ``weights``, in bins, and the edges of the bins. With ``density`` their integral is one."""
-    edges = histogram_bin_edges(a, bins, range)
+    edges = histogram_bin_edges(a, bins, range, weights)
     counts = _counted([_places(np.ravel(values(a)), values(edges))], (edges.shape[0] - 1,), weights)
     if density:
         counts = of_library(counts, edges) if weights is None else counts
@@ -109,11 +115,11 @@ def histogram2d(
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """Sums of ``weights`` by the whole numbers ``x``."""
     places = values(x)
+    counts = np.bincount(places, minlength=minlength)  # which checks both
     if weights is None:
-        return np.bincount(places, minlength=minlength)
+        return counts
     weights = in_double(weights)
-    size = max(int(places.max(initial=-1)) + 1, minlength)
-    return ops.scatter_add(weights, (of_library(places, weights),), (size,))
+    return ops.scatter_add(weights, (of_library(places.astype(np.intp), weights),), counts.shape)
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
@@ -125,6 +131,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     nodes, points = values(xp), values(x)
     if not nodes.size:
         raise ValueError("interp: found no points, expected at least one")
+    if nodes.ndim != 1 or nodes.shape != tuple(fp.shape):
+        raise ShapeError(f"interp: found xp of shape {nodes.shape} and fp of {tuple(fp.shape)}, expected (n,) and (n,)")
     if nodes.size == 1:
         inside: Any = fp[0] + ops.zeros_like(x)
     else:

@@ -54,8 +54,8 @@ def pad(
     if mode not in ("constant", "empty") and not (isinstance(constant_values, (int, float)) and constant_values == 0.0):
         raise ValueError(f"constant_values requires mode='constant', found mode={mode!r}")
     widths = [(int(before), int(after)) for before, after in _pairs(pad_width, x.ndim)]
-    if any(min(width) < 0 for width in widths):
-        raise ValueError(f"pad: pad_width is {pad_width!r}: expected widths of zero or more")
+    if any(min(width) < 0 for width in widths) or widths != _pairs(pad_width, x.ndim):
+        raise ValueError(f"pad: pad_width is {pad_width!r}: expected whole numbers of zero or more")
     if any(length is not None and length < 0 for pair in _pairs(stat_length, x.ndim) for length in pair):
         raise ValueError(f"pad: stat_length is {stat_length!r}: expected lengths of zero or more")
     if not any(map(any, widths)):

@@ -143,6 +143,12 @@ def cov(
     for name, of_observations in (("fweights", fweights), ("aweights", aweights)):
         if of_observations is not None and (shape := tuple(array(of_observations).shape)) != (x.shape[1],):
             raise ShapeError(f"cov: {name} has the shape {shape}, expected ({x.shape[1]},), one of each observation")
+        if of_observations is not None and (examples(of_observations) < 0).any():
+            raise ValueError(f"cov: {name} has negative numbers: expected weights of zero or more")
+    if ddof != int(ddof):
+        raise ValueError(f"cov: ddof is {ddof!r}: expected a whole number")
+    if fweights is not None and (examples(fweights) % 1).any():
+        raise TypeError("cov: fweights has fractions: expected whole numbers, the counts of observations")
     weights = None if fweights is None else array(fweights) * 1.0
     if aweights is not None:
         weights = array(aweights) if weights is None else weights * aweights

@@ -17,8 +17,8 @@ from oxigrad.stepping.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
 from oxigrad.stepping.arrays.sparse_rows import FAMILIES
 from oxigrad.stepping.version import Version
 
+SEED = Domain(interval=Interval(f"[0, {2**64})"), is_whole=True)
 _DOMAINS = {
-    "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),
     "nonfinite": Domain(("propagate", "skip", "raise")),
     "zero_gradients": Domain((True, False)),
     "state_device": Domain((None, "host")),
@@ -114,7 +114,7 @@ class Options(Sealed):
     """Base class of optimizers with their options as attributes. Setting a fixed option raises `AttributeError`."""
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
-        "seed": lambda opt, value: checked_number(_DOMAINS["seed"], "seed", value),
+        "seed": lambda opt, value: checked_number(SEED, "seed", value),
         "accumulate": _accumulate,
         "nonfinite": _nonfinite,
         "loss_scale": _loss_scale,

@@ -202,6 +202,12 @@ class Plan(Assignment):
         leaves = _core.tree_leaves_like(model, self.structure, trainable=True)
         if leaves is None or (self.constants and any(is_inexact(leaves[i]) for i in self.constants)):
             return None
+        for p in self.ruled:
+            if tuple(shape := getattr(leaves[p.index], "shape", p.shape)) != p.shape:
+                raise ShapeError(
+                    f"{path_name(p.text)}: the parameter has shape {tuple(shape)}, at the first step {p.shape}: "
+                    "rebuild(model) begins its slots anew"
+                )
         return None if self._may_change and not self._fits(leaves) else leaves
 
     def _fits(self, leaves: list[Any]) -> bool:

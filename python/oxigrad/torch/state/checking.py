@@ -58,13 +58,22 @@ def check_state(opt: Any, state: Any) -> None:
             check_step_count(group["noise_step"], f"param_groups[{number}] of the state has noise_step")
     if [len(group["params"]) for group in groups] != [len(group["params"]) for group in saved]:
         return  # PyTorch refuses it.
+    ours, theirs = ([name for group in each for name in group.get("param_names", ())] for each in (groups, saved))
+    if sorted(ours) == sorted(theirs):
+        for index, (name, of_state) in enumerate(zip(ours, theirs, strict=True)):
+            if name != of_state:
+                raise StateError(
+                    f"state[{index}] is of the parameter {of_state!r}: expected {name!r}, which the optimizer has there"
+                )
     for group, of_group in zip(groups, saved, strict=True):
         for p, index in zip(group["params"], of_group["params"], strict=True):
             if slots := state["state"].get(index):
-                _check(opt.entry, {**group, **of_group}, p, f"state[{index!r}]", slots)
+                _check(opt, {**group, **of_group}, p, f"state[{index!r}]", slots)
 
 
-def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Mapping[str, Any]) -> None:
+def _check(opt: Any, group: Mapping[str, Any], p: Any, where: str, slots: Mapping[str, Any]) -> None:
+    entry: Entry = opt.entry
+    points = opt.points(group)
     if entry.counts:
         if slots.get("step") is None:
             raise StateError(f"{where} has no 'step': expected the number of steps taken")
@@ -73,6 +82,7 @@ def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Ma
         "step",
         *map(entry.key_of_slot, OPTIONAL_SLOTS),
         *(entry.key_of_slot(slot.name) for slot in entry.rule.slots),
+        *points,
     }
     if unknown := [key for key, value in slots.items() if key not in keys and value is not None]:
         raise StateError(
@@ -91,6 +101,10 @@ def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Ma
             _check_number(slots[key], f"{where}[{key!r}]")
         else:
             _check_array(slots[key], p, f"{where}[{key!r}]", is_elementwise=entry.rule.elementwise)
+    for key in points:
+        if slots.get(key) is None:
+            raise StateError(f"{where} has no {key!r}: expected a tensor")
+        _check_array(slots[key], p, f"{where}[{key!r}]", is_elementwise=True)
 
 
 def _check_number(value: Any, where: str) -> None:
