@@ -101,8 +101,9 @@ array([-16.,  30., -14.])
 * A continuous distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`. A discrete distribution has `logpmf`, `pmf`,
   `cdf`, `logcdf`, `sf` and `logsf`. Each has derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits
   are SciPy's. If a parameter is invalid, the value and its derivatives are NaN.
-* A ufunc without a rule raises `DerivativeError`. So does a parameter without a derivative, such as the order of a Bessel function. The
-  error names the function and the parameter.
+* A ufunc without a rule raises `DerivativeError`. So does a parameter without a derivative: the order of a Bessel function, or the
+  weights of `filtfilt` and `upfirdn`. The error names the function and the parameter.
+* `dirichlet` does not check that proportions sum to one; SciPy raises an error.
 * *Calls* is the number of different calls that are tested, *keywords* lists the keyword arguments among them. *First* and
   *second*: derivatives of this order agree with central differences, as in the table of NumPy's functions.
 """

@@ -151,8 +151,14 @@ def library(name: str, absent: str) -> ModuleType:
         raise ModuleNotFoundError(absent, name=error.name) from error
 
 
+def _is_ours(value: Any) -> bool:
+    return value.__module__.partition(".")[0] == "oxigrad"
+
+
 class Registry(Generic[T]):
     """A weak mapping of names to classes and functions; of several with one name, the latest that is alive.
+
+    A name of this package stays the package's, since configurations, files and pickles refer to it.
 
     >>> registry = Registry()
     >>> class A: ...
@@ -165,6 +171,9 @@ class Registry(Generic[T]):
         self._by_name: dict[str, list[weakref.ref[T]]] = {}
 
     def __setitem__(self, name: str, value: T) -> None:
+        held = self.get(name)
+        if held is not None and _is_ours(held) and not _is_ours(value):
+            raise ValueError(f"the class {name} has the name of one of {held.__module__}: expected another name")
         self._by_name.setdefault(name, []).append(weakref.ref(value, lambda gone: self._forget(name, gone)))
 
     def _forget(self, name: str, gone: "weakref.ref[T]") -> None:

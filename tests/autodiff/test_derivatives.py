@@ -15,6 +15,7 @@ from libraries import host
 from oxigrad import _core, xp
 from oxigrad.autodiff.rules.jvp_rules import FORWARD, LINEAR
 from oxigrad.autodiff.rules.vjp_rules import TABLE
+from oxigrad.autograd import extend
 from oxigrad.testing import check_grads
 
 CASES = [*ELEMENTARY, *LINALG]
@@ -184,3 +185,65 @@ def test_the_sign_of_a_complex_number_is_differentiated() -> None:
     assert np.isfinite(gradient[1])
     assert ox.grad(lambda x: xp.real(xp.sign(x)))(3.0 + 4.0j) == pytest.approx(0.128 + 0.096j)
     check_grads(lambda z: xp.sign(z), (x[[0, 2]],), order=2)
+
+
+def _by_passes() -> Any:
+    """Sine by a forward pass and a backward pass that multiplies its cotangent in place."""
+    sine = ox.custom_vjp(np.sin)
+    sine.defvjp(lambda x: (np.sin(x), np.cos(x)), lambda slope, g: (np.multiply(g, slope, out=g),))
+    return sine
+
+
+def _primitive(define: Any, rule: Any) -> Any:
+    sine = extend.primitive(lambda x: np.sin(x))
+    define(sine, rule)
+    return sine
+
+
+@pytest.mark.parametrize(
+    "sine",
+    [
+        _by_passes(),
+        ox.custom_vjp(np.sin, lambda g, y, x: np.multiply(g, np.cos(x), out=g)),
+        ox.define_vjp(lambda g, x: np.multiply(g, np.cos(x), out=g))(lambda x: np.sin(x)),
+        _primitive(extend.defvjp, lambda ans, x: lambda g: np.multiply(g, np.cos(x), out=g)),
+        ox.custom_vjp(
+            lambda x: {"a": np.sin(x), "b": x + 0.0}, lambda g, y, x: np.multiply(g["a"], np.cos(x), out=g["a"])
+        ),
+    ],
+    ids=["passes", "rule", "define_vjp", "primitive", "tree"],
+)
+def test_a_rule_cannot_change_the_cotangent_that_others_read(sine: Any) -> None:
+    def loss(x: Any) -> Any:
+        y = sine(x)
+        return xp.sum((y["a"] if isinstance(y, dict) else y) + x)
+
+    seed, x = np.ones(3), np.arange(3.0)
+    with pytest.raises(ValueError, match="read-only"):
+        ox.grad(loss)(x)
+    with pytest.raises(ValueError, match="read-only"):
+        ox.vjp(lambda x: sine(x)["a"] if isinstance(sine(x), dict) else sine(x), x)[1](seed)
+    np.testing.assert_array_equal(seed, 1.0)
+
+
+@pytest.mark.parametrize(
+    "double",
+    [
+        ox.define_jvp(lambda t, x: np.multiply(t, 2.0, out=t))(lambda x: 2.0 * x),
+        _primitive(extend.defjvp, lambda t, ans, x: np.multiply(t, 2.0, out=t)),
+    ],
+    ids=["define_jvp", "primitive"],
+)
+def test_a_rule_cannot_change_the_tangent_that_others_read(double: Any) -> None:
+    tangent = np.ones(3)
+    with pytest.raises(ValueError, match="read-only"):
+        ox.jvp(lambda x: double(x) + x, (np.arange(3.0),), (tangent,))
+    np.testing.assert_array_equal(tangent, 1.0)
+
+
+@pytest.mark.parametrize("rule", [lambda g, y, x: g, lambda g, y, x: (g,)])
+def test_a_cotangent_that_a_rule_returns_is_writable(rule: Any) -> None:
+    straight = ox.custom_vjp(np.round, rule)
+    gradient = ox.grad(lambda x: xp.sum(straight(x) * 3.0))(np.arange(3.0))
+    gradient *= 2.0
+    np.testing.assert_array_equal(gradient, 6.0)

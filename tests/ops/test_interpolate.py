@@ -197,3 +197,15 @@ def test_malformed_points_and_values_are_refused_as_by_scipy(name: str) -> None:
             ours(points, values)
         with pytest.raises(ValueError, match=f"^{name}: found "):
             ox.grad(lambda y, points=points: xp.sum(ours(points, y)(np.array([0.5]))))(values)
+
+
+@pytest.mark.parametrize("name", ["CubicSpline", "PchipInterpolator"])
+def test_orders_and_extrapolations_that_scipy_does_not_have(name: str) -> None:
+    spline, y = getattr(xp.interpolate, name), np.array([1.0, 3.0, 2.0, 4.0])
+    x = np.arange(4.0)
+    for make in (lambda: spline(x, y, extrapolate="period"), lambda: spline(x, y)(5.0, 0, "period")):
+        with pytest.raises(ValueError, match="extrapolate is 'period': expected True, False, None or 'periodic'"):
+            make()
+    for make in (lambda: spline(x, y)(1.5, -1), lambda: spline(x, y).derivative(-1)):
+        with pytest.raises(ValueError, match="nu is -1: expected a whole number, at least 0"):
+            make()

@@ -245,3 +245,35 @@ def test_the_nearest_elements_of_halves_are_scipys(mode: str, size: int) -> None
     np.testing.assert_array_equal(found, expected)
     gradient = ox.grad(lambda x: xp.sum(xp.ndimage.map_coordinates(x, at, order=0, mode=mode, cval=-7.0)))(elements)
     np.testing.assert_array_equal(gradient, [np.sum(expected == each) for each in elements])
+
+
+@pytest.mark.parametrize(
+    ("name", "named", "what"),
+    [
+        ("gaussian_filter", {"sigma": [1.0, 2.0, 3.0]}, "3 values in sigma, expected 2"),
+        ("gaussian_filter", {"sigma": 1.0, "order": [0, 1, 2]}, "3 values in order, expected 2"),
+        ("gaussian_filter", {"sigma": 1.0, "mode": ["nearest"]}, "1 values in mode, expected 2"),
+        ("gaussian_filter", {"sigma": 1.0, "radius": (1, 2, 3)}, "3 values in radius, expected 2"),
+        ("gaussian_filter", {"sigma": [1.0, 2.0], "axes": (1,)}, "2 values in sigma, expected 1"),
+        ("gaussian_laplace", {"sigma": [1.0, 2.0, 3.0]}, "3 values in sigma, expected 2"),
+        ("gaussian_gradient_magnitude", {"sigma": 1.0, "mode": ["nearest"]}, "1 values in mode, expected 2"),
+        ("uniform_filter", {"size": [3, 3, 3]}, "3 values in size, expected 2"),
+        ("uniform_filter", {"origin": [0, 0, 0]}, "3 values in origin, expected 2"),
+        ("maximum_filter", {"size": 3, "mode": ["nearest"]}, "1 values in mode, expected 2"),
+        ("convolve", {"weights": np.ones((3, 3)), "origin": [0]}, "1 values in origin, expected 2"),
+        ("correlate", {"weights": np.ones(3)}, "weights of 1 dimensions, expected 2"),
+        ("correlate1d", {"weights": np.ones((3, 1))}, "weights of 2 dimensions, expected 1"),
+        ("shift", {"shift": [1.0, 2.0, 3.0]}, "3 values in shift, expected 2"),
+        ("zoom", {"zoom": [1.0, 2.0, 3.0]}, "3 values in zoom, expected 2"),
+        ("affine_transform", {"matrix": np.eye(2), "offset": [1.0, 2.0, 3.0]}, r"an offset of shape \(3,\)"),
+        ("affine_transform", {"matrix": np.eye(2), "offset": [1.0]}, r"an offset of shape \(1,\)"),
+        ("fourier_gaussian", {"sigma": [1.0, 2.0, 3.0]}, "3 values in sigma, expected 2"),
+        ("fourier_shift", {"shift": [1.0, 2.0, 3.0]}, "3 values in shift, expected 2"),
+    ],
+)
+def test_a_parameter_for_another_number_of_axes(name: str, named: dict[str, Any], what: str) -> None:
+    x = np.ones((3, 4))
+    with pytest.raises((RuntimeError, ValueError)):
+        getattr(scipy.ndimage, name)(x.astype(complex) if name.startswith("fourier") else x, **named)
+    with pytest.raises(ox.ShapeError, match=f"found {what}"):
+        getattr(xp.ndimage, name)(x, **named)

@@ -33,6 +33,27 @@ ROWS: list[tuple[str, list[str], tuple[Any, ...], dict[str, Any]]] = [
     ("dirichlet", ["logpdf", "pdf"], (SHARES, np.array([1.5, 2.0, 3.0])), {}),
     ("multivariate_normal", ["logpdf", "pdf"], (POINTS, np.arange(3.0), COVARIANCE), {}),
     ("multivariate_normal", ["entropy"], (np.arange(3.0), COVARIANCE), {}),
+    ("dirichlet", ["logpdf", "pdf"], (SHARES[:-1], np.array([1.5, 2.0, 3.0])), {}),
+    *[
+        ("multivariate_normal", ["logpdf", "pdf"], args, {})
+        for args in (
+            (X,),
+            (X, None, 2.0),
+            (X, 0.5, 2.0),
+            (X, np.ones(1), np.full((1, 1), 2.0)),
+            (0.3, 0.1, 2.0),
+            (0.3,),
+            (X[:, None], None, 2.0),
+            (POINTS[:, :1], np.arange(3.0), COVARIANCE),
+            (POINTS, np.arange(3.0), 2.0),
+            (POINTS[0], np.arange(3.0), np.array([1.0, 2.0, 3.0])),
+            (POINTS[0], None, COVARIANCE),
+        )
+    ],
+    *[
+        ("multivariate_normal", ["entropy"], args, {})
+        for args in ((), (0.0, 2.0), (np.arange(3.0), 2.0), (np.arange(3.0), np.array([1.0, 2.0, 3.0])))
+    ],
 ]
 
 
@@ -42,6 +63,20 @@ def test_distributions_are_scipy_s(name: str, functions: list[str], args: tuple[
         expected = getattr(getattr(scipy.stats, name), function)(*args, **named)
         found = getattr(getattr(xp.stats, name), function)(*args, **named)
         np.testing.assert_allclose(found, expected, rtol=3e-13, err_msg=function)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "message"),
+    [
+        (xp.stats.dirichlet.logpdf, (np.array([0.3]), np.ones(3)), "found 1 proportions, expected 3 as in alpha, or 2"),
+        (xp.stats.multivariate_normal.logpdf, (np.ones((4, 2)),), r"x of shape \(4, 2\), expected \(..., 1\)"),
+        (xp.stats.multivariate_normal.logpdf, (np.ones(2), np.zeros(3), np.eye(2)), r"mean of shape \(3,\) and cov"),
+        (xp.stats.multivariate_normal.entropy, (np.zeros(3), np.ones(2)), r"mean of shape \(3,\) and cov of shape"),
+    ],
+)
+def test_vectors_of_other_sizes(function: Any, args: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ox.ShapeError, match=message):
+        function(*args)
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
@@ -193,7 +228,7 @@ def test_normal_vectors_of_singular_and_diagonal_covariances() -> None:
         order=1,
     )
     check_grads(lambda x, variances: ours.logpdf(x, None, variances), (x, np.arange(1.0, 5.0)))
-    check_grads(lambda x, variance: ours.logpdf(x, cov=variance), (x, 1.3))
+    check_grads(lambda x, variance: ours.logpdf(x, cov=variance), (x[:, 0], 1.3))
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_refusals() -> None:
     }.items():
         with pytest.raises(ValueError, match=f"^{message}"):
             call()
-    with pytest.raises(ox.ShapeError, match="^median_filter: found 3 numbers in size, expected 2, one for each axis"):
+    with pytest.raises(ox.ShapeError, match="^median_filter: found 3 values in size, expected 2, one for each axis"):
         nd.median_filter(X, (3, 3, 3))
     with pytest.raises(ox.ShapeError, match="^minimum_filter: found a footprint of 1 dimensions, expected 2"):
         nd.minimum_filter(X, footprint=FOOTPRINT[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import pickle
 import warnings
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import optim, schedules, xp
+from oxigrad import extend, optim, schedules, xp
 
 
 def test_a_loss_that_depends_on_no_parameter() -> None:
@@ -217,3 +218,20 @@ def test_names_of_optax(library: Any) -> None:
     ):
         with pytest.raises(TypeError, match=rf"unknown: {wrong} \(did you mean {meant}\?\)"):
             made(**{wrong: 0.1})
+
+
+def test_a_class_cannot_take_the_name_of_one_of_the_package() -> None:
+    def lion(xp: Any, p: Any, g: Any, *, learning_rate: float = 0.1) -> Any:
+        return p + learning_rate * g
+
+    with pytest.raises(ValueError, match=r"^the class Lion has the name of one of oxigrad\.optim: expected another"):
+        optim.define(lion)
+    with pytest.raises(ValueError, match="^the class EMA has the name of one of"):
+        optim.transform(lion, "EMA")
+    with pytest.raises(ValueError, match="^the class SAM has the name of one of"):
+        type("SAM", (extend.WrappingOptimizer,), {})
+    with pytest.raises(ValueError, match=r"^the class cosine has the name of one of oxigrad\.schedules"):
+        type("cosine", (schedules.Schedule,), {})
+    kept = pickle.loads(pickle.dumps(optim.chain(optim.Lion(0.1), optim.EMA(0.9))))  # noqa: S301
+    assert kept.get_config() == optim.chain(optim.Lion(0.1), optim.EMA(0.9)).get_config()
+    assert type(pickle.loads(pickle.dumps(optim.Lion(0.1)))) is optim.Lion  # noqa: S301

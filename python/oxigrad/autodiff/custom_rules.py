@@ -14,6 +14,7 @@ from oxigrad.autodiff.function_calls import (
     FunctionCall,
     Leaves,
     Zero,
+    call_read_only,
     called_for_each,
     is_traced,
     level_of,
@@ -81,15 +82,14 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     differentiated are ignored. Cotangents are unbroadcast to the shape of the argument. Arguments and values may be
     trees. Keyword arguments are passed on, and not differentiated.
 
-    ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any
-    code. Their results are assumed to share no memory with the arguments. Under `oxigrad.vmap` they are called for each
-    example. For derivatives of higher order ``fwd`` is called again with variables; it and ``bwd``, or ``rule``, must
-    then be differentiable. In forward mode the rule, which is linear in ``g``, is transposed.
+    ``f`` and ``fwd`` are called with plain arrays and numbers, and may be any code. Their results are assumed to share
+    no memory with the arguments. No function may change its arguments in place; in NumPy, ``g`` is read-only. Under
+    `oxigrad.vmap`, ``f`` and ``fwd`` are called for each example. For derivatives of higher order ``fwd`` is called
+    again with variables; it and ``bwd``, or ``rule``, must then be differentiable. In forward mode it is transposed.
 
     Raises `DerivativeError` if no rule is set, if the rule does not return one cotangent for each argument, if ``f``
     uses a variable that is not an argument, or in forward mode if a cotangent does not depend on ``g``. Raises
-    `ShapeError` if a cotangent cannot be unbroadcast to the shape of
-    its argument.
+    `ShapeError` if a cotangent cannot be unbroadcast to the shape of its argument.
 
     >>> from oxigrad import grad
     >>> clipped = custom_vjp(lambda x: x, lambda g, y, x: xp.minimum(g, 1.0))
@@ -112,14 +112,14 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
         check_callable(rule, "custom_vjp, rule")
     # These are closure variables, not attributes: recordings watch the variables that a function reads.
     forward: Callable[..., tuple[Any, Any]] | None = None
-    pull: Pullback | None = None if rule is None else lambda g, y, args, *_: _returned(rule(g, y, *args))
+    pull: Pullback | None = None if rule is None else lambda g, y, args, *_: _called(rule, g, y, *args)
 
     def defvjp(fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
         """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
         nonlocal forward, pull
         for function, name in ((fwd, "fwd"), (bwd, "bwd")):
             check_callable(function, f"defvjp, {name}")
-        forward, pull = fwd, lambda *call: _returned(bwd(call[-1], call[0]))
+        forward, pull = fwd, lambda *call: _called(lambda g: bwd(call[-1], g), call[0])
 
     whole, expand = entries(f, lambda: Rule(forward, pull))
 
@@ -131,7 +131,8 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     return cast(CustomVJP, wrapped)
 
 
-def _returned(pulled: Any) -> Any:
+def _called(rule: Callable[..., Any], g: Tree, *args: Any) -> Any:
+    pulled = call_read_only(rule, g, *args)
     if pulled is None:  # as of a rule without a return statement
         raise DerivativeError("the rule returned None: expected a tuple of cotangents, one for each argument")
     return pulled
@@ -403,7 +404,7 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
 
         def push(t: tuple[Tree, ...], args: tuple[Tree, ...], named: dict[str, Any], _: Sequence[int]) -> list[Tree]:
             y = wrapped(*args, **named) if reads_value else None
-            return [call((of, y, *args)) for call, of in zip(called, t, strict=False) if call]
+            return [call_read_only(call, (of, y, *args)) for call, of in zip(called, t, strict=False) if call]
 
         def pull(
             g: Tree, y: Tree, args: tuple[Tree, ...], named: dict[str, Any], at: Sequence[int], _: Any

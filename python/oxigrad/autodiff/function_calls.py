@@ -8,6 +8,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from oxigrad import tree, xp
 from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record, value_of_constant
 from oxigrad.autodiff.batching import Batched
@@ -34,6 +36,31 @@ def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> 
     for i, value in zip(at, values, strict=True):
         filled[i] = value
     return filled
+
+
+def call_read_only(rule: Callable[..., Any], g: Any, *args: Any) -> Any:
+    """The result of a rule on ``g``, a tree whose NumPy arrays are read-only in it: other rules read the same memory.
+
+    >>> import numpy as np
+    >>> call_read_only(lambda g, x: np.multiply(g, x, out=g), np.ones(2), 3.0)
+    Traceback (most recent call last):
+    ValueError: output array is read-only
+    """
+    lent: dict[int, tuple[Any, Any]] = {}
+
+    def lend(array: Any) -> Any:
+        if not isinstance(array, np.ndarray):
+            return array
+        view = array.view()
+        view.flags.writeable = False
+        lent[id(view)] = view, array
+        return view
+
+    result = rule(g if isinstance(g, (float, Variable)) else tree.map(lend, g), *args)
+    if not lent:
+        return result
+    take_back = lambda item: lent.get(id(item), (item, item))[1]  # noqa: E731  # what a rule returns is writable again
+    return type(result)(map(take_back, result)) if type(result) in (tuple, list) else take_back(result)
 
 
 class TreeCall:

@@ -8,7 +8,7 @@ from typing import Any
 from oxigrad import tree
 from oxigrad._core import DerivativeError, call_leaves
 from oxigrad.autodiff.custom_rules import Rule, entries
-from oxigrad.autodiff.function_calls import replaced
+from oxigrad.autodiff.function_calls import call_read_only, replaced
 from oxigrad.autodiff.rules.tangents import zero_tangent
 
 __all__ = [
@@ -51,7 +51,8 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
                 f"{name}: found no VJP, expected defvjp({name}, ...) before a derivative is taken"
             )
         cotangents: list[Any] = [None] * len(args)
-        for at, cotangent in zip(argnums, primitive_vjps[wrapped](argnums, ans, args, kwargs)(g), strict=True):
+        pulled = call_read_only(primitive_vjps[wrapped](argnums, ans, args, kwargs), g)
+        for at, cotangent in zip(argnums, pulled, strict=True):
             cotangents[at] = _of_structure(args[at], cotangent)
         return tuple(cotangents)
 
@@ -59,7 +60,8 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
         tangents: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Sequence[int]
     ) -> list[Any]:
         ans = wrapped(*args, **kwargs)
-        return [primitive_jvps[wrapped](argnums, [tangents[at] for at in argnums], ans, args, kwargs)]
+        rule = lambda tangents: primitive_jvps[wrapped](argnums, tangents, ans, args, kwargs)  # noqa: E731
+        return [call_read_only(rule, [tangents[at] for at in argnums])]
 
     whole, expand = entries(f_raw, lambda: Rule(None, pull, push if wrapped in primitive_jvps else None))
 

@@ -55,8 +55,8 @@ def minimize(
 
     Inside a transform such as `oxigrad.grad`, ``x``, ``fun`` and ``jac`` are differentiable functions of the variables
     that ``f``, ``args``, ``bounds`` and ``constraints`` read. The first-order conditions of the minimum give the
-    derivatives, in both modes and to any order. Other fields are constants. The derivatives require the second
-    derivatives of ``f`` and of active constraints.
+    derivatives, in both modes and to any order. They hold if ``success`` is true. Other fields are constants. The
+    derivatives require the second derivatives of ``f`` and of active constraints.
 
     Raises `StructureError` if ``x0`` has no floating-point number, `ShapeError` if ``f`` is not a scalar, `DtypeError`
     if it is complex, `numpy.linalg.LinAlgError` if the minimum has no derivative, and SciPy's errors.

@@ -32,7 +32,8 @@ def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr",
     Returns SciPy's ``OptimizeResult``, in which ``x`` is a tree. The Jacobian is computed automatically.
 
     Inside a transform such as `oxigrad.grad`, ``x`` is a differentiable function of the variables that ``f`` and
-    ``args`` read, by the implicit function theorem, in both modes and to any order. Other fields are constants.
+    ``args`` read, by the implicit function theorem, in both modes and to any order. The derivatives hold if ``success``
+    is true. Other fields are constants.
 
     Raises `StructureError` if ``x0`` has no floating-point number, `ShapeError` if ``f`` returns another number of
     elements than ``x0`` has, `DtypeError` if ``f`` is complex, `numpy.linalg.LinAlgError` if the root has no

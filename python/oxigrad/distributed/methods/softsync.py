@@ -20,11 +20,14 @@ class Softsync(Coordinated):
     step. With w workers, the paper's n-softsync is ``gradients_per_step=w // n``; the staleness is about n.
 
     Args:
-        optimizer: see `Coordinated`, also for ``options``.
+        optimizer: optimizer that takes each step by the gradients of the workers, as in `Wrapper`.
         gradients_per_step: the number of gradients of each step.
         scaled: whether gradients are divided by their staleness.
         limit: the largest staleness of a gradient that is used; None for no limit.
-        **options: arguments of `Coordinated`, by keyword.
+        **options: ``communicator`` and ``timeout``, as in `Wrapper`; ``sparse_mean``, the divisor of sums of
+            `SparseRows`: "replicas" (the default), the number of gradients, or "touches", the number of gradients with
+            the row; ``lease``, the seconds after which a worker that computes is no longer waited for, by default the
+            time-out.
 
     >>> from oxigrad import distributed, optim
     >>> distributed.Softsync(optim.SGD(0.1), gradients_per_step=2).gradients_per_step
@@ -63,9 +66,12 @@ class DropStale(Softsync):
     (tensorflow/contrib/opt at 4d48d1dc), which did not tell the worker.
 
     Args:
-        optimizer: see `Coordinated`, also for ``options``.
+        optimizer: optimizer that takes each step by the gradients of the workers, as in `Wrapper`.
         staleness: the largest staleness of a gradient that is used.
-        **options: arguments of `Coordinated`, by keyword.
+        **options: ``communicator`` and ``timeout``, as in `Wrapper`; ``sparse_mean``, the divisor of sums of
+            `SparseRows`: "replicas" (the default), the number of gradients, or "touches", the number of gradients with
+            the row; ``lease``, the seconds after which a worker that computes is no longer waited for, by default the
+            time-out.
 
     >>> from oxigrad import distributed, optim
     >>> distributed.DropStale(optim.SGD(0.1), staleness=2).staleness

@@ -17,10 +17,13 @@ class SyncReplicas(Coordinated):
     from TensorFlow 1's optimizer of this name are listed in `oxigrad.distributed.decisions.replicas`.
 
     Args:
-        optimizer: see `Coordinated`, also for ``options``.
+        optimizer: optimizer that takes each step by the gradients of the workers, as in `Wrapper`.
         replicas_to_aggregate: the number of gradients of each step. With fewer workers, some contribute several.
         total_replicas: the number of workers that compute at the same time; by default ``replicas_to_aggregate``.
-        **options: arguments of `Coordinated`, by keyword.
+        **options: ``communicator`` and ``timeout``, as in `Wrapper`; ``sparse_mean``, the divisor of sums of
+            `SparseRows`: "replicas" (the default), the number of gradients, or "touches", the number of gradients with
+            the row; ``lease``, the seconds after which a worker that computes is no longer waited for, by default the
+            time-out.
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import ShapeError
 from oxigrad._typing import Array
 from oxigrad.ops.core.host_calls import linear
 
@@ -24,9 +25,12 @@ MODES = {
 Widths = Sequence[tuple[int, int]]
 
 
-def for_each_axis(value: Any, ndim: int) -> list[Any]:
-    """A parameter for each axis."""
-    return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] * ndim
+def for_each_axis(name: str, parameter: str, value: Any, count: int) -> list[Any]:
+    """A parameter for each axis. Raises `ShapeError` for a sequence of another length."""
+    values = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] * count
+    if len(values) != count:
+        raise ShapeError(f"{name}: found {len(values)} values in {parameter}, expected {count}, one for each axis")
+    return values
 
 
 def check_mode(name: str, mode: Any) -> None:

@@ -62,7 +62,7 @@ def _filter(
     ndim = len(x.shape)
     places = axes_of(axes if axis is None else axis, ndim)
     reach, modes = [0] * ndim, ["constant"] * ndim
-    modes_of_axes = [mode] if axis is not None else for_each_axis(mode, len(places))
+    modes_of_axes = [mode] if axis is not None else for_each_axis(name, "mode", mode, len(places))
     for place, radius, each in zip(places, radii, modes_of_axes, strict=True):
         reach[place], modes[place] = radius, each
     named |= {key: value for key, value in (("axis", axis), ("axes", axes)) if value is not None}
@@ -98,8 +98,8 @@ def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, 
     """
     x, weights = array_of(x), array_of(weights)
     check_mode("correlate", mode)
-    origins = for_each_axis(origin, len(weights.shape))
-    if axes is not None:
+    origins = for_each_axis("correlate", "origin", origin, len(weights.shape))
+    if axes is not None or len(weights.shape) != len(x.shape):
         weights, origins = along_axes("correlate", x, weights, origins, axes)
     if not is_recorded(weights):
         w = np.asarray(computed("correlate", lambda w: w, (weights,))[0]) if weights.shape else weights
@@ -157,7 +157,9 @@ def convolve(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, a
     weights = array_of(weights)
     origins = [
         -shift - (1 - size % 2)
-        for size, shift in zip(weights.shape, for_each_axis(origin, len(weights.shape)), strict=True)
+        for size, shift in zip(
+            weights.shape, for_each_axis("convolve", "origin", origin, len(weights.shape)), strict=True
+        )
     ]
     return correlate(x, _conjugate(ops.flip(weights)), mode=mode, cval=cval, origin=origins, axes=axes)
 
@@ -166,11 +168,8 @@ def convolve(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, a
 def correlate1d(x: Array, weights: Array, /, axis: int, mode: str, cval: float, origin: int) -> Array:
     """The correlation along an axis with weights (n,), both differentiable."""
     x, weights = array_of(x), array_of(weights)
-    shape = [1] * len(x.shape)
-    shape[axis] = weights.shape[0]
-    origins = [0] * len(x.shape)
-    origins[axis] = origin
-    return correlate(x, ops.reshape(weights, tuple(shape)), mode=mode, cval=cval, origin=origins)
+    weights, origins = along_axes("correlate1d", x, weights, [origin], axis)
+    return correlate(x, weights, mode=mode, cval=cval, origin=origins)
 
 
 @scipy_signature(_BY_WEIGHTS_1D)
@@ -189,10 +188,11 @@ def _count(x: Array, axes: Axis) -> int:
     return len(axes_of(axes, len(array_of(x).shape)))
 
 
-def _gaussian_radii(sigma: Any, ndim: int, truncate: float, radius: Any) -> list[int]:
+def _gaussian_radii(name: str, sigma: Any, count: int, truncate: float, radius: Any) -> list[int]:
+    sigmas = for_each_axis(name, "sigma", sigma, count)
     if radius is not None:
-        return [int(each) for each in for_each_axis(radius, ndim)]
-    return [int(truncate * float(each) + 0.5) for each in for_each_axis(sigma, ndim)]
+        return [int(each) for each in for_each_axis(name, "radius", radius, count)]
+    return [int(truncate * float(each) + 0.5) for each in sigmas]
 
 
 @scipy_signature(
@@ -202,7 +202,9 @@ def gaussian_filter(
     x: Array, /, sigma: Any, order: Any, mode: Any, cval: float, truncate: float, radius: Any, axes: Axis
 ) -> Array:
     """The Gaussian filter of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
-    radii = _gaussian_radii(sigma, _count(x, axes), truncate, radius)
+    count = _count(x, axes)
+    radii = _gaussian_radii("gaussian_filter", sigma, count, truncate, radius)
+    order = for_each_axis("gaussian_filter", "order", order, count)
     return _filter("gaussian_filter", x, radii, mode, cval, sigma, order, axes=axes, truncate=truncate, radius=radius)
 
 
@@ -211,7 +213,10 @@ def gaussian_filter1d(
     x: Array, /, sigma: float, axis: int, order: int, mode: str, cval: float, truncate: float, radius: int | None
 ) -> Array:
     """As `gaussian_filter`, along one axis."""
-    radii, width = _gaussian_radii(sigma, 1, truncate, radius), {"truncate": truncate, "radius": radius}
+    radii, width = (
+        _gaussian_radii("gaussian_filter1d", sigma, 1, truncate, radius),
+        {"truncate": truncate, "radius": radius},
+    )
     return _filter("gaussian_filter1d", x, radii, mode, cval, sigma, axis=axis, order=order, **width)
 
 
@@ -223,7 +228,7 @@ def gaussian_laplace(
     x: Array, /, sigma: Any, mode: Any, cval: float, axes: Axis, truncate: float = 4.0, radius: Any = None
 ) -> Array:
     """The Laplace operator of `gaussian_filter`."""
-    radii = _gaussian_radii(sigma, _count(x, axes), truncate, radius)
+    radii = _gaussian_radii("gaussian_laplace", sigma, _count(x, axes), truncate, radius)
     return _filter("gaussian_laplace", x, radii, mode, cval, sigma, axes=axes, truncate=truncate, radius=radius)
 
 
@@ -234,7 +239,8 @@ def gaussian_gradient_magnitude(
     """The norm of the gradient of `gaussian_filter` along ``axes``, with a zero derivative where the norm is zero."""
     ndim, squares = len(array_of(x).shape), 0.0
     places = axes_of(axes, ndim)
-    for axis, each in zip(places, for_each_axis(mode, len(places)), strict=True):  # of SciPy, smooth along all axes
+    # As SciPy, smooth along all axes.
+    for axis, each in zip(places, for_each_axis("gaussian_gradient_magnitude", "mode", mode, len(places)), strict=True):
         order = [int(at == axis) for at in range(ndim)]
         slope = gaussian_filter(x, sigma, order=order, mode=each, cval=cval, truncate=truncate, radius=radius)
         squares = squares + ops.square(slope)
@@ -266,7 +272,10 @@ def sobel(x: Array, /, axis: int, mode: Any, cval: float) -> Array:
 def uniform_filter(x: Array, /, size: Any, mode: Any, cval: float, origin: Any, axes: Axis) -> Array:
     """The mean over a box of ``size`` elements along each of ``axes``."""
     count = _count(x, axes)
-    radii = [int(n) + abs(at) for n, at in zip(for_each_axis(size, count), for_each_axis(origin, count), strict=True)]
+    sizes, origins = (
+        for_each_axis("uniform_filter", what, value, count) for what, value in (("size", size), ("origin", origin))
+    )
+    radii = [int(n) + abs(at) for n, at in zip(sizes, origins, strict=True)]
     return _filter("uniform_filter", x, radii, mode, cval, size, origin=origin, axes=axes)
 
 
@@ -279,9 +288,10 @@ def uniform_filter1d(x: Array, /, size: int, axis: int, mode: str, cval: float, 
 # --- Fourier domain ---------------------------------------------------------------------------------------------------
 
 
-def _fourier(name: str, x: Array, *args: Any) -> Array:
+def _fourier(name: str, x: Array, parameter: str, value: Any, *args: Any) -> Array:
     """A filter of a transform: a product with its value for ones."""
     x = array_of(x)
+    args = for_each_axis(name, parameter, value, len(x.shape)), *args
     factor = computed(name, lambda x: of_scipy("ndimage", name)(np.ones(x.shape, np.complex128), *args), (plain(x),))[0]
     return x * factor if name == "fourier_shift" else x * ops.real(factor)
 
@@ -289,25 +299,25 @@ def _fourier(name: str, x: Array, *args: Any) -> Array:
 @scipy_signature("input, sigma, n=-1, axis=-1, output=None")
 def fourier_gaussian(x: Array, /, sigma: Any, n: int, axis: int) -> Array:
     """The transform ``x`` filtered by a normal density of deviation ``sigma``."""
-    return _fourier("fourier_gaussian", x, sigma, n, axis)
+    return _fourier("fourier_gaussian", x, "sigma", sigma, n, axis)
 
 
 @scipy_signature("input, size, n=-1, axis=-1, output=None")
 def fourier_uniform(x: Array, /, size: Any, n: int, axis: int) -> Array:
     """The transform ``x`` filtered by a box."""
-    return _fourier("fourier_uniform", x, size, n, axis)
+    return _fourier("fourier_uniform", x, "size", size, n, axis)
 
 
 @scipy_signature("input, size, n=-1, axis=-1, output=None")
 def fourier_ellipsoid(x: Array, /, size: Any, n: int, axis: int) -> Array:
     """The transform ``x`` filtered by an ellipsoid."""
-    return _fourier("fourier_ellipsoid", x, size, n, axis)
+    return _fourier("fourier_ellipsoid", x, "size", size, n, axis)
 
 
 @scipy_signature("input, shift, n=-1, axis=-1, output=None")
 def fourier_shift(x: Array, /, shift: Any, n: int, axis: int) -> Array:
     """The transform ``x`` of an array that is shifted: a complex array."""
-    return _fourier("fourier_shift", x, shift, n, axis)
+    return _fourier("fourier_shift", x, "shift", shift, n, axis)
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------

@@ -195,6 +195,8 @@ def affine_transform(
         raise ShapeError(
             f"affine_transform: found a matrix of shape {tuple(matrix.shape)}, expected ({ndim}, {len(shape)})"
         )
+    if tuple(getattr(offset, "shape", ())) not in ((), (ndim,)):
+        raise ShapeError(f"affine_transform: found an offset of shape {tuple(offset.shape)}, expected ({ndim},)")
     coordinates = []
     for row in range(ndim):
         start = ops.index(offset, row) if len(getattr(offset, "shape", ())) else offset
@@ -257,7 +259,7 @@ def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> 
     """Interpolation on a grid, whose transpose is a product with a matrix for each axis."""
     x, function = array_of(x), of_scipy("ndimage", name)
     sizes = tuple(x.shape)
-    args = for_each_axis(factors, len(sizes))
+    args = for_each_axis(name, name, factors, len(sizes))
 
     def forward(x: np.ndarray, cval: float = 0.0) -> np.ndarray:
         return function(x, list(args), cval=cval, **named)

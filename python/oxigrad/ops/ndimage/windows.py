@@ -49,14 +49,6 @@ _GREY = f"input, {_OF_SIZE.replace('footprint=None', 'footprint=None, structure=
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def _each(name: str, what: str, value: Any, count: int) -> list[Any]:
-    """A parameter for each axis that is filtered."""
-    values = for_each_axis(value, count)
-    if len(values) != count:
-        raise ShapeError(f"{name}: found {len(values)} numbers in {what}, expected {count}, one for each axis")
-    return values
-
-
 def _windows(
     name: str, x: Array, footprint: np.ndarray, modes: Sequence[str], cval: Any, origins: Sequence[int]
 ) -> Any:
@@ -90,14 +82,14 @@ def _in_window(
     if len(places) == len(x.shape):  # SciPy takes all axes in the order of the array
         places = axes_of(None, len(x.shape))
     if footprint is None:
-        footprint = np.ones([int(n) for n in _each(name, "size", _stated_size(name, size), len(places))], bool)
+        footprint = np.ones([int(n) for n in for_each_axis(name, "size", _stated_size(name, size), len(places))], bool)
     footprint = np.asarray(footprint, bool)
     if not footprint.any():
         raise ValueError(f"{name}: found a footprint without elements, expected one at least")
-    origins = _each(name, "origin", origin, len(places))
+    origins = for_each_axis(name, "origin", origin, len(places))
     whole, origins = along_axes(name, x, footprint, origins, places, "a footprint")
     modes = ["constant"] * len(x.shape)
-    for place, each in zip(places, _each(name, "mode", mode, len(places)), strict=True):
+    for place, each in zip(places, for_each_axis(name, "mode", mode, len(places)), strict=True):
         check_mode(name, each)
         modes[place] = each
     return _windows(name, x, np.asarray(whole), modes, cval, origins), footprint
@@ -130,7 +122,7 @@ def _extreme(
     if footprint is None and structure is None:
         places = axes_of(axes, len(x.shape))
         named = {**window, "size": _stated_size(name, size)}
-        each = [_each(name, what, named[what], len(places)) for what in ("size", "mode", "origin")]
+        each = [for_each_axis(name, what, named[what], len(places)) for what in ("size", "mode", "origin")]
         y = x
         for place, n, one, at in zip(places, *each, strict=True):
             y = _along_axis(name, reduce, y, int(n), place, mode=one, cval=window["cval"], origin=at)
@@ -224,7 +216,7 @@ def grey_dilation(
 ) -> Array:
     """The largest element of each reflected window, plus the elements of ``structure``, which is differentiable too."""
     count = len(axes_of(axes, len(array_of(x).shape)))
-    sizes = _each("grey_dilation", "size", size, count)
+    sizes = for_each_axis("grey_dilation", "size", size, count)
     if structure is not None:
         structure = array_of(structure, [x])
         sizes = list(structure.shape)
@@ -233,7 +225,7 @@ def grey_dilation(
         footprint = np.asarray(footprint, bool)
         sizes = list(footprint.shape)
         footprint = np.flip(footprint)
-    origins = _each("grey_dilation", "origin", origin, count)
+    origins = for_each_axis("grey_dilation", "origin", origin, count)
     origins = [-at - (1 - int(_stated_size("grey_dilation", n)) % 2) for at, n in zip(origins, sizes, strict=False)]
     return _extreme("grey_dilation", ops.max, x, size, footprint, axes, structure, origin=origins, **window)
 

@@ -1,5 +1,6 @@
 """Piecewise cubic polynomials through points: splines, and monotonic ones."""
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,12 @@ from oxigrad.ops.core import primitives as ops
 __all__ = ["CubicSpline", "PchipInterpolator"]
 
 
+def _checked(extrapolate: Any) -> Any:
+    if extrapolate not in (None, True, False, "periodic"):
+        raise ValueError(f"extrapolate is {extrapolate!r}: expected True, False, None or 'periodic'")
+    return extrapolate
+
+
 class Piecewise:
     """A piecewise polynomial: ``c`` has its coefficients, of shape (degree + 1, intervals, ...), ``x`` the breaks.
 
@@ -22,7 +29,7 @@ class Piecewise:
     def __init__(self, c: Array, x: Array, extrapolate: Any, row: tuple[int, ...], place: int) -> None:
         self._c, self._row = c, row
         self.x: Array = x
-        self.extrapolate: Any = extrapolate
+        self.extrapolate: Any = _checked(extrapolate)
         self.axis: int = place
 
     @property
@@ -34,7 +41,7 @@ class Piecewise:
         """The values at ``t``, or derivatives by it."""
         if nu:
             return self.derivative(nu)(t, 0, extrapolate)
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        extrapolate = self.extrapolate if extrapolate is None else _checked(extrapolate)
         t = floats(t)
         shape, breaks = tuple(t.shape), host(self.x)
         t = ops.reshape(t, (-1,))
@@ -52,7 +59,9 @@ class Piecewise:
         return laid_out(value, shape, self._row, self.axis)
 
     def derivative(self, nu: int = 1) -> "Piecewise":
-        """The piecewise polynomial that is the derivative of order ``nu``."""
+        """The piecewise polynomial that is the derivative of order ``nu``. Raises `ValueError` for a negative one."""
+        if operator.index(nu) < 0:
+            raise ValueError(f"nu is {nu}: expected a whole number, at least 0; antiderivative() is the integral")
         c = self._c
         for _ in range(nu):
             degree = c.shape[0] - 1
