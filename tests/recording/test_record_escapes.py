@@ -184,6 +184,71 @@ def _caught(ask: Callable[[Any], Any], *errors: type[Exception]) -> Callable[[An
     return f
 
 
+class Asking:
+    """An object with a method that calls a function of this module."""
+
+    def ask(self, x: Any) -> Any:
+        """The text of a number."""
+        return _text(x)
+
+
+@functools.lru_cache(maxsize=1)
+def _cached_text(x: Any) -> Any:
+    return _text(x)
+
+
+def _text(x: Any) -> Any:
+    try:
+        return json.dumps(x)
+    except TypeError:
+        return "caught"
+
+
+ASKING, TEXTS = Asking(), {"text": _text}
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: ASKING.ask(x[0, 0]),
+        lambda x: Asking().ask(x[0, 0]),
+        lambda x: eval("_text(x[0, 0])"),  # noqa: S307 - of its own
+        lambda x: sys.modules[__name__]._text(x[0, 0]),
+        lambda x: TEXTS["text"](x[0, 0]),
+        lambda x: _cached_text(x[0, 0]),
+    ],
+    ids=["an object", "a class", "text", "a module", "a table", "a cache"],
+)
+def test_what_asks_for_a_class_is_found_behind_names(f: Callable[[Any], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        g: Any = ox.record(f)
+        for at in (0, 1):
+            assert agrees(g, f, ARRAYS[at]), g
+
+
+def _unpacked(x: Any) -> Any:
+    first, second = x[0, 0].item()
+    return first + second
+
+
+def _added(x: Any) -> Any:
+    y = x * 1.0
+    y += np.ones(5)
+    return y
+
+
+@pytest.mark.parametrize("raises", [_unpacked, _added])
+def test_texts_of_exceptions_are_these_of_plain_values(raises: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        try:
+            return raises(x)
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+    assert agrees(ox.record(f), f, ARRAYS[0])
+
+
 def _refuses(_: Any) -> None:
     raise TypeError("of the user's")
 

@@ -159,7 +159,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            with answering(captures.namespaces(), trace, catches=captures.has_handlers):
+            with answering(captures, trace):
                 result = _core.call_traced(function, args_traced, named_traced, trace)
             del args_traced, named_traced, function
             leaves, structure = _flat(result, trace)
