@@ -18,6 +18,7 @@ import marshal
 import pickle
 import sys
 import threading
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -183,6 +184,71 @@ def _caught(ask: Callable[[Any], Any], *errors: type[Exception]) -> Callable[[An
     return f
 
 
+class Asking:
+    """An object with a method that calls a function of this module."""
+
+    def ask(self, x: Any) -> Any:
+        """The text of a number."""
+        return _text(x)
+
+
+@functools.lru_cache(maxsize=1)
+def _cached_text(x: Any) -> Any:
+    return _text(x)
+
+
+def _text(x: Any) -> Any:
+    try:
+        return json.dumps(x)
+    except TypeError:
+        return "caught"
+
+
+ASKING, TEXTS = Asking(), {"text": _text}
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: ASKING.ask(x[0, 0]),
+        lambda x: Asking().ask(x[0, 0]),
+        lambda x: eval("_text(x[0, 0])"),  # noqa: S307 - of its own
+        lambda x: sys.modules[__name__]._text(x[0, 0]),
+        lambda x: TEXTS["text"](x[0, 0]),
+        lambda x: _cached_text(x[0, 0]),
+    ],
+    ids=["an object", "a class", "text", "a module", "a table", "a cache"],
+)
+def test_what_asks_for_a_class_is_found_behind_names(f: Callable[[Any], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        g: Any = ox.record(f)
+        for at in (0, 1):
+            assert agrees(g, f, ARRAYS[at]), g
+
+
+def _unpacked(x: Any) -> Any:
+    first, second = x[0, 0].item()
+    return first + second
+
+
+def _added(x: Any) -> Any:
+    y = x * 1.0
+    y += np.ones(5)
+    return y
+
+
+@pytest.mark.parametrize("raises", [_unpacked, _added])
+def test_texts_of_exceptions_are_these_of_plain_values(raises: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        try:
+            return raises(x)
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+    assert agrees(ox.record(f), f, ARRAYS[0])
+
+
 def _refuses(_: Any) -> None:
     raise TypeError("of the user's")
 
@@ -291,7 +357,40 @@ def _key(x: Any) -> None:
 QUEUE: collections.deque[Any] = collections.deque()
 LOCAL, WEAK, TABLE = threading.local(), weakref.WeakKeyDictionary[Any, Any](), collections.deque([{}, {}])
 
+
+class Closed:
+    """An object with a finalizer, which is no input."""
+
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def __del__(self) -> None:
+        """Does nothing."""
+
+
+class Odd(set[Any]):
+    """A set whose methods are the user's."""
+
+    def update(self, *_: Any) -> None:
+        """Raises an exception."""
+        raise RuntimeError
+
+
 KEPT: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
+    "tuples in tuples": (lambda x: QUEUE.append((x, (x[0], (x[0, 0],)))), lambda: [*QUEUE]),
+    "a default": (lambda x: QUEUE.append(lambda a=x: a * 2.0), lambda: [each() for each in QUEUE]),
+    "a default by name": (lambda x: QUEUE.append(lambda *, a=x: a), lambda: [each() for each in QUEUE]),
+    "a closure": (lambda x: QUEUE.append(lambda: x), lambda: [each() for each in QUEUE]),
+    "a partial function": (lambda x: QUEUE.append(functools.partial(np.add, 1.0, x)), lambda: [QUEUE[0].args]),
+    "a keyword": (lambda x: QUEUE.append(functools.partial(np.sum, where=x)), lambda: [QUEUE[0].keywords]),
+    "a method": (lambda x: QUEUE.append(types.MethodType(abs, x)), lambda: [QUEUE[0].__self__]),
+    "an exception": (lambda x: QUEUE.append(KeyError(x, x[0, 0])), lambda: [QUEUE[0].args]),
+    "a slice": (lambda x: QUEUE.append(slice(x[0, 0])), lambda: [QUEUE[0].stop]),
+    "an object with a finalizer": (lambda x: QUEUE.append(Closed(x)), lambda: [QUEUE[0].a]),
+    "an object of a library": (lambda x: QUEUE.append(threading.Thread(args=(x,))), lambda: [QUEUE[0]._args]),
+    "a set of the user's": (lambda x: QUEUE.append(Odd([x[0, 0]])), lambda: [*QUEUE[0]]),
+    "a class of the call": (lambda x: setattr(Kept, "last", type("New", (), {"a": x})), lambda: vars(Kept)["last"].a),
+    "a class method": (lambda x: QUEUE.append(classmethod(lambda _, a=x: a)), lambda: QUEUE[0].__func__(0)),
     "a deque": (QUEUE.append, lambda: [*QUEUE]),
     "containers in a deque": (lambda x: QUEUE.append([x, {"a": (x[0, 0], 1)}]), lambda: [*QUEUE]),
     "a class": (lambda x: setattr(Kept, "last", x * 2.0), lambda: vars(Kept)["last"]),
@@ -349,6 +448,45 @@ def test_an_object_that_the_function_keeps_is_itself_after_the_first_call() -> N
     f = Appending()
     assert equal(ox.record(f)(ARRAYS[0]), ARRAYS[0])
     assert [each is f for each in QUEUE] == [True]
+    QUEUE.clear()
+
+
+BATCH = [1.0]
+
+
+def _model() -> tuple[Callable[[Any], Any], Callable[[], None]]:
+    """A function that keeps functions which read names, and one that changes the names."""
+    weight = 1.0
+
+    def f(x: Any) -> Any:
+        def read() -> Any:
+            return weight, BATCH
+
+        of_class: Any = type("New", (), {"value": property(lambda _: weight)})
+        QUEUE.extend([read, lambda: (read(), BATCH), lambda each=read: each(), lambda: of_class().value, step, BATCH])
+        return x * weight
+
+    def step() -> float:
+        return weight
+
+    def change() -> None:
+        nonlocal weight
+        weight += 1.0
+        BATCH.append(weight)
+
+    return f, change
+
+
+@pytest.mark.usefixtures("tracked")
+def test_what_the_function_keeps_reads_the_present_names() -> None:
+    QUEUE.clear()
+    f, change = _model()
+    assert equal(ox.record(f)(ARRAYS[0]), ARRAYS[0])
+    BATCH[:] = [1.0]
+    change()
+    pair = (2.0, [1.0, 2.0])
+    assert [each() for each in [*QUEUE][:-1]] == [pair, (pair, pair[1]), pair, 2.0, 2.0]
+    assert QUEUE[-1] is BATCH
     QUEUE.clear()
 
 

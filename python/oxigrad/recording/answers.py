@@ -15,7 +15,7 @@ import numpy as np
 from oxigrad._core import traced_in
 from oxigrad.ops.backends import standard_namespace
 from oxigrad.recording import targets
-from oxigrad.recording.captures import EMPTY, is_of_library
+from oxigrad.recording.captures import EMPTY, Captures, is_of_library
 from oxigrad.recording.trace import Trace
 from oxigrad.recording.traced import UNKNOWN, is_traced
 from oxigrad.recording.writes import opcode
@@ -113,20 +113,19 @@ _lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def answering(namespaces: list[dict[str, Any]], trace: Trace, *, catches: bool) -> Iterator[None]:
-    """While it lasts, names in these namespaces, and functions of the standard's library, answer for plain values.
+def answering(captures: Captures, trace: Trace) -> Iterator[None]:
+    """While it lasts, names of the user's modules, and functions of the standard's library, answer for plain values.
 
-    Other questions that code asks, which raise exceptions, are noted in the trace; ``catches`` tells whether the code
-    may catch them.
+    Other questions that code asks, which raise exceptions, are noted in the trace.
     """
-    names = [(space, name, each) for space in namespaces for name, each in STAND_INS.items()]
+    names = [(space, name, each) for space in captures.namespaces() for name, each in STAND_INS.items()]
     with _lock:
         put = [each for each in names if each[0].get(each[1], each[2]) is each[2]] + functions_of_library()
         for space, name, each in put:
             count, before = _uses.get((id(space), name), (0, space.get(name, EMPTY)))
             _uses[id(space), name] = count + 1, before
             space[name] = each
-        outer = _watch(trace, catches=catches)
+        outer = _watch(trace, captures)
     try:
         yield
     finally:
@@ -191,14 +190,14 @@ def _enter(frame: FrameType, event: str, detail: Any) -> Any:
     return _enter
 
 
-def _watch(trace: Trace, *, catches: bool) -> Trace | None:
+def _watch(trace: Trace, captures: Captures) -> Trace | None:
     """Watches for exceptions from now on; returns the outer trace of this thread."""
     global _tool  # noqa: PLW0603 - Python has one list of tools
     thread = threading.get_ident()
     outer, _traces[thread] = _traces.get(thread), trace
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:
-        if catches and sys.gettrace() is None:  # it slows every function down; a debugger's stays
+        if sys.gettrace() is None and captures.has_handlers():  # it slows functions down; a debugger's stays
             sys.settrace(_enter)
     elif _tool is None:
         _tool = next((each for each in (4, 3) if monitoring.get_tool(each) is None), None)

@@ -83,6 +83,7 @@ def _packages_of(value: Any) -> set[str]:
 
 def _codes_of(value: Any) -> set[types.CodeType]:
     """The code of a user's function, or of all functions of a module, a class and its bases, or an object's class."""
+    value = _function_of(value)
     if isinstance(value, types.FunctionType):
         return set() if is_of_library(value.__globals__.get("__name__")) else {value.__code__}
     classes = (value if isinstance(value, type) else type(value)).__mro__
@@ -96,6 +97,8 @@ def _function_of(member: Any) -> Any:
     """The function of a member of a class or a module, if it has one."""
     if isinstance(member, property):
         return member.fget
+    if isinstance(member, functools._lru_cache_wrapper):
+        return member.__wrapped__
     return member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
 
 
@@ -114,6 +117,11 @@ def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
 def _has_truths(code: types.CodeType) -> bool:
     """Whether a function compares values with the constants True or False by identity."""
     return any(each is True or each is False for each in code.co_consts) and _IS in code.co_code[::2]
+
+
+def _may_catch(code: types.CodeType) -> bool:
+    """Whether a function has an exception handler, or runs code from text."""
+    return bool(code.co_exceptiontable) or not {"eval", "exec"}.isdisjoint(code.co_names)
 
 
 def _is_of_python(cls: type) -> bool:
@@ -187,9 +195,9 @@ class Captures:
         # The packages of functions, classes and modules that the function names.
         self._packages: set[str] = set()
         self._spaces: dict[int, dict[str, Any]] = {}
-        # Whether one of the functions that it may call compares truth values by identity, or has an exception handler.
+        # Whether one of the functions that it may call compares truth values by identity, or may catch exceptions.
         self.has_truths: bool = False
-        self.has_handlers: bool = False
+        self._has_handlers: bool = False
         self.place: int = self.guards.object(f)
         self._value("", self.place, f)
         self._seen = {}
@@ -227,6 +235,12 @@ class Captures:
         spaces = [vars(module) for module in modules if isinstance(module, types.ModuleType)]
         return list({**{id(space): space for space in spaces}, **self._spaces}.values())
 
+    def has_handlers(self) -> bool:
+        """Whether a function that it may call, also by an object or a module, may catch exceptions."""
+        values = (value for space in self.namespaces() for value in [*space.values()])
+        codes = (each for value in values for code in _codes_of(value) for each in _nested(code))
+        return self._has_handlers or any(map(_may_catch, codes))
+
     def present(self, place: int, missing: Any) -> Any:
         """The object in a place, or ``missing``."""
         try:
@@ -252,7 +266,7 @@ class Captures:
             self._packages |= _packages_of(value)
             codes = [each for code in _codes_of(value) for each in _nested(code)]
             self.has_truths = self.has_truths or any(map(_has_truths, codes))
-            self.has_handlers = self.has_handlers or any(each.co_exceptiontable for each in codes)
+            self._has_handlers = self._has_handlers or any(map(_may_catch, codes))
         parts = self._parts(place, value)
         if parts is None:
             if not self._tree(path, place, value):

@@ -159,7 +159,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
         try:
-            with answering(captures.namespaces(), trace, catches=captures.has_handlers):
+            with answering(captures, trace):
                 result = _core.call_traced(function, args_traced, named_traced, trace)
             del args_traced, named_traced, function
             leaves, structure = _flat(result, trace)
@@ -180,7 +180,9 @@ class Recorded(RecordedFunction, Generic[P, R]):
             shadows.undo()
             reason = trace.text(error)
             result = values = None
-            release(trace, shadows.originals())
+            left = shadows.retire()
+            del shadows
+            release(trace, *left)
             result = self._unrecorded(inputs.key, reason, args, named)
             self._warn(f"cannot be recorded, and ran twice in this call: {reason}")
             return result
@@ -191,11 +193,11 @@ class Recorded(RecordedFunction, Generic[P, R]):
         path = shadows.settle()
         reason = trace.refusal or (f"the function returns a {type(odd).__name__}" if odd is not None else None)
         trace.close()
-        originals = shadows.originals()
+        left = shadows.retire()
         del shadows
-        if release(trace, originals):
+        if release(trace, *left):
             reason = reason or "the function keeps values of the call, in a cache or a container"
-        del originals
+        del left
         changed = f"the function changes {path}" if path else change(before, inputs, captures)
         if reason is not None:
             self._refuse_kind(inputs.key, reason)

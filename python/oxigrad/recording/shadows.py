@@ -2,10 +2,12 @@
 
 import functools
 import gc
+import operator
+import sys
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,19 @@ import numpy as np
 from oxigrad import tree
 from oxigrad._core import RecordedFunction
 from oxigrad.recording.answers import STAND_INS
-from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, items_of, slots_of
+from oxigrad.recording.captures import EMPTY, Captures, base_of, is_holder, is_of_library, items_of, slots_of
 from oxigrad.recording.inputs import Inputs
 from oxigrad.recording.trace import Trace
 from oxigrad.recording.traced import Traced, UnrecordableError, is_traced
 
 # The items of a container, and the attributes of an object.
 _Contents = tuple[dict[Any, Any], dict[str, Any]]
+
+
+class _Space(dict[str, Any]):
+    """A copy of a namespace."""
+
+    __slots__ = ("__weakref__",)
 
 
 class Shadows:
@@ -30,7 +38,7 @@ class Shadows:
         self._trees: list[Any] = trees
         # By its place, what stands there.
         self._of: dict[int, Any] = {}
-        self._spaces: dict[int, dict[str, Any]] = {}
+        self._spaces: dict[int, _Space] = {}
         self._cells: dict[int, types.CellType] = {}
         # The originals by the ids of their copies; and for each pair the path, original, copy, and contents of the
         # copy.
@@ -128,8 +136,8 @@ class Shadows:
         """A copy of a function, over a copy of its namespace."""
         namespace = function.__globals__
         space = self._spaces.get(id(namespace))
-        if space is None and any(kind == "global" for kind, _, _ in parts):
-            space = self._spaces[id(namespace)] = {**namespace}
+        if space is None and not is_of_library(namespace.get("__name__", "")):
+            space = self._spaces[id(namespace)] = _Space(namespace)
             space.update((name, each) for name, each in STAND_INS.items() if name not in namespace)
             self._pair(path, namespace, space)
         originals = function.__closure__ or ()
@@ -186,10 +194,19 @@ class Shadows:
             if original is copy and before is not None and (now := _contents(copy)) is not None:
                 _assign(original, now, before, lambda part: part)
 
-    def originals(self) -> dict[int, Any]:
-        """The objects of the user's classes that have copies, by the ids of these."""
-        pairs = [*self._originals.items()]
-        return {at: original for at, (_, original) in pairs if is_holder(original) and base_of(original) is object}
+    def retire(self) -> tuple[list[tuple[Any, Any]], list[tuple[weakref.ref[Any], Any]]]:
+        """The copies with their originals, whose contents they get; functions and namespaces by weak references."""
+        copies, references = [], []
+        for _, original, copy, _ in self._pairs:
+            now, new = _contents(copy), _contents(original)
+            if copy is not original and now is not None and new is not None:
+                _assign(copy, now, new, lambda part: part)
+        for copy, original in self._originals.values():
+            if isinstance(copy, (types.FunctionType, _Space)):
+                references.append((weakref.ref(copy), original))
+            elif not isinstance(copy, (Traced, tuple, types.MethodType, functools.partial)):
+                copies.append((copy, original))
+        return copies, references
 
     def is_held(self, result: Any) -> bool:
         """Whether traced values, or copies of namespaces, are reached from a result or from what the function writes.
@@ -202,7 +219,7 @@ class Shadows:
             part = rest.pop()
             if is_traced(part) or id(part) in spaces:
                 return True
-            is_space = isinstance(part, types.ModuleType) or (type(part) is dict and "__builtins__" in part)
+            is_space = isinstance(part, types.ModuleType) or (isinstance(part, dict) and "__builtins__" in part)
             if id(part) not in seen and not is_space:
                 seen.add(id(part))
                 rest.extend(part.flat if type(part) is np.ndarray and part.dtype.hasobject else gc.get_referents(part))
@@ -257,50 +274,109 @@ def shadowed(
     return shadows.function(), args, named, shadows
 
 
-def release(trace: Trace, originals: dict[int, Any]) -> bool:
-    """Whether values of a call that has ended are left; plain values take their place in what holds them.
+def release(trace: Trace, copies: list[tuple[Any, Any]], references: list[tuple[weakref.ref[Any], Any]]) -> bool:
+    """Whether values or copies of a call that has ended are left; plain values and originals take their places.
 
-    ``originals`` has objects by the ids of their copies. A cache of results that holds values is emptied. Other objects
-    of C, arrays of objects and frames keep values, which compute as plain ones.
+    See `Shadows.retire`. A cache of results that holds values is emptied. Other objects of C, arrays of objects and
+    frames keep values, which compute as plain ones.
     """
-    if not trace.alive:
+    probe: list[Any] = []
+    copies.append((probe, None))
+
+    def is_left() -> bool:
+        counts = [sys.getrefcount(copy) for copy, _ in copies]  # this function has another reference to the probe
+        is_alive = any(reference() is not None for reference, _ in references)
+        return bool(trace.alive) or is_alive or max(counts[:-1], default=0) >= counts[-1]
+
+    if not is_left():
         return False
     gc.collect()
-    left = [each for each in gc.get_objects() if is_traced(each) and each.recorder is trace]
-    if not trace.alive:
+    if not is_left():
         return False
-    plain = {id(each): each.plain for each in left}
-    part_of = lambda part: plain.get(id(part), part)  # noqa: E731
-    is_copy = lambda each: type(each) is type(originals.get(id(each))) is not NoneType  # noqa: E731
+    alive = [(reference(), original) for reference, original in references]
+    pairs = [pair for pair in (*copies[:-1], *alive) if pair[0] is not None]
+    left = [each for each in gc.get_objects() if is_traced(each) and each.recorder is trace]
+    plain = {id(each): each.plain for each in left} | {id(copy): original for copy, original in pairs}
+    left += [copy for copy, _ in pairs]
+    holders: dict[int, Any] = {}
+    new: dict[int, Any] = {}
+    mine = {id(each) for each in (*copies, *pairs, *alive, copies, pairs, alive, plain, holders)}
     while left:
-        holders, left = [each for each in gc.get_referrers(*left) if each is not left], []
-        for holder in holders:
-            if id(holder) in plain:
-                continue
-            owners = gc.get_referrers(holder) if type(holder) is dict else [] if isinstance(holder, type) else [holder]
-            owner = next((each for each in owners if isinstance(each, type) or is_copy(each)), None)
-            if isinstance(owner, type):  # whose dictionary Python alone writes
-                for name, part in [(name, part) for name, part in holder.items() if part_of(part) is not part]:
-                    type.__setattr__(owner, name, part_of(part))
-            elif owner is not None:
-                plain[id(owner)] = originals[id(owner)]
-                left.append(owner)
-            elif isinstance(holder, (tuple, frozenset)):
-                base: Any = base_of(holder)
-                plain[id(holder)] = base.__new__(type(holder), map(part_of, holder))
-                left.append(holder)
-            elif isinstance(holder, (set, deque)):
-                parts = [*map(part_of, holder)]
-                holder.clear()
-                (holder.update if isinstance(holder, set) else holder.extend)(parts)
-            elif isinstance(holder, functools._lru_cache_wrapper):
-                holder.cache_clear()
-            elif type(holder).__name__ == "_lru_list_elem":
-                left.append(holder)
-            elif (contents := _contents(holder)) is not None:
-                new = [{part_of(key): part_of(part) for key, part in each.items()} for each in contents]
-                _assign(holder, contents, (new[0], new[1]), lambda part: part)
+        seen = mine | plain.keys() | holders.keys() | {id(left), id(new)}
+        new = {id(each): each for each in gc.get_referrers(*left) if id(each) not in seen}
+        holders.update(new)
+        left = [each for each in new.values() if isinstance(each, _REPLACED) or type(each).__name__ == "_lru_list_elem"]
+    for holder in [*holders.values()]:
+        _exchange(holder, functools.partial(_exchanged, plain, holders))
     return True
+
+
+# What is replaced as a whole.
+_REPLACED = (tuple, frozenset, slice, types.FunctionType, types.MethodType, staticmethod, classmethod, property)
+
+
+def _exchanged(plain: dict[int, Any], holders: dict[int, Any], part: Any) -> Any:
+    """What takes the place of a part: a plain value, an original, or a new object that holds them."""
+    if id(part) in plain or id(part) not in holders or not isinstance(part, _REPLACED):
+        return plain.get(id(part), part)
+    of: Callable[[Any], Any] = functools.partial(_exchanged, plain, holders)
+    if isinstance(part, types.FunctionType):
+        cells = tuple(map(of, part.__closure__ or ()))
+        namespace = of(part.__globals__)
+        if namespace is part.__globals__ and all(map(operator.is_, cells, part.__closure__ or ())):
+            new = part
+        else:
+            new = types.FunctionType(part.__code__, namespace, part.__name__, None, cells or None)
+            functools.update_wrapper(new, part)
+            new.__dict__, new.__kwdefaults__ = part.__dict__, part.__kwdefaults__
+        plain[id(part)] = new  # before its defaults, which may hold it
+        part.__defaults__ = new.__defaults__ = of(part.__defaults__)
+    elif isinstance(part, types.MethodType):
+        new = types.MethodType(of(part.__func__), of(part.__self__))
+    elif isinstance(part, property):
+        new = type(part)(of(part.fget), of(part.fset), of(part.fdel), part.__doc__)
+    elif isinstance(part, (staticmethod, classmethod)):
+        new = type(part)(of(part.__func__))
+    elif isinstance(part, slice):
+        new = slice(of(part.start), of(part.stop), of(part.step))
+    else:
+        base: Any = base_of(part)
+        new = base.__new__(type(part), map(of, part))
+        if hasattr(part, "__dict__"):
+            new.__dict__ = part.__dict__
+    plain[id(part)] = new
+    return new
+
+
+def _exchange(holder: Any, of: Callable[[Any], Any]) -> None:
+    """Replaces the parts of an object in place."""
+    base: Any = base_of(holder)
+    owners = gc.get_referrers(holder) if type(holder) is dict else ()
+    owner = next((each for each in owners if isinstance(each, type)), None)
+    if owner is not None:  # whose dictionary Python alone writes
+        for name, part in [(name, part) for name, part in holder.items() if of(part) is not part]:
+            type.__setattr__(owner, name, of(part))
+    elif isinstance(holder, types.FunctionType):
+        of(holder)
+    elif isinstance(holder, (set, deque)):
+        parts = [*map(of, holder)]
+        base.clear(holder)
+        (base.update if isinstance(holder, set) else base.extend)(holder, parts)
+    elif isinstance(holder, functools.partial):
+        mutable: Any = holder
+        function, args, named, its = mutable.__reduce__()[2]
+        mutable.__setstate__((of(function), tuple(map(of, args)), {key: of(part) for key, part in named.items()}, its))
+    elif isinstance(holder, functools._lru_cache_wrapper):
+        holder.cache_clear()
+    elif (contents := _contents(holder)) is not None:
+        new = [{of(key): of(part) for key, part in each.items()} for each in contents]
+        _assign(holder, contents, (new[0], new[1]), lambda part: part)
+    else:
+        if isinstance(holder, BaseException):
+            holder.args = tuple(map(of, holder.args))
+        its = getattr(holder, "__dict__", None)
+        if isinstance(its, dict):
+            its.update({name: of(part) for name, part in its.items()})
 
 
 def _contents(holder: Any) -> _Contents | None:

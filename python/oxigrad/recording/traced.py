@@ -200,7 +200,11 @@ def _in_place(name: str) -> Callable[..., Any]:
         if writes.place_of(self) is None or self.recorder.refusal is not None:
             self.recorder.refuse(_OF_WRITE)
             return in_place(self.plain, plain_of(other))
-        result = _operator(self, name, self, other)
+        try:
+            result = _operator(self, name, self, other)
+        except Exception:
+            in_place(self.plain, plain_of(other))  # which raises too, with another text
+            raise
         its = plain_of(result)
         if result is NotImplemented:
             return result
@@ -309,7 +313,8 @@ _OF_ALL: dict[str, Any] = {
 def class_of(plain: type) -> type[Traced]:
     """The class of the traced values of a plain class, which has the methods that the plain class has."""
     methods: dict[str, Any] = {name: each for name, each in _METHODS.items() if getattr(plain, name, None) is not None}
-    methods.setdefault("__iter__", None)  # which Python derives from `__getitem__` otherwise
+    if "__getitem__" in methods:  # from which Python derives an iterator otherwise
+        methods.setdefault("__iter__", None)
     methods["__hash__"] = None if plain.__hash__ is None else _seen("__hash__")
     if issubclass(plain, (np.ndarray, np.generic)):
         # The memory of the host: what a function reads of the values there is checked, and no branch is that of another
