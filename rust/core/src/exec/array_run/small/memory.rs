@@ -89,10 +89,9 @@ unsafe fn write_row<T: Copy>(from: *const u8, to: *mut u8, step: isize, count: u
     let write = |step: isize| {
         let mut to = to;
         for at in 0..count {
+            let its = to.cast::<T>();
             // SAFETY: promised by the caller.
-            unsafe {
-                to.cast::<T>().write_unaligned(written(from.add(at).read_unaligned(), to.cast::<T>().read_unaligned()))
-            };
+            unsafe { its.write_unaligned(written(from.add(at).read_unaligned(), its.read_unaligned())) };
             to = to.wrapping_offset(step);
         }
     };
