@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import oxigrad as ox
 from oxigrad import xp
 
 special = xp.special
@@ -126,8 +127,12 @@ ROWS = [
     Row("pow", xp.pow, mpmath.power, 0.6, (magnitudes(1e-3, 1e3), uniform(-100.0, 100.0)),
         ((0.999, 12345.0), (0.9, 1e3), (3.0, 30.0), (7.0, -1.0), (2.0, 0.5))),
     Row("pow-wide", xp.pow, mpmath.power, 0.6, (magnitudes(1e-307, 1e307), uniform(-1.0, 1.0))),
+    Row("exp2", xp.exp2, lambda x: mpmath.power(2, x), 0.8, (uniform(-1022.0, 1024.0),),
+        (*near(0.0, 0.5, 1.0), -1074.0, -1074.9, 1023.5, 1e300, -1e300), of_arrays=0.0),
+    Row("pow-of-number", lambda x: xp.pow(0.7, x), lambda x: mpmath.power(mpmath.mpf(0.7), x), 0.8, (uniform(-1980.0, 1990.0),),
+        (2.0, 3.0, 2000.5, 1e-300), of_arrays=0.0),
     Row("pow-large", lambda x, y: xp.pow(x, y / np.log(x)), lambda x, y: mpmath.power(x, mpmath.mpf(float(y) / np.log(float(x)))),
-        0.6, (magnitudes(1e-307, 1e307), uniform(-707.0, 709.0)), ((1.0 + 2.0**-52, 700.0), (1.0 - 2.0**-53, -700.0))),
+        0.8, (magnitudes(1e-307, 1e307), uniform(-707.0, 709.0)), ((1.0 + 2.0**-52, 700.0), (1.0 - 2.0**-53, -700.0))),
     Row("pow-subnormal", xp.pow, mpmath.power, 0.8, (uniform(9.9, 10.1), uniform(-321.0, -308.5)),
         ((2.0, -1074.0), (10.0, -323.0), (5e-324, 0.999), (1e-320, 0.97))),
     Row("cbrt", xp.cbrt, lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), 0.51, (signed(magnitudes(1e-307, 1e307)),),
@@ -253,4 +258,32 @@ def test_arrays_keep_their_dtype_and_agree_with_numbers(name: str, dtype: str) -
     f, x = getattr(xp, name), np.linspace(0.2, 1.8, 11, dtype=dtype)
     found = f(x)
     assert found.dtype == x.dtype
-    np.testing.assert_allclose(found, [f(float(v)) for v in x], rtol=2 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(found, [f(float(v)) for v in x], rtol=2 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (5,), (300, 80)])
+@pytest.mark.parametrize("base", [2.0, 0.7, 10])
+def test_powers_of_a_number_have_one_value(base: float, shape: tuple[int, ...], dtype: str) -> None:
+    """Of arrays of any layout, numbers, variables, recordings and kernels."""
+    x = np.asarray(np.random.default_rng(0).standard_normal((*shape, 2))[..., 0] * 5, dtype)
+    power = xp.exp2 if base == 2.0 else lambda x: xp.pow(base, x)
+    rule = ox.optim.define(lambda xp, p, g: base ** (p + 0.0 * g), name="Power")
+    values: list[Any] = []
+
+    def total(x: Any) -> Any:
+        values.extend((ox.stop_gradient(power(x)), ox.stop_gradient(base**x)))
+        return xp.sum(x)
+
+    ox.grad(total)(x)
+    recorded = ox.record(power)
+    values += [recorded(x) for _ in range(3)]
+    values += [rule().update({"": x.copy()}, {"": x})[""], power(x[...]), power(np.asarray(x, order="F"))]
+    values.append(np.array([power(each) for each in x.flat]).reshape(shape))
+    expected = power(x.copy())
+    assert expected.dtype == dtype
+    np.testing.assert_allclose(
+        expected, np.power(np.float64(base), x.astype(np.float64)), rtol=2 * float(np.finfo(dtype).eps)
+    )
+    for value in values:
+        np.testing.assert_array_equal(value, expected)

@@ -54,6 +54,8 @@ pub enum Attribute {
     Wide = 128,
     /// Numbers of binary32 are computed by a formula of many instructions.
     Long = 256,
+    /// The same as [`Attribute::Vectorized`] where the first argument is a number of Python.
+    VectorizedOfNumber = 512,
 }
 
 operators! {
@@ -87,7 +89,7 @@ elementwise_ops! {
     /// The quotient of each pair of elements: ``x1 / x2``.
     Divide          "divide"            (a b)    Smooth Divide       [Exact]                 = a.div(b);
     /// Each element of ``x1`` to the power of that of ``x2``: ``x1 ** x2``.
-    Pow             "pow"               (a b)    Smooth Power        [Long]                  = math::pow(a, b);
+    Pow             "pow"               (a b)    Smooth Power        [Long VectorizedOfNumber] = math::pow(a, b);
     /// The remainder of the division of each pair of elements, with the sign of ``x2``: ``x1 % x2``.
     Remainder       "remainder"         (a b)    Smooth Remainder    [Wide]                  = math::remainder(a, b);
     /// The larger of each pair of elements; equal elements share the gradient evenly.

@@ -58,13 +58,19 @@ _CONVERTED = {list, tuple, str, type(None)}
 
 
 def composite(
-    function: F, extension: str | None = None, *, is_standard: bool = True, beyond: Set[str] = frozenset()
+    function: F,
+    extension: str | None = None,
+    *,
+    is_standard: bool = True,
+    beyond: Set[str] = frozenset(),
+    by_core: bool = False,
 ) -> F:
     """Decorates a function of ops to call the array library's function, if there is one, on plain values.
 
     ``extension`` names the standard's extension that has the library's function: "linalg" or "fft". A NumPy function
     outside the standard differs between libraries: it is called only if the library follows NumPy. ``beyond`` names
-    keywords that the library's function lacks.
+    keywords that the library's function lacks. With ``by_core`` its ops compute NumPy's floating-point arrays and
+    floats too, so that all executors give one value.
     """
     name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
     parameters = parameter_kinds(function)
@@ -98,6 +104,7 @@ def composite(
         library = standard_namespace(*(named.values() if is_named else args))
         library = library if extension is None else getattr(library, extension)
         is_theirs = (is_standard or adapter_of_library(library).follows_numpy) and beyond.isdisjoint(named)
+        is_theirs = is_theirs and not (by_core and all(map(_is_float, args)))
         implementation = getattr(library, name, on_variables) if is_theirs else on_variables
         if not named.keys() <= parameters.keys():  # parameters of NumPy's function, or else of the library's
             result = _numpy_calls[0](function, args, named, None)
@@ -133,6 +140,11 @@ def composite(
 def of_numpy(function: F) -> F:
     """Decorates a function of NumPy's that the standard does not have, as `composite` does."""
     return composite(function, is_standard=False)
+
+
+def _is_float(x: Any) -> bool:
+    """Whether an argument is a float, or an array of NumPy of floating-point numbers."""
+    return isinstance(x, float | np.floating) or (x.__class__ is np.ndarray and x.dtype.kind == "f")
 
 
 def _with_arrays(args: tuple[Any, ...], where: slice) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """Functions of NumPy beyond the standard, composed of functions of the standard."""
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Sequence
@@ -84,7 +85,7 @@ def _sign(x: Array) -> Array:
     return copysign(ops.ones_like(x), plain(x))
 
 
-@composite
+@functools.partial(composite, by_core=True)
 def exp2(x: Array, /) -> Array:
     """2 to the power ``x``."""
     return ops.pow(2.0, x)

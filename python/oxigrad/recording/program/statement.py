@@ -355,7 +355,7 @@ def _has_bits_of_core(entry: Entry, op: str, entries: list[Entry]) -> bool:
         return has_bits_of_core(op)
     if op == "where" and kind != "rule":
         return _is_of_truths(entries[entry.args[0].id])
-    return kind != "op" or op == "abs" or is_computed_in_core(op)
+    return kind != "op" or op == "abs" or is_computed_in_core(op, _precision(entries[entry.args[0].id]) == "float")
 
 
 def _precision(entry: Entry) -> str | None:

@@ -3,14 +3,20 @@
 use super::program::Entry;
 use super::scalars::ScalarCall;
 use crate::op::{Attribute, Elementwise, Operator, ResultKind};
-use crate::scalar::{Condition, Precision, Scalar, promoted};
+use crate::scalar::{Condition, Precision, Scalar};
 
 impl Elementwise {
     /// Whether the op is computed here on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower or less
-    /// precise.
+    /// precise. `of_number` tells whether the first argument is a number of Python.
     #[must_use]
-    pub const fn is_computed_in_core(self) -> bool {
-        self.has(Attribute::Exact) || self.has(Attribute::Vectorized) || self.has(Attribute::Precise)
+    pub const fn is_computed_in_core(self, of_number: bool) -> bool {
+        self.has(Attribute::Exact) || self.has(Attribute::Precise) || self.is_vectorized(of_number)
+    }
+
+    /// Whether vector code of the op takes the place of an array library's.
+    #[must_use]
+    pub const fn is_vectorized(self, of_number: bool) -> bool {
+        self.has(Attribute::Vectorized) || (of_number && self.has(Attribute::VectorizedOfNumber))
     }
 }
 
@@ -56,10 +62,11 @@ impl ScalarOp {
         self.op.kind() == ResultKind::Truth && self.caller != Caller::Rule
     }
 
-    /// The condition under which the core has the result, of a precision; `None` where Python or NumPy always computes.
+    /// The condition under which the core has the result, of arguments of these precisions; `None` where Python or NumPy always computes.
     #[must_use]
-    pub fn condition(self, precision: Precision) -> Option<Condition> {
-        let is_weak = precision == Precision::Weak;
+    pub fn condition(self, precisions: &[Precision]) -> Option<Condition> {
+        let is_weak = precisions.iter().all(|precision| *precision == Precision::Weak);
+        let of_number = precisions.first() == Some(&Precision::Weak);
         match self.caller {
             Caller::Rule => Some(Condition::None),
             Caller::Op if is_weak => Some(Condition::None),
@@ -70,7 +77,11 @@ impl ScalarOp {
             },
             Caller::Ufunc if is_weak => None,
             Caller::Operator if !self.is_arithmetic() => None,
-            Caller::Op | Caller::Operator | Caller::Ufunc if self.is_truth() || !self.op.is_computed_in_core() => None,
+            Caller::Op | Caller::Operator | Caller::Ufunc
+                if self.is_truth() || !self.op.is_computed_in_core(of_number) =>
+            {
+                None
+            }
             _ if self.op.has(Attribute::Exact) => Some(Condition::Quiet),
             _ => Some(Condition::None),
         }
@@ -80,7 +91,7 @@ impl ScalarOp {
     #[must_use]
     pub fn in_run(self, precisions: &[Precision]) -> Option<ScalarCall> {
         let precision = precisions.iter().copied().max().filter(|_| precisions.len() == self.op.arity())?;
-        Some(ScalarCall { op: self.op, condition: self.condition(precision)?, precision })
+        Some(ScalarCall { op: self.op, condition: self.condition(precisions)?, precision })
     }
 
     /// The result; `None` where Python or NumPy raises, warns, or may have other bits than the core.
@@ -90,11 +101,11 @@ impl ScalarOp {
         if scalars.len() != self.op.arity() {
             return None;
         }
-        let mut numbers = [0.0; 3];
-        for (number, scalar) in numbers.iter_mut().zip(scalars) {
-            *number = scalar.number;
+        let (mut numbers, mut precisions) = ([0.0; 3], [Precision::Weak; 3]);
+        for (at, scalar) in scalars.iter().enumerate() {
+            (numbers[at], precisions[at]) = (scalar.number, scalar.precision);
         }
-        let condition = self.condition(promoted(scalars))?;
+        let condition = self.condition(&precisions[..scalars.len()])?;
         let result = self.op.on_scalars(scalars);
         condition.holds(self.op, result, numbers).then_some(result)
     }
@@ -170,7 +181,8 @@ mod tests {
             let standard = ScalarOp::of_standard(*op).compute(&scalars);
             assert_eq!(standard, ScalarOp::new("op", *op).unwrap().compute(&scalars));
             let expected = op.on_scalars(&scalars);
-            let is_here = op.is_computed_in_core() && (!op.has(Attribute::Exact) || op.is_quiet(expected, [0.5; 3]));
+            let is_here =
+                op.is_computed_in_core(false) && (!op.has(Attribute::Exact) || op.is_quiet(expected, [0.5; 3]));
             assert_eq!(
                 standard.map(|result| result.number.to_bits()),
                 is_here.then_some(expected.number.to_bits()),

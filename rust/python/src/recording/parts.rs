@@ -441,8 +441,8 @@ fn bytes(py: Python<'_>, value: &Value) -> usize {
     shape_of(py, value).map_or(0, |shape| shape.iter().fold(8, |bytes: usize, extent| bytes.saturating_mul(*extent)))
 }
 
-/// Whether the eager result of an op on NumPy arrays is that of the core, for each elementwise op by name.
+/// Whether the eager result of an op on NumPy arrays, or on a number and such arrays, is that of the core, for each elementwise op by name.
 #[pyfunction]
-pub fn is_computed_in_core(name: &str) -> PyResult<bool> {
-    Ok(matches!(op_named(name)?, Op::Elementwise(op) if op.is_computed_in_core()))
+pub fn is_computed_in_core(name: &str, of_number: bool) -> PyResult<bool> {
+    Ok(matches!(op_named(name)?, Op::Elementwise(op) if op.is_computed_in_core(of_number)))
 }

@@ -8,7 +8,7 @@ use oxigrad_core::array::shape::Shape;
 use oxigrad_core::autodiff::tape;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
-use oxigrad_core::op::{Attribute, Elementwise, Op};
+use oxigrad_core::op::{Elementwise, Op};
 use oxigrad_core::recording::ScalarOp;
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -263,7 +263,7 @@ pub fn elementwise<'py, 'v>(
     op: Elementwise,
     values: impl Iterator<Item = &'v Value> + Clone,
 ) -> PyResult<Option<(Object<'py>, bool)>> {
-    if !op.is_computed_in_core() {
+    if !op.is_computed_in_core(matches!(values.clone().next(), Some(Value::Number(_)))) {
         return Ok(None);
     }
     let like = values.clone().find_map(|value| match value {
@@ -288,12 +288,12 @@ pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
     if promoted(scalars) == Precision::Weak { None } else { ScalarOp::of_standard(op).compute(scalars) }
 }
 
-/// The function of a NumPy array of any layout, for the functions that the core has vector code of.
-pub fn function<'py>(op: Elementwise, array: &Object<'py>) -> PyResult<Option<Object<'py>>> {
-    if op.has(Attribute::Vectorized) {
-        compute(kernel(op), std::iter::once(&Value::new(array)), array)
-    } else {
-        Ok(None)
+/// The function of a NumPy array of any layout, or of a number and such an array, for the functions that the core has vector code of.
+pub fn function<'py>(op: Elementwise, values: &[Value], args: &[Object<'py>]) -> PyResult<Option<Object<'py>>> {
+    let of_number = matches!(values, [Value::Number(_), ..]);
+    match args.last() {
+        Some(array) if op.is_vectorized(of_number) => compute(kernel(op), values.iter(), array),
+        _ => Ok(None),
     }
 }
 

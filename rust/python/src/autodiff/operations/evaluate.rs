@@ -32,7 +32,7 @@ pub fn evaluate<'py>(
         if let Some((result, _)) = elementwise(py, op, values.iter())? {
             return Ok(result);
         }
-        if let Some(result) = function(op, &args[0])? {
+        if let Some(result) = function(op, &values, args)? {
             return Ok(result);
         }
     }

@@ -70,33 +70,34 @@ pub(super) unsafe fn scatter(
     for_each_row(extents, strides, |offset, step, count| unsafe {
         let (to, size) = (to.wrapping_offset(offset), dtype.size().cast_signed());
         match (dtype, adds) {
-            (Dtype::F32, false) => write_row(from, size, to, step, count, |from: f32, _| from),
-            (Dtype::F32, true) => write_row(from, size, to, step, count, |from: f32, to| to + from),
-            (_, false) => write_row(from, size, to, step, count, |from: f64, _| from),
-            (_, true) => write_row(from, size, to, step, count, |from: f64, to| to + from),
+            (Dtype::F32, false) => write_row(from, to, step, count, |from: f32, _| from),
+            (Dtype::F32, true) => write_row(from, to, step, count, |from: f32, to| to + from),
+            (_, false) => write_row(from, to, step, count, |from: f64, _| from),
+            (_, true) => write_row(from, to, step, count, |from: f64, to| to + from),
         }
         from = from.wrapping_offset(size * count.cast_signed());
     });
 }
 
-/// Writes to elements at steps in bytes a function of others and of themselves.
+/// Writes to elements at a step in bytes a function of contiguous others and of themselves.
 ///
 /// # Safety
 /// There are as many elements of each, and they are apart.
 #[inline(always)]
-unsafe fn write_row<T: Copy>(
-    from: *const u8,
-    step: isize,
-    to: *mut u8,
-    its: isize,
-    count: usize,
-    written: impl Fn(T, T) -> T,
-) {
-    for at in 0..count.cast_signed() {
-        let (from, to) = (from.wrapping_offset(step * at).cast::<T>(), to.wrapping_offset(its * at).cast::<T>());
-        // SAFETY: promised by the caller.
-        unsafe { to.write_unaligned(written(from.read_unaligned(), to.read_unaligned())) };
-    }
+unsafe fn write_row<T: Copy>(from: *const u8, to: *mut u8, step: isize, count: usize, written: impl Fn(T, T) -> T) {
+    let from = from.cast::<T>();
+    let write = |step: isize| {
+        let mut to = to;
+        for at in 0..count {
+            let its = to.cast::<T>();
+            // SAFETY: promised by the caller.
+            unsafe { its.write_unaligned(written(from.add(at).read_unaligned(), its.read_unaligned())) };
+            to = to.wrapping_offset(step);
+        }
+    };
+    // A step that the compiler knows lets it write several elements at once.
+    let next = size_of::<T>().cast_signed();
+    if step == next { write(next) } else { write(step) }
 }
 
 /// Calls a function for each row of elements at strides: where it begins, the step from an element to the next, and their number.
