@@ -158,7 +158,7 @@ def _is_ours(value: Any) -> bool:
 class Registry(Generic[T]):
     """A weak mapping of names to classes and functions; of several with one name, the latest that is alive.
 
-    A name of this package stays the package's, since configurations, files and pickles refer to it.
+    A name of this package stays the package's, or a subclass's: configurations, files and pickles refer to it.
 
     >>> registry = Registry()
     >>> class A: ...
@@ -172,7 +172,8 @@ class Registry(Generic[T]):
 
     def __setitem__(self, name: str, value: T) -> None:
         held = self.get(name)
-        if held is not None and _is_ours(held) and not _is_ours(value):
+        is_subclass = isinstance(held, type) and isinstance(value, type) and issubclass(value, held)
+        if held is not None and _is_ours(held) and not _is_ours(value) and not is_subclass:
             raise ValueError(f"the class {name} has the name of one of {held.__module__}: expected another name")
         self._by_name.setdefault(name, []).append(weakref.ref(value, lambda gone: self._forget(name, gone)))
 
