@@ -155,10 +155,15 @@ def _is_ours(value: Any) -> bool:
     return value.__module__.partition(".")[0] == "oxigrad"
 
 
+def _may_replace(value: Any, held: Any) -> bool:
+    is_subclass = isinstance(held, type) and isinstance(value, type) and issubclass(value, held)
+    return is_subclass or _is_ours(value) or not _is_ours(held)
+
+
 class Registry(Generic[T]):
     """A weak mapping of names to classes and functions; of several with one name, the latest that is alive.
 
-    A name of this package stays the package's, since configurations, files and pickles refer to it.
+    A name of this package stays the package's, or a subclass's: configurations, files and pickles refer to it.
 
     >>> registry = Registry()
     >>> class A: ...
@@ -172,7 +177,7 @@ class Registry(Generic[T]):
 
     def __setitem__(self, name: str, value: T) -> None:
         held = self.get(name)
-        if held is not None and _is_ours(held) and not _is_ours(value):
+        if held is not None and not _may_replace(value, held):
             raise ValueError(f"the class {name} has the name of one of {held.__module__}: expected another name")
         self._by_name.setdefault(name, []).append(weakref.ref(value, lambda gone: self._forget(name, gone)))
 
