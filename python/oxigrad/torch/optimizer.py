@@ -105,9 +105,9 @@ class TensorOptimizer(KeepingDtypes):
             places = self.entry.places
             keys = {key for key, _ in places.values()}
             # Other keys are the user's, as in PyTorch, but for names of oxigrad and misspelt ones.
-            known = {"params", *self.defaults, *OPTIONS, *keys, *_KEYS}
-            others = [name for name in group if isinstance(name, str) and name not in known]
-            wrong = [name for name in others if name in places or nearest(name, known, _MISSPELT)]
+            names = {"params", *self.defaults, *OPTIONS, *keys, *_KEYS}
+            others = [name for name in group if isinstance(name, str) and name not in names]
+            wrong = [name for name in others if name in places or nearest(name, names, _MISSPELT)]
             self._check_names(wrong, [*self.defaults])
             _refuse_functions({name: value for name, value in group.items() if name in keys})
             self.entry.check(group, named_group(len(self.param_groups)))

@@ -80,8 +80,8 @@ def other_names(name: str, config: Config | None, state: Mapping[str, Any]) -> t
 def _names(config: Any) -> set[str]:
     """The names of the optimizers and transforms in a configuration."""
     if isinstance(config, Mapping):
-        own = {str(config[key]) for key in ("optimizer", "part") if key in config}
-        return own.union(*map(_names, config.get("parts", ())))
+        optimizers = {str(config[key]) for key in ("optimizer", "part") if key in config}
+        return optimizers.union(*map(_names, config.get("parts", ())))
     return set().union(*map(_names, config)) if isinstance(config, (list, tuple)) else set()
 
 
