@@ -246,7 +246,7 @@ def test_the_end_of_the_stack_leaves_recording_on():
                 warnings.simplefilter("ignore", UserWarning)  # a call may run twice
                 ox.record(lambda x: xp.exp(x) * 2)(X)
 
-    limit, here = sys.getrecursionlimit(), len(inspect.stack(0))
+    limit, here, before = sys.getrecursionlimit(), len(inspect.stack(0)), sys.gettrace()
     for left in range(80):  # frames that are left for the call
         sys.setrecursionlimit(here + 100)
         try:
@@ -254,6 +254,7 @@ def test_the_end_of_the_stack_leaves_recording_on():
                 descend(max(0, 100 - left))
         finally:
             sys.setrecursionlimit(limit)
+    assert sys.gettrace() is before
     g = ox.record(lambda x: xp.exp(x) * 2)
     for _ in range(2):
         g(X)

@@ -125,8 +125,10 @@ def answering(captures: Captures, trace: Trace) -> Iterator[None]:
             count, before = _uses.get((id(space), name), (0, space.get(name, EMPTY)))
             _uses[id(space), name] = count + 1, before
             space[name] = each
-        outer = _watch(trace, captures)
+    outer = _traces.get(threading.get_ident())
     try:
+        with _lock:
+            _watch(trace, captures)
         yield
     finally:
         with _lock:
@@ -190,11 +192,10 @@ def _enter(frame: FrameType, event: str, detail: Any) -> Any:
     return _enter
 
 
-def _watch(trace: Trace, captures: Captures) -> Trace | None:
-    """Watches for exceptions from now on; returns the outer trace of this thread."""
+def _watch(trace: Trace, captures: Captures) -> None:
+    """Watches for exceptions from now on."""
     global _tool  # noqa: PLW0603 - Python has one list of tools
-    thread = threading.get_ident()
-    outer, _traces[thread] = _traces.get(thread), trace
+    _traces[threading.get_ident()] = trace
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:
         if sys.gettrace() is None and captures.has_handlers():  # it slows functions down; a debugger's stays
@@ -205,15 +206,15 @@ def _watch(trace: Trace, captures: Captures) -> Trace | None:
             monitoring.use_tool_id(_tool, "oxigrad")
             monitoring.register_callback(_tool, monitoring.events.RAISE, _note)
             monitoring.set_events(_tool, monitoring.events.RAISE)
-    return outer
 
 
 def _unwatch(outer: Trace | None) -> None:
+    """Watches for an outer trace of this thread, if there is one."""
     global _tool  # noqa: PLW0603 - see above
     if outer is not None:
         _traces[threading.get_ident()] = outer
         return
-    del _traces[threading.get_ident()]
+    _traces.pop(threading.get_ident(), None)
     if sys.gettrace() is _enter:
         sys.settrace(None)
     if not _traces and _tool is not None:

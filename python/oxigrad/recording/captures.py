@@ -51,6 +51,8 @@ _OF_PYTHON = 1 << 9
 _OF_C = 1 << 8
 # The instruction of `is`.
 _IS = dis.opmap["IS_OP"]
+# Functions and classes.
+_OF_CODE = (types.FunctionType, functools._lru_cache_wrapper, type)
 # The content of a slot or a cell without a value.
 EMPTY = object()
 
@@ -237,7 +239,8 @@ class Captures:
 
     def has_handlers(self) -> bool:
         """Whether a function that it may call, also by an object or a module, may catch exceptions."""
-        values = (value for space in self.namespaces() for value in [*space.values()])
+        held = (value for space in self.namespaces() for value in [*space.values()])
+        values = (each if issubclass(type(each), _OF_CODE) else type(each) for each in held)  # proxies answer nothing
         codes = (each for value in values for code in _codes_of(value) for each in _nested(code))
         return self._has_handlers or any(map(_may_catch, codes))
 

@@ -195,17 +195,18 @@ class Shadows:
                 _assign(original, now, before, lambda part: part)
 
     def retire(self) -> tuple[list[tuple[Any, Any]], list[tuple[weakref.ref[Any], Any]]]:
-        """The copies with their originals, whose contents they get; functions and namespaces by weak references."""
+        """The copies with their originals, whose contents they get: by weak references where these exist."""
         copies, references = [], []
         for _, original, copy, _ in self._pairs:
             now, new = _contents(copy), _contents(original)
             if copy is not original and now is not None and new is not None:
                 _assign(copy, now, new, lambda part: part)
         for copy, original in self._originals.values():
-            if isinstance(copy, (types.FunctionType, _Space)):
-                references.append((weakref.ref(copy), original))
-            elif not isinstance(copy, (Traced, tuple, types.MethodType, functools.partial)):
-                copies.append((copy, original))
+            if not isinstance(copy, (Traced, tuple)):
+                try:
+                    references.append((weakref.ref(copy), original))
+                except TypeError:
+                    copies.append((copy, original))
         return copies, references
 
     def is_held(self, result: Any) -> bool:
