@@ -44,12 +44,6 @@ def known(condition: Any) -> bool | None:
     return True if elements.all() else None if elements.any() else False
 
 
-def _covers(value: Any, condition: Any) -> bool:
-    """Whether a value has the shape to which it is broadcast beside the condition."""
-    shape = tuple(getattr(condition, "shape", ()))
-    return shape in ((), tuple(getattr(value, "shape", ())))
-
-
 def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any], *args: tuple[Any, Any, Any]) -> Any:
     """``taken`` where the condition holds, and ``other`` elsewhere.
 
@@ -58,10 +52,6 @@ def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any],
     args = tuple(
         (x if is_array(a) or is_array(b) else array_beside(x, *(x for x, *_ in args)), a, b) for x, a, b in args
     )
-    if (holds := known(condition)) is not None:
-        value = (taken if holds else other)(*(x for x, *_ in args))
-        if _covers(value, condition):
-            return value
     first = taken(*(ops.where(condition, x, safe) for x, safe, _ in args))
     return ops.where(condition, first, other(*(ops.where(condition, safe, x) for x, _, safe in args)))
 
@@ -77,8 +67,6 @@ def array_beside(x: Any, *others: Any) -> Any:
 
 def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, safe: float) -> Any:
     """``f(x)``, and a constant where the condition holds; ``f`` is smooth at ``safe``."""
-    if known(condition) is False and _covers(value := f(x), condition):
-        return value
     return ops.where(condition, constant, f(ops.where(condition, safe, x)))
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from oxigrad import xp as ops
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, holds_variable, is_array, is_smooth, without_variables
+from oxigrad.ops.backends import array_of, holds_variable, is_array, without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import log_of
 
@@ -27,8 +27,6 @@ _LEAST = -1e3
 
 def _if(valid: Any, value: Any, factor: float = 1.0) -> Any:
     """``factor * value``, and NaN if it is not valid: a product, as the derivative of a constant would be zero."""
-    if factor == 1.0 and guarded.known(valid):
-        return value if is_smooth(value) else value * 1.0
     bare = plain(value)
     return ops.multiply(value, ops.where(valid, ops.full_like(bare, factor) if is_array(bare) else factor, math.nan))
 
@@ -162,9 +160,8 @@ class Continuous(_Distribution):
         low, high, inner = (at(edge, shapes) for edge in (self.low, self.high, self.inner))
         below = z <= low if self.is_open else ops.logical_or(z < low, z == -math.inf)
         above = z >= high if self.is_open_above else ops.logical_or(z > high, z == math.inf)
-        inner, outside = plain(loc) + plain(scale) * inner, ops.logical_or(below, above)
-        is_inside = guarded.known(outside) is False
-        x = x if is_inside else ops.where(outside, inner, x)
+        inner = plain(loc) + plain(scale) * inner
+        x = ops.where(ops.logical_or(below, above), inner, x)
         if holds_variable(scale) and 0.0 in (self.low, self.high):
             # At an edge of zero, where the derivative by z may be infinite, the derivative of z by the scale is zero.
             at_edge = lambda x: f(_standardized(x, loc, without_variables(scale)), *shapes)  # noqa: E731
@@ -172,9 +169,7 @@ class Continuous(_Distribution):
                 x == loc, at_edge, lambda x: f(_standardized(x, loc, scale), *shapes), (x, inner, inner)
             )
         else:
-            value = f(z if is_inside else _standardized(x, loc, scale), *shapes)
-        if is_inside:
-            return value, scale
+            value = f(_standardized(x, loc, scale), *shapes)
         return ops.where(below, ends[0], ops.where(above, ends[1], value)), scale
 
     def _density(self, z: Array, *shapes: Any) -> Array:
