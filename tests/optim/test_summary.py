@@ -113,8 +113,12 @@ def test_a_range_test_over_jax(library: Callable[[str], Any]) -> None:
 
 
 def test_arguments_of_a_range_test() -> None:
-    for bad in ({"initial": 0.0}, {"initial": 1.0, "final": 0.1}, {"final": math.inf}):
-        with pytest.raises(ValueError, match="expected positive numbers, the first smaller"):
+    for bad, expected in (
+        ({"initial": 0.0}, r"initial is 0\.0: expected a number in \(0, inf\)"),
+        ({"initial": 1.0, "final": 0.1}, "expected positive numbers, the first smaller"),
+        ({"final": math.inf}, r"final is inf: expected a number in \(0, inf\)"),
+    ):
+        with pytest.raises(ValueError, match=expected):
             range_test(SGD(), quadratic, start(), **bad)
     with pytest.raises(ValueError, match="steps is 1: expected 2 or more"):
         range_test(SGD(), quadratic, start(), steps=1)

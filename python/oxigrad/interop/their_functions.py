@@ -10,7 +10,7 @@ from oxigrad._core import BatchLevel, Variable
 from oxigrad._names import check_callable
 from oxigrad.autodiff.function_calls import FunctionCall, called_for_each, level_of, name_of
 from oxigrad.interop.array_functions import ArrayCall, Pullback
-from oxigrad.ops.backends import device_of, is_array, lowest, namespace
+from oxigrad.ops.backends import beneath, device_of, is_array, namespace
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.ops.core.primitives import TupleCotangent
 
@@ -65,7 +65,7 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff, name: str) -> Callab
     def wrapped(*args: Any, **named: Any) -> Any:
         call = ArrayCall(f, args, named, _is_ours, theirs.is_array)
         values, call.variables = call.variables, []
-        like = next((x for x in map(lowest, values) if is_array(x)), None)
+        like = next((x for x in map(beneath, values) if is_array(x)), None)
         return call.result(_called(call.compute, values, [like], theirs))
 
     return wrapped
@@ -124,7 +124,7 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
                 for i, cotangent in zip(at, cotangents, strict=True)
             ]
 
-        likes = [lowest(value) for value, active in zip(chosen, call.are_active, strict=True) if active]
+        likes = [beneath(value) for value, active in zip(chosen, call.are_active, strict=True) if active]
         derivatives = _called(pulled, [*arguments, *g.values()], likes, theirs)
         by_argument = iter([derivative if i in used else None for i, derivative in zip(at, derivatives, strict=True)])
         return [next(by_argument) if active else None for active in call.are_active]

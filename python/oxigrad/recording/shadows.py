@@ -317,7 +317,7 @@ _REPLACED = (tuple, frozenset, slice, types.FunctionType, types.MethodType, stat
 
 
 def _exchanged(plain: dict[int, Any], holders: dict[int, Any], part: Any) -> Any:
-    """What takes the place of a part: a plain value, an original, or a new object that holds them."""
+    """The replacement of a part: a plain value, an original, or a new object that holds them."""
     if id(part) in plain or id(part) not in holders or not isinstance(part, _REPLACED):
         return plain.get(id(part), part)
     of: Callable[[Any], Any] = functools.partial(_exchanged, plain, holders)

@@ -30,13 +30,6 @@ def is_batched(value: Any) -> bool:
     return isinstance(value, _core.BatchLevel)
 
 
-def lowest(value: Any) -> Any:
-    """The plain value below the variables of nested tapes; all examples of a batched value."""
-    while isinstance(value, _core.Variable) or is_batched(value):
-        value = value.value
-    return value
-
-
 def dtype_of(value: Any) -> Any:
     """The dtype of an array; float64 for a Python number."""
     return value.dtype if is_array(value) else np.float64

@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad._core import Variable, exports_memory, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import dtype_name, dtype_of, is_array, lowest, namespace, on_host, without_variables
+from oxigrad.ops.backends import beneath, dtype_name, dtype_of, is_array, namespace, on_host, without_variables
 from oxigrad.ops.core import primitives as ops
 
 
@@ -23,7 +23,7 @@ def tiny(x: Any) -> float:
     Its products with rounding errors are still normal numbers.
     """
     # By name, as a library need not have `finfo`; bfloat16 has the exponents of float32.
-    name = dtype_name(dtype_of(lowest(x)))
+    name = dtype_name(dtype_of(beneath(x)))
     limits = np.finfo({"float16": np.float16, "bfloat16": np.float32, "float32": np.float32}.get(name, np.float64))
     return float(limits.smallest_normal) / float(limits.eps)
 

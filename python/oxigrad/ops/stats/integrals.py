@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oxigrad import xp as ops
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_array, lowest, namespace
+from oxigrad.ops.backends import beneath, is_array, namespace
 from oxigrad.ops.core.in_place import of_library
 
 # The elements of one call of the integrand, at several nodes: they fit in the cache.
@@ -44,7 +44,7 @@ def integral(f: Callable[[Any], Any], count: int, *shaped: Array) -> Any:
     shapes = [tuple(getattr(each, "shape", ())) for each in shaped]
     axes = max(map(len, shapes))
     at_once = max(1, _ELEMENTS // max(1, *map(math.prod, shapes)))
-    like = [lowest(each) for each in shaped if is_array(lowest(each))]
+    like = [beneath(each) for each in shaped if is_array(beneath(each))]
     total: Any = 0.0
     for start in range(0, count, at_once):
         nodes, weights = (_column(values[start : start + at_once], axes, like) for values in _nodes(count))

@@ -7,7 +7,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 import numpy as np
 
 from oxigrad._core import BatchLevel, ShapeError, Variable
-from oxigrad.ops.backends import fetched, is_array, lowest
+from oxigrad.ops.backends import beneath, fetched, is_array
 from oxigrad.rules.core.ranges import Domain, scalar
 from oxigrad.rules.core.rule import is_flag
 from oxigrad.schedules.base import number_at, term
@@ -82,7 +82,7 @@ class Hyperparameter(Generic[_Read, _Set]):
     def _check_variable(self, value: Any, domain: Domain) -> None:
         if domain.is_whole:
             raise TypeError(f"{self.name} is a variable: expected {domain.expected()}, which has no derivative")
-        below = lowest(value)
+        below = beneath(value)
         if not (is_array(below) and is_traced(below[(0,) * below.ndim])):
             for number in np.asarray(fetched(below)).ravel().tolist():
                 domain.check(self.name, number)
