@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 T = TypeVar("T", bound=Callable[..., object])
 
 
@@ -195,3 +197,10 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._by_name))
+
+
+def check_flags(**flags: Any) -> None:
+    """Raises `TypeError`, by name, for anything but True and False."""
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{name} is {value!r}: expected True or False")

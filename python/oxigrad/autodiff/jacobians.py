@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
-from oxigrad._names import check_callable
+from oxigrad._names import check_callable, check_flags
 from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex
@@ -71,6 +71,7 @@ def jacobian(
     if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
         raise ValueError(f"chunk_size is {chunk_size!r}: expected a positive int or None")
     check_callable(f, "jacobian")
+    check_flags(has_aux=has_aux, holomorphic=holomorphic)
     f, argnums = resolve(f, argnums, argnames)
 
     @functools.wraps(f)

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
-from oxigrad._names import check_callable
+from oxigrad._names import check_callable, check_flags
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
 from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
@@ -289,6 +289,7 @@ def value_and_grad(
     (12.0, (4.0, 3.0))
     """
     check_callable(f, "value_and_grad")
+    check_flags(has_aux=has_aux, holomorphic=holomorphic)
     f, argnums = resolve(f, argnums, argnames)
     if holomorphic:
         return _holomorphic(f, argnums, has_aux)
@@ -401,6 +402,7 @@ def grad(
     12.0
     """
     check_callable(f, "grad")
+    check_flags(has_aux=has_aux, holomorphic=holomorphic)
     f, argnums = resolve(f, argnums, argnames)
     finish = functools.partial(_finish, argnums, has_aux)
     both = _holomorphic(f, argnums, has_aux) if holomorphic else None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
-from oxigrad._names import check_callable
+from oxigrad._names import check_callable, check_flags
 from oxigrad._tables import Table
 from oxigrad._typing import Array, R, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
@@ -15,7 +15,6 @@ from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.documentation import with_options
-from oxigrad.optim.settings.options import check_flags
 from oxigrad.optim.stateful import StatefulOptimizer
 from oxigrad.stepping import changes
 from oxigrad.stepping.parameters.presence import Changes

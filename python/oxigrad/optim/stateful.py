@@ -7,12 +7,13 @@ from copy import deepcopy
 from typing import Any, NoReturn
 
 from oxigrad import _core
+from oxigrad._names import check_flags
 from oxigrad._tables import Table
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import fetched
 from oxigrad.optim import summary
 from oxigrad.optim.settings.config import is_importable, other_names, remind, restored
-from oxigrad.optim.settings.options import Options, check_flags
+from oxigrad.optim.settings.options import Options
 from oxigrad.rules.core import norms
 from oxigrad.stepping import changes
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
 from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, StructureError, Variable
-from oxigrad._names import check_callable
+from oxigrad._names import check_callable, check_flags
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import files
@@ -434,6 +434,7 @@ def record(
     (6.0, 9.0)
     """
     check_callable(f, "record")
+    check_flags(reassociate=reassociate)
     if limit < 1:
         raise ValueError(f"record: limit is {limit}, expected at least 1")
     check_schedule(audit, on_stale)

@@ -11,7 +11,7 @@ from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.rules.core import norms
-from oxigrad.rules.core.ranges import COUNT, FLAG, Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, Domain, Interval
 from oxigrad.schedules.numbers import number
 from oxigrad.stepping.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
 from oxigrad.stepping.arrays.sparse_rows import FAMILIES
@@ -37,13 +37,6 @@ def checked_number(domain: Domain, name: str, value: Any) -> Any:
     except TypeError:
         raise TypeError(f"{name} is {value!r}: expected {domain.expected()}") from None
     return domain.check(name, read)
-
-
-def check_flags(**flags: Any) -> None:
-    """Raises `TypeError`, by name, for anything but True and False."""
-    for name, value in flags.items():
-        if type(value) is not bool:
-            FLAG.check(name, value)
 
 
 def _nonfinite(opt: "Options", value: Any) -> str:
