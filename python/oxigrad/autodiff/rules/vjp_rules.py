@@ -38,7 +38,7 @@ from oxigrad.autodiff.rules import vjp_fft, vjp_linalg
 from oxigrad.autodiff.rules.cotangents import match_dtype, unbroadcast
 from oxigrad.autodiff.rules.symbols import quotient
 from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
-from oxigrad.ops.core import guarded, primitives
+from oxigrad.ops.core import primitives
 from oxigrad.ops.core.guarded import beta_density, beta_density_slope, digamma_rise, gamma_density
 from oxigrad.ops.core.primitives import along
 from oxigrad.xp import (
@@ -84,7 +84,7 @@ def _abs(g: Array, x: Array, y: Array) -> Array:
 
 def _split_ties(g: Array, larger: Array, equal: Array) -> Array:
     """The cotangent of one of two arguments: ``g`` if it is the result, ``g / 2`` if they are equal, else zero."""
-    return where(larger, g, 0.0 if guarded.known(equal) is False else where(equal, 0.5 * g, 0.0))
+    return where(larger, g, where(equal, 0.5 * g, 0.0))
 
 
 def _difference(x1: Array, x2: Array) -> Array:

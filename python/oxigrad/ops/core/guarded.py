@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import Variable, exports_memory, plain
+from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import beneath, dtype_name, dtype_of, is_array, namespace, on_host, without_variables
 from oxigrad.ops.core import primitives as ops
@@ -34,14 +34,6 @@ def reciprocal_limit(x: Any) -> float:
     Such powers appear in second-order derivatives.
     """
     return tiny(x) ** (1.0 / 3.0)
-
-
-def known(condition: Any) -> bool | None:
-    """Whether a condition holds for all elements, or for none; None if they differ, or NumPy cannot read them."""
-    if not isinstance(condition, (bool, np.generic)) and not exports_memory(condition):
-        return None
-    elements = np.asarray(condition)
-    return True if elements.all() else None if elements.any() else False
 
 
 def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any], *args: tuple[Any, Any, Any]) -> Any:
