@@ -197,7 +197,7 @@ PROMOTED = {
 # Functions of numbers, with the number of their arguments: elementwise ones, and those that compose others.
 OF_NUMBERS = [
     *((function.__name__, dict(_core.ops())[function.__name__]) for function in _core.elementwise_functions()),
-    *(("where", 3), ("clip", 3), ("bincount", 2), ("copysign", 2), ("sum", 1), ("stack", 1)),
+    *(("where", 3), ("clip", 3), ("copysign", 2), ("sum", 1), ("stack", 1)),
 ]
 
 
