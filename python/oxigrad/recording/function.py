@@ -178,7 +178,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
             restore(inputs.values, before)
             shadows.undo()
-            reason, result, values, each = trace.text(error), None, None, error
+            reason, each = trace.text(error), error
+            result = values = function = args_traced = named_traced = None
             while each is not None:  # frames hold values of the call
                 each.__traceback__, each = None, each.__context__
             left = shadows.retire()
