@@ -8,7 +8,7 @@ one of each; so nothing fails by the file alone. Where the toolchain is another 
 that last changed the file is built and counted here, now, by this toolchain, and what it takes is the baseline.
 
 A call of a function with a user's own rule (`benches/rule_calls.py`), with its derivative, may take `RULE_CALL`
-instructions, for any toolchain.
+instructions, or `RULE_CALL_ON_ARRAYS`, for any toolchain.
 
 --record writes the counts of the checkout to the file: a change that has a reason to take more instructions commits that
 too. Without valgrind nothing is counted: the last line says SKIPPED, and --require makes that a failure.
@@ -34,6 +34,8 @@ FILE = ROOT / "benches" / "counts.json"
 LIMIT = 0.01
 # 8 microseconds, at two instructions a cycle and 4 GHz.
 RULE_CALL = 64_000
+# Calls on arrays, of which NumPy's own operations and the read-only view of the cotangent take a part.
+RULE_CALL_ON_ARRAYS = 80_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +110,13 @@ def rules_table(calls: Mapping[str, int]) -> str:
     """The instructions of a call of each row, one a line."""
     lines = [f"{'a call with its derivative':<34} {'limit':>12} {'now':>12}"]
     for name, count in calls.items():
-        lines.append(f"{name:<34} {RULE_CALL:>12,} {count:>12,}{'  TOO MANY' * (count > RULE_CALL)}")
+        lines.append(f"{name:<34} {limit(name):>12,} {count:>12,}{'  TOO MANY' * (count > limit(name))}")
     return "\n".join(lines)
+
+
+def limit(name: str) -> int:
+    """The instructions that a row of `rule_calls.py` may take."""
+    return RULE_CALL_ON_ARRAYS if name.endswith("array") else RULE_CALL
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -177,7 +184,7 @@ def main(arguments: list[str]) -> int:
         return int(options.require)
     calls = rule_calls()
     print(rules_table(calls), flush=True)
-    slow = int(max(calls.values()) > RULE_CALL)
+    slow = int(any(count > limit(name) for name, count in calls.items()))
     now = Counts(toolchain(), count())
     if options.record:
         now.write(FILE)

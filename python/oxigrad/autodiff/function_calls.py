@@ -46,21 +46,24 @@ def call_read_only(rule: Callable[..., Any], g: Any, *args: Any) -> Any:
     Traceback (most recent call last):
     ValueError: output array is read-only
     """
+    if isinstance(g, (float, Variable)):
+        return rule(g, *args)
     lent: dict[int, tuple[Any, Any]] = {}
 
     def lend(array: Any) -> Any:
         if not issubclass(type(array), np.ndarray):  # a value of a recording only answers as one
             return array
         view = array.view()
-        view.flags.writeable = False
+        view.setflags(write=False)
         lent[id(view)] = view, array
         return view
 
-    result = rule(g if isinstance(g, (float, Variable)) else tree.map(lend, g), *args)
+    result = rule(lend(g) if type(g) is np.ndarray else tree.map(lend, g), *args)
     if not lent:
         return result
-    take_back = lambda item: lent.get(id(item), (item, item))[1]  # noqa: E731  # what a rule returns is writable again
-    return type(result)(map(take_back, result)) if type(result) in (tuple, list) else take_back(result)
+    if type(result) in (tuple, list):  # what a rule returns is writable again
+        return type(result)([lent[id(item)][1] if id(item) in lent else item for item in result])
+    return lent[id(result)][1] if id(result) in lent else result
 
 
 class TreeCall:

@@ -179,7 +179,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             restore(inputs.values, before)
             shadows.undo()
             reason, each = trace.text(error), error
-            result = values = function = args_traced = named_traced = None
+            result = values = function = args_traced = named_traced = None  # noqa: F841 - they hold values too
             while each is not None:  # frames hold values of the call
                 each.__traceback__, each = None, each.__context__
             left = shadows.retire()
