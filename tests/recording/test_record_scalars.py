@@ -207,7 +207,9 @@ def test_numbers_promote_as_in_the_function(name, arity):
     function = getattr(xp, name)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        cases = [(args, _attempt(function, args)) for args in itertools.product(PROMOTED.values(), repeat=arity)]
+        # Of three arguments the last is the first again.
+        pairs = itertools.product(PROMOTED.values(), repeat=min(arity, 2))
+        cases = [(args, _attempt(function, args)) for args in ((*pair, *pair[: arity - 2]) for pair in pairs)]
         taken = [(args, expected) for args, expected in cases if expected is not None]
         assert taken
         for args, expected in taken:
