@@ -963,9 +963,7 @@ def get_num_threads() -> int:
 
 def limit_threads(threads: int | None) -> int | None: ...
 def set_num_threads(threads: int) -> None:
-    """Sets the number of threads that a step may use; raises `ValueError` for a number that is not from 1 to 1024, and
+    """Sets the number of threads that a step may use; raises `ValueError` for a number that is not from 1 to 1024,
+    and
     `TypeError` for what is no whole number.
-
-    Args:
-        threads: number of threads, from 1 to 1024; no result depends on it.
     """

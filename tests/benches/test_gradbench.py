@@ -115,7 +115,7 @@ def test_kmeans() -> None:
     def value(centers: Any) -> float:
         return sum(min(sum((p - c) ** 2) for c in centers) for p in points)
 
-    f = kmeans.cost(kmeans.Constants(points))
+    f = kmeans.cost(kmeans.constants(points))
     check_gradient(f, value, [centers])
     nearest = [min(range(4), key=lambda j: sum((p - centers[j]) ** 2)) for p in points]
     means = np.array([points[[at == j for at in nearest]].mean(axis=0) for j in range(4)])
@@ -233,7 +233,7 @@ def test_ba() -> None:
 
 def hand_vertices(hand: ht.Hand, pose: np.ndarray) -> np.ndarray:
     """The vertices, one by one, with products of three rotations about the axes."""
-    relatives, inverses, base, weights = hand.constants._arrays[:4]
+    relatives, inverses, base, weights = hand.constants(np)[:4]
 
     def about(axis: int, angle: float) -> np.ndarray:
         return rotation(angle * np.eye(3)[axis])
@@ -260,7 +260,7 @@ def hand_vertices(hand: ht.Hand, pose: np.ndarray) -> np.ndarray:
 
 def test_ht() -> None:
     hand = ht.Hand(9, 4)
-    targets, (nearest, triangles) = hand.constants._arrays[4], hand.indices._arrays
+    targets, (nearest, triangles) = hand.constants(np)[4], hand.indices(np)
 
     def simple(pose: np.ndarray) -> np.ndarray:
         return np.ravel(targets - hand_vertices(hand, pose)[nearest])

@@ -150,7 +150,7 @@ def of_wrappers() -> dict[str, Callable[[], Way]]:
         "drop stale": lambda: distributed.DropStale(adam(), 0),
     }
     ways: dict[str, Callable[[], Way]] = {name: lambda make=make: OfWrapper(make) for name, make in makes.items()}
-    ways["kfac of layers"] = lambda: OfStatistics(makes["kfac"], "minimize")
+    ways["kfac"] = lambda: OfStatistics(makes["kfac"], "minimize")  # whose update needs statistics
     ways["replicas minimize"] = lambda: OfWrapper(makes["replicas"], "minimize")
     ways["large batch minimize"] = lambda: OfWrapper(makes["large batch"], "minimize")
     return ways

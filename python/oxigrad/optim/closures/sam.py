@@ -97,7 +97,7 @@ class SAM(LocalOptimizer):
         """A copy of ``model`` with the perturbed parameters, given the gradients at the model."""
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self._step_options)
-        plan.has_told_of_floats = True  # the step, which follows, warns
+        plan.constants = {}  # the step, which follows, checks their gradients
         leaves = plan.detach(leaves)
         gradients = read_gradients(plan, grads, called=True)
         pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]

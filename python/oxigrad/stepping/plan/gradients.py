@@ -104,24 +104,26 @@ def check_constants(plan: Plan, gradients: Sequence[Any]) -> None:
     Python floats with a number as their gradient, such as the ``eps`` of a layer, are an exception: the first step of
     a plan warns of them. The gradient that `oxigrad.grad` returns for any other such leaf is the leaf itself.
     """
-    floats: list[str] = []
+    floats: dict[int, str] = {}
     for i, (is_float, kind) in plan.constants.items():
         g, path = gradients[i], path_name(plan.structure.path(i))
         number = to_host(g).item() if is_array(g) and size_of(g.shape) == 1 and on_host(g) else g
         if isinstance(number, (int, float, complex)) and number == 0:
             continue
         if is_float and isinstance(g, (int, float)):
-            floats.append(path)
+            floats[i] = path
         elif is_smooth(g):
             raise StructureError(
                 f"{path}: there is a gradient, but the model has {kind}, which is no parameter: make it a "
                 "floating-point array, such as np.array(1.0), to train it; else read it in the loss by "
                 "ox.stop_gradient, or make it a dataclass field by ox.field(trainable=False)"
             )
-    if floats and not plan.has_told_of_floats:
-        plan.has_told_of_floats = True
+    if floats:
+        for i in floats:
+            del plan.constants[i]  # which no later step looks at
+        paths = ", ".join(floats.values())
         warnings.warn(
-            f"{', '.join(floats)}: the gradient is of Python floats, which are no parameters and stay as they are: "
+            f"{paths}: the gradient is of Python floats, which are no parameters and stay as they are: "
             "make them arrays, such as np.array(1.0), to train them, or dataclass fields by ox.field(trainable=False)",
             stacklevel=_level_of_caller(),
         )

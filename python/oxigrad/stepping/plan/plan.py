@@ -86,7 +86,6 @@ class Plan(Assignment):
         #: Of leaves that are neither parameters nor frozen by their field, whether they are Python floats, and the type
         #: in words, by index.
         self.constants: dict[int, tuple[bool, str]] = {}
-        self.has_told_of_floats: bool = False
         parameters = _tied(leaves, structure)
         for i in {*range(len(leaves))}.difference(*parameters) if len(parameters) < len(leaves) else ():
             if structure.is_trainable(i):
@@ -203,9 +202,15 @@ class Plan(Assignment):
         if leaves is None or (self.constants and any(is_inexact(leaves[i]) for i in self.constants)):
             return None
         for p in self.ruled:
-            if tuple(shape := getattr(leaves[p.index], "shape", p.shape)) != p.shape:
+            try:
+                shape = tuple(getattr(leaves[p.index], "shape", p.shape))
+            except RuntimeError:  # a parameter of PyTorch that is not initialized
+                return None
+            if not all(type(n) is int for n in shape):  # a nested tensor
+                return None
+            if shape != p.shape:
                 raise ShapeError(
-                    f"{path_name(p.text)}: the parameter has shape {tuple(shape)}, at the first step {p.shape}: "
+                    f"{path_name(p.text)}: the parameter has shape {shape}, at the first step {p.shape}: "
                     "rebuild(model) begins its slots anew"
                 )
         return None if self._may_change and not self._fits(leaves) else leaves
