@@ -65,8 +65,14 @@ def _run_elsewhere(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], see
     fits = [program is not None for program in programs]
     if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
         fits = [False] * len(leaves)  # a value over all leaves is computed in one place
-    fused_leaves = [(leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit]
-    outcome = _run_fused(*map(list, zip(*fused_leaves, strict=True)), seed) if fused_leaves else None
+    fused_leaves: list[tuple[CalledLeaf, Any]] = [
+        (leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit
+    ]
+    outcome = (
+        _run_fused([leaf for leaf, _ in fused_leaves], [kernel for _, kernel in fused_leaves], seed)
+        if fused_leaves
+        else None
+    )
     if outcome is None:
         return _called(leaves, seed)
     fused, keep = outcome
@@ -124,11 +130,15 @@ def _is_operand(array: Any, adapter: Any, shape: tuple[int, ...], dtypes: Sequen
 # of each leaf.
 Shared = list[Any]
 Operands = list[list[Any]]
+# The program of a leaf, by the options of `trace`.
+Programs = Callable[..., "_core.Program"]
+# The shape and the dtype's name of a new array.
+New = tuple[tuple[int, ...], str]
 # The first scalar of each rule and its values.
 Sets = dict[tuple[int, int], int]
 
 
-def _run_fused(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any] | None:
+def _run_fused(leaves: Sequence[CalledLeaf], kernels: Sequence[Programs], seed: int) -> tuple[Results, Any] | None:
     """The results of each leaf by calls of kernels, and whether the step was taken; None if there can be no call."""
     sets: Sets = {}
     scalars: list[Any] = []
@@ -148,19 +158,23 @@ def _run_fused(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: i
         [[*shared.values()], [[leaf.g, *leaf.before()] for leaf in leaves]],
         everywhere=not is_random,
     )
-    return outputs and (outputs[0], outputs[1][0] if outputs[1] else True)
+    if outputs is None:
+        return None
+    results, guard = outputs
+    return results, guard[0] if guard else True
 
 
 def _by_kernels(
-    leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], text: Any, call: Any, shared: Shared, operands: Operands
+    leaves: Sequence[CalledLeaf], kernels: Sequence[Programs], text: Any, call: Any, shared: Shared, operands: Operands
 ) -> tuple[Results, list[Any]]:
     """The new parameter and slots of each leaf, and if there is a guard whether the step was taken."""
     parts = [slice(start, start + _MOST_LEAVES) for start in range(0, len(leaves), _MOST_LEAVES)]
-    options, totals, results, guards = {}, list[Any](), Results(), list[Any]()
+    options, totals = dict[str, str](), list[Any]()
+    results, guards = list[list[Any]](), list[Any]()
     if len(parts) > 1 and any("total" in leaf.rule.supplied for leaf in leaves):
         programs = [kernel(totals="results") for kernel in kernels]
         # The two halves of the bits of each total over all leaves.
-        new = [((2 * programs[0].results,), "uint32")]
+        new: list[New] = [((2 * programs[0].results,), "uint32")]
         _, totals = _call(call, text, leaves, programs, shared, operands, new, measures=True)
         options, text = {"totals": "given"}, functools.partial(text, totals=len(shared))
     for part in parts:
@@ -179,7 +193,7 @@ def _call(
     programs: Sequence["_core.Program"],
     shared: Shared,
     operands: Operands,
-    new: list[tuple[tuple[int, ...], str]],
+    new: list[New],
     *,
     measures: bool = False,
 ) -> tuple[Results, list[Any]]:
@@ -228,7 +242,7 @@ def _text(
 
 def _by_rules(
     leaves: Sequence[CalledLeaf],
-    kernels: Sequence[Kernels],
+    kernels: Sequence[Programs],
     sets: Sets,
     traced: Mapping[int, int],
     seed: int,
