@@ -14,6 +14,7 @@ from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, RULE_INTO, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
+from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.slices import Gather
@@ -62,6 +63,8 @@ class Assignment:
 
         Sorts the parameters by executor.
         """
+        if len(self.rules) > 1:
+            check_totals([(p.text, self.rules[p.group]) for p in self.parameters])
         supplied = set[str]().union(*map(_SUPPLIED, self.rules))
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all: bool = not supplied.isdisjoint(("total", "guard"))
