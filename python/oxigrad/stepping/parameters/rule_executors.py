@@ -95,7 +95,7 @@ def _traced(rule: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple
     return trace(rule, dict(flags), **dict(options))
 
 
-_NAME = operator.attrgetter("name")
+_NAME, _P, _RESULTS = map(operator.attrgetter, ("name", "p", "results"))
 
 
 @dataclasses.dataclass
@@ -175,20 +175,19 @@ def call_rules(
     guards: list[tuple[str, Any]] = []
     if not leaves and gather is None:
         return [], True
-    named = [(leaf.path, leaf.rule) for leaf in leaves]
 
     def is_recorded() -> bool:
         return any(isinstance(x, RECORDED) for leaf in leaves for x in leaf.operands())
 
-    with rule_tape([leaf.p for leaf in leaves], is_recorded) as tape:
+    with rule_tape([*map(_P, leaves)], is_recorded) as tape:
         evaluations = [Evaluation(_stages(leaf, seed, guards, tape)) for leaf in leaves]
         while True:
-            totals = [each.resume() for each in evaluations]
+            totals = [*map(Evaluation.resume, evaluations)]
             pending = [*filter(None, totals)]
             if not pending and gather is None:
                 break
-            check_totals(named, [total is not None for total in totals])
-            paths, terms = [path for path, _ in named], [total.term for total in pending]
+            check_totals([(leaf.path, leaf.rule) for leaf in leaves], [total is not None for total in totals])
+            paths, terms = [leaf.path for leaf in leaves], [total.term for total in pending]
             if gather is not None:
                 terms = _terms_of_all(terms, gather)
                 paths = [""] * len(terms)
@@ -200,7 +199,7 @@ def call_rules(
     keep = combined(xp.logical_and, *zip(*guards, strict=True)) if guards else True
     if gather is not None:
         keep = all(gather(bytes([bool(fetched(keep))])))
-    return _apart(leaves, [each.results for each in evaluations]), keep
+    return _apart(leaves, [*map(_RESULTS, evaluations)]), keep
 
 
 def _terms_of_all(terms: Sequence[Any], gather: Callable[[bytes], bytes]) -> list[Any]:
@@ -246,14 +245,18 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
     So a slot never shares memory with a parameter or a gradient, which the user may change.
     """
     arguments: list[Any] = []
-    pairs: list[tuple[Any, Any]] = []
+    changed: list[Any] = []
     for leaf, of_leaf in zip(leaves, results, strict=True):
         g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
         arguments += [leaf.p, *g, *leaf.slots.values()]
-        pairs += zip(of_leaf, leaf.before(), strict=True)
-    separate = apart([None if new is old else new for new, old in pairs], arguments)
-    values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
-    return [[*itertools.islice(values, len(of_leaf))] for of_leaf in results]
+        for new, old in zip(of_leaf, leaf.before(), strict=True):
+            changed += () if new is old else (new,)
+    separate, kept = iter(apart(changed, arguments)), list[list[Any]]()
+    for leaf, of_leaf in zip(leaves, results, strict=True):
+        kept.append([])
+        for new, old in zip(of_leaf, leaf.before(), strict=True):
+            kept[-1].append(old if new is old else next(separate))
+    return kept
 
 
 def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], tape: _core.Tape | None) -> Stages:

@@ -34,7 +34,7 @@ from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.slices import Gather, Slices
 from oxigrad.stepping.version import PROCESS, Version
 
-_STRUCTURE = operator.attrgetter("structure")
+_STRUCTURE, _INT = operator.attrgetter("structure"), {int}
 
 
 class Plan(Assignment):
@@ -203,7 +203,7 @@ class Plan(Assignment):
                 shape = tuple(getattr(leaves[p.index], "shape", p.shape))
             except RuntimeError:  # a parameter of PyTorch that is not initialized
                 return None
-            if not all(type(n) is int for n in shape):  # a nested tensor
+            if not {*map(type, shape)} <= _INT:  # a nested tensor
                 return None
             if shape != p.shape:
                 raise ShapeError(
