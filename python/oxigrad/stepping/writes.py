@@ -1,7 +1,7 @@
 """Results of a step out of place: of rules called on arrays, and records of rows."""
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,15 +29,15 @@ Touched = tuple[int, Any, list[Any]]
 
 def called_leaves(
     plan: Assignment,
-    parameters: Iterable[Parameter],
+    parameters: Sequence[Parameter],
     leaves: Sequence[Any],
     gradients: Sequence[Any],
     slots: Mapping[str, Mapping[str, Any]],
     rules: Sequence[Rule],
     values: Sequence[Mapping[str, Any]],
 ) -> list[CalledLeaf]:
-    """The leaves that rules are called on for these parameters, rules and values are by group."""
-    decays = decays_of(plan, values)
+    """The leaves that rules are called on for these parameters, with their ``values``; ``rules`` are by group."""
+    catches_up = plan.options.sparse == "catch_up"
     return [
         CalledLeaf(
             p.text,
@@ -46,11 +46,11 @@ def called_leaves(
             leaves[p.index],
             gradients[p.index],
             slots[p.text],
-            values[p.group],
-            decays[p.group],
+            of_parameter,
+            plan.groups[p.group].decays(of_parameter) if catches_up else {},
             plan.groups[p.group].precision.rounding == "stochastic",
         )
-        for p in parameters
+        for p, of_parameter in zip(parameters, values, strict=True)
     ]
 
 
@@ -79,7 +79,8 @@ def call_step(
         slots[p.text].check()
     for p in others:
         leaves[p.index] = detached(leaves[p.index])
-    rules, values = [*map(_RULE, step.groups)], [*map(ResolvedGroup.values, step.groups)]
+    by_group = [*map(ResolvedGroup.values, step.groups)]
+    rules, values = [*map(_RULE, step.groups)], [by_group[p.group] for p in ruled]
     old_slots = {p.text: slots[p.text].of_rule() for p in ruled}
     called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), old_slots, rules, values)
     results, keep = call_rules(called, step.seed, gather)

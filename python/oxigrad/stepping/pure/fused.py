@@ -37,47 +37,29 @@ def run_rules(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: in
     Leaves of elementwise rules go through kernels where they are in host memory or their library has calls of them, the
     others by their rules. Also returns whether the step was taken: True, or a Boolean array.
     """
-    on_host = [program_of(leaf, kernel) for leaf, kernel in zip(leaves, kernels, strict=True)]
-    programs = [program for program in on_host if program is not None]
-    is_parted = len(programs) < len(leaves) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves)
-    if not programs or is_parted:
-        return _run_elsewhere(leaves, kernels, seed)
-    results, keep = run_on_copies(
-        [leaf for leaf, program in zip(leaves, on_host, strict=True) if program is not None], programs, seed
-    )
-    others = [at for at, program in enumerate(on_host) if program is None]
-    if not others:
-        return results, keep
-    elsewhere, _ = _run_elsewhere([leaves[at] for at in others], [kernels[at] for at in others], seed)
-    return _merged([program is not None for program in on_host], results, elsewhere), keep
+    chosen = [*map(_chosen, leaves, kernels)]
+    runs = dict.fromkeys(run for run, _ in chosen)
+    if len(runs) > 1 and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
+        return _called(leaves, seed)  # a value over all leaves is computed in one place
+    by_leaf: dict[int, list[Any]] = {}
+    keep: Any = True
+    for run in runs:
+        numbers = [at for at, (chosen_run, _) in enumerate(chosen) if chosen_run is run]
+        results, keep = run([leaves[at] for at in numbers], [chosen[at][1] for at in numbers], seed)
+        by_leaf |= zip(numbers, results, strict=True)
+    return [by_leaf[at] for at in range(len(leaves))], keep
 
 
-def _merged(chosen: Sequence[bool], these: Results, those: Results) -> Results:
-    """``these`` results at the positions that are chosen, ``those`` at the others."""
-    each = {True: iter(these), False: iter(those)}
-    return [next(each[is_chosen]) for is_chosen in chosen]
+def _chosen(leaf: CalledLeaf, kernel: Kernels) -> tuple[Callable[..., tuple[Results, Any]], Any]:
+    """The function that runs the rule of a leaf, and the program or the kernel that it takes."""
+    program = program_of(leaf, kernel)
+    if program is not None:
+        return run_on_copies, program
+    return (_run_fused, kernel) if _fits(leaf) and kernel() is not None else (_run_called, None)
 
 
-def _run_elsewhere(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
-    """`run_rules` by calls of kernels that an array library compiles, and by rules."""
-    fits = [*map(_fits, leaves)]
-    programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
-    fits = [program is not None for program in programs]
-    if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
-        fits = [False] * len(leaves)  # a value over all leaves is computed in one place
-    fused_leaves: list[tuple[CalledLeaf, Any]] = [
-        (leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit
-    ]
-    outcome = (
-        _run_fused([leaf for leaf, _ in fused_leaves], [kernel for _, kernel in fused_leaves], seed)
-        if fused_leaves
-        else None
-    )
-    if outcome is None:
-        return _called(leaves, seed)
-    fused, keep = outcome
-    called, _ = _called([leaf for leaf, fit in zip(leaves, fits, strict=True) if not fit], seed)
-    return _merged(fits, fused, called), keep
+def _run_called(leaves: Sequence[CalledLeaf], _: Sequence[None], seed: int) -> tuple[Results, Any]:
+    return _called(leaves, seed)
 
 
 def _called(leaves: Sequence[CalledLeaf], seed: int) -> tuple[Results, Any]:
@@ -138,8 +120,8 @@ New = tuple[tuple[int, ...], str]
 Sets = dict[tuple[int, int], int]
 
 
-def _run_fused(leaves: Sequence[CalledLeaf], kernels: Sequence[Programs], seed: int) -> tuple[Results, Any] | None:
-    """The results of each leaf by calls of kernels, and whether the step was taken; None if there can be no call."""
+def _run_fused(leaves: Sequence[CalledLeaf], kernels: Sequence[Programs], seed: int) -> tuple[Results, Any]:
+    """The results of each leaf, and whether the step was taken, by calls of kernels; by rules if none is possible."""
     sets: Sets = {}
     scalars: list[Any] = []
     for leaf in leaves:
@@ -159,7 +141,7 @@ def _run_fused(leaves: Sequence[CalledLeaf], kernels: Sequence[Programs], seed: 
         everywhere=not is_random,
     )
     if outputs is None:
-        return None
+        return _called(leaves, seed)
     results, guard = outputs
     return results, guard[0] if guard else True
 
