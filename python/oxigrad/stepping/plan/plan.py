@@ -270,17 +270,19 @@ class Plan(Assignment):
                         f"{path_name(text)}: the parameter has shape {shape}, its slot {slot.name} {begun}"
                     )
 
-    def check_parameters(self, leaves: list[Any]) -> None:
-        """Raises `AliasError` for two parameters in host memory that share elements, whatever their executors.
+    def check_parameters(self, leaves: list[Any], *, apart: bool = True) -> None:
+        """Raises `DtypeError` for a masked array, an array with units, or the like.
 
-        Raises `DtypeError` for a masked array, an array with units, or the like.
+        If they are to be ``apart``, raises `AliasError` for two parameters that share elements, whatever their
+        executors: see `refuse_shared`.
         """
         named = list[Named]()
         for p in self.parameters:
             if type(leaves[p.index]) is not np.ndarray:
                 refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
             named.append((p.text, leaves[p.index], True))
-        refuse_shared(named)
+        if apart:
+            refuse_shared(named)
 
     def check_memory(
         self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, Slots], zeroed: list[Any]
@@ -299,7 +301,8 @@ class Plan(Assignment):
                 refuse_traced(p.text, what, array)
                 if not isinstance(array, SparseRows):
                     check_readable(p.text, what, array)
-        self.check_parameters(leaves)
+        # The core does not write parameters that are replaced, so that others may share their memory.
+        self.check_parameters(leaves, apart=bool(self.replaced))
         for p in self.into:
             refuse_unwritable(p.text, "parameter", leaves[p.index])
         self.refuse_shared(leaves, gradients, slots, zeroed)
