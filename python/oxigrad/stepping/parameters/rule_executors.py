@@ -251,12 +251,12 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
         arguments += [leaf.p, *g, *leaf.slots.values()]
         for new, old in zip(of_leaf, leaf.before(), strict=True):
             changed += () if new is old else (new,)
-    separate, kept = iter(apart(changed, arguments)), list[list[Any]]()
+    separate, by_leaf = iter(apart(changed, arguments)), list[list[Any]]()
     for leaf, of_leaf in zip(leaves, results, strict=True):
-        kept.append([])
+        by_leaf.append([])
         for new, old in zip(of_leaf, leaf.before(), strict=True):
-            kept[-1].append(old if new is old else next(separate))
-    return kept
+            by_leaf[-1].append(old if new is old else next(separate))
+    return by_leaf
 
 
 def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], tape: _core.Tape | None) -> Stages:

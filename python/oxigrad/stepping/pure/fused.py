@@ -191,9 +191,9 @@ def _call(
         if measures:  # each leaf keeps at least one array
             arrays = arrays[: max(program.inputs, 1)]
         written = () if measures else (*program.written, *range(len(arrays), len(arrays) + len(numbers)))
-        own = [*arrays, *numbers]
-        changed += [(number, own[at], len(taken) + at) for at in written]
-        taken += map(operands[number].__getitem__, own)
+        order = [*arrays, *numbers]
+        changed += [(number, order[at], len(taken) + at) for at in written]
+        taken += map(operands[number].__getitem__, order)
         sizes.append((len(arrays), len(numbers)))
     outputs = call(text(leaves, programs, sizes, measures=measures), taken, [at for *_, at in changed] + new)
     after = [[*each] for each in operands]
