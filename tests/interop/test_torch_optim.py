@@ -139,6 +139,23 @@ def test_sparse_adam_takes_elements_as_well_as_rows(sparse_dim: int) -> None:
     torch.testing.assert_close(params[0], reference[0])
 
 
+def test_sparse_adam_rounds_by_other_numbers_for_each_seed_and_step() -> None:
+    def after_steps(seed: int) -> list[Any]:
+        weight = torch.nn.Parameter(torch.ones(64, 8, dtype=torch.bfloat16))
+        opt, rounded = theirs.SparseAdam([weight], lr=1e-3, rounding="stochastic", seed=seed), []
+        for _ in range(2):
+            weight.data.fill_(1.0)
+            weight.grad = torch.ones_like(weight).to_sparse(1)
+            opt.step()
+            rounded.append(weight.detach().clone())
+        return rounded
+
+    first, again, other = after_steps(0), after_steps(0), after_steps(1)
+    assert torch.equal(first[0], again[0])
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(first[0], other[0])
+
+
 @pytest.mark.parametrize("arguments", [{}, {"line_search_fn": "strong_wolfe"}])
 def test_lbfgs_is_torchs_and_pickles(arguments: dict[str, Any]) -> None:
     params, reference = parameters([(3, 2)]), parameters([(3, 2)])

@@ -18,7 +18,7 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.parameter import copying
-from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
+from oxigrad.stepping.plan.announcements import FinalGradients
 from oxigrad.stepping.plan.gradients import checked_gradients, read_gradients
 from oxigrad.stepping.plan.plan import Plan
 
@@ -253,12 +253,12 @@ class AnnouncedGradients:
     """
 
     def __init__(self, plan: Plan, watched: Watched) -> None:
-        self._plan, self._chosen, self._complete = plan, watched_leaves(watched), FinalGradients(plan.parameters)
+        self._plan, self._complete = plan, FinalGradients(plan.parameters, watched)
         self.paths: list[str] = [p.text for p in plan.parameters]
 
     def add(self, which: int, g: Any) -> tuple[bool, tuple[str, Any] | None]:
         """Whether a gradient is a dense one of a parameter, with the key path and the gradient that it completes."""
-        leaf = self._chosen[which]
+        leaf = self._complete.leaves[which]
         p = self._complete.of_leaf.get(leaf)
         if p is None or isinstance(g, SparseRows):
             return False, None

@@ -1,6 +1,5 @@
 """Steps on JAX arrays in host memory, outside of compiled functions: resolved once a model, run by the core."""
 
-import itertools
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,9 +31,15 @@ def _of_jax(*lists: list[Any]) -> list[Any]:
     return [value for values in lists for value in values if type(value) is not np.ndarray]
 
 
-def _arrays_of_leaves(column: list[Any]) -> list[int]:
-    """For each leaf of the parameters, the number of arrays of a slot before its own: JAX has no leaf for None."""
-    return [*itertools.accumulate((slot is not None for slot in column), initial=0)]
+def _keys(named: Named, state: State) -> list[tuple[str, str]]:
+    """The key path and the name of each slot, in the order of the tree of all slots; JAX has no leaf for None."""
+    columns = [(name, named.like(column, name)) for name, column in sorted(state.slots.items())]
+    return [
+        (path, name)
+        for name, column in columns
+        for path, slot in zip(named.paths, column, strict=True)
+        if slot is not None
+    ]
 
 
 class EagerStep:
@@ -44,18 +49,15 @@ class EagerStep:
     """
 
     def __init__(self, pure: PureStep, named: Named, state: State) -> None:
-        self._pure, self._structure = pure, named.structure
+        self._pure = pure
         self._types, self._shardings = {*map(type, named.leaves)}, {*map(_SHARDING, named.leaves)}
         self._are_committed = named.leaves[0].committed
         self._like = [(leaf.dtype, leaf.shape) for leaf in named.leaves]
-        #: The names of slots in the order of the state, and the structures of parameters, gradients and slots.
-        self._names, columns = [*state.slots], [*map(jax.tree.flatten, state.slots.values())]
-        self._structures = [named.structure, named.structure, *(structure for _, structure in columns)]
-        #: The name and the leaf of each slot, and the place of its array: the numbers of the name and of the array.
-        self._slots = [(name, named.paths.index(path)) for path, name in pure.keys]
-        arrays = {name: _arrays_of_leaves(named.like(column, name)) for name, column in state.slots.items()}
-        self._at = [(self._names.index(name), arrays[name][leaf]) for name, leaf in self._slots]
-        slots = [columns[column][0][at] for column, at in self._at]
+        #: The number in `pure` of each slot, in the order of the tree of all arguments, and the reverse.
+        self._numbers = [*map(pure.keys.index, _keys(named, state))]
+        self._at = sorted(range(len(self._numbers)), key=self._numbers.__getitem__)
+        flat, self._structure = jax.tree.flatten((named.params, named.params, state.slots))
+        slots = [*map(flat[2 * len(self._like) :].__getitem__, self._at)]
         self._count, self._dtypes = state.count.dtype, [*map(_DTYPE, slots)]
         self._most = min(_core.MOST_STEPS, int(np.iinfo(self._count).max))
         #: The dtype in which the core reads each slot: float64 for numbers, None for the slot's own.
@@ -83,7 +85,8 @@ class EagerStep:
         leaves, structure = tree.flatten(named.nested([*map(np.asarray, named.leaves)]))
         plan = Plan(leaves, structure, opt._step_options, adapt=adapt)
         pure = PureStep.of(plan, {"step": 0, "slots": slots})
-        return cls(pure, named, state) if pure is not None and len(plan.parameters) == len(leaves) else None
+        is_whole = pure is not None and len(plan.parameters) == len(leaves) and {*pure.keys} == {*_keys(named, state)}
+        return cls(pure, named, state) if pure is not None and is_whole else None
 
     def take(
         self, opt: Optimizer, updates: Any, state: State, params: Any, loss: Any = None
@@ -94,11 +97,12 @@ class EagerStep:
         """
         if not self._pure.is_of(opt._step_options) or type(state) is not State or type(state.slots) is not dict:
             return None
-        flat = [*map(jax.tree.flatten, (params, updates, *state.slots.values()))]
-        if [*state.slots] != self._names or [structure for _, structure in flat] != self._structures:
+        flat, structure = jax.tree.flatten((params, updates, state.slots))
+        if structure != self._structure:
             return None
-        leaves, gradients, *columns = [leaves for leaves, _ in flat]
-        slots = [columns[column][at] for column, at in self._at]
+        count = len(self._like)
+        leaves, gradients = flat[:count], flat[count : 2 * count]
+        slots = [*map(flat[2 * count :].__getitem__, self._at)]
         # Arrays of NumPy and JAX are read without a copy.
         committed, arrays = _of_jax(leaves, gradients), _of_jax([state.count], leaves, gradients, slots)
         if not ({*map(type, arrays)} <= self._types and {*map(_SHARDING, arrays)} <= self._shardings):
@@ -115,15 +119,13 @@ class EagerStep:
         values, host_gradients = [*map(np.asarray, leaves)], [*map(np.asarray, gradients)]
         host_slots, read = [*map(np.asarray, slots, self._read)], loss if loss is None else _read(loss)
         results = self._pure.run(values, host_gradients, host_slots, step, read)
-        return None if results is None else self._in_jax(*results, step, state)
+        return None if results is None else self._in_jax(*results, step)
 
-    def _in_jax(self, new: list[Any], after: list[Any], step: int, state: State) -> tuple[Any, Any, dict[str, Any]]:
+    def _in_jax(self, new: list[Any], after: list[Any], step: int) -> tuple[Any, Any, dict[str, Any]]:
         slots = map(np.asarray, after, self._dtypes)
         (device,) = self._shardings if self._are_committed else [None]
         with jax.enable_x64(True):  # numbers are of float64 in every mode
             count, *arrays = jax.device_put([np.asarray(step + 1, self._count), *new, *slots], device)
-        columns: dict[str, list[Any]] = {name: [None] * len(new) for name in state.slots}
-        for (name, leaf), slot in zip(self._slots, arrays[len(new) :], strict=True):
-            columns[name][leaf] = slot
-        unflatten = self._structure.unflatten
-        return unflatten(arrays[: len(new)]), count, {name: unflatten(column) for name, column in columns.items()}
+        new, after = arrays[: len(new)], arrays[len(new) :]
+        params, _, slots = self._structure.unflatten([*new, *new, *map(after.__getitem__, self._numbers)])
+        return params, count, slots

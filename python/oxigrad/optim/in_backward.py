@@ -13,7 +13,7 @@ from oxigrad.optim.losses import dependent
 from oxigrad.stepping import parts
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.announcements import FinalGradients, watched_leaves
+from oxigrad.stepping.plan.announcements import FinalGradients
 from oxigrad.stepping.plan.gradients import check_constants
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import StepProgram
@@ -40,7 +40,6 @@ def is_in_parts(opt: Any, *, record: bool, is_own: bool) -> bool:
 
 def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
     """The value of a loss before the step, which is taken while its derivatives are replayed."""
-    opt._stepper.open.check_none()
     lock = LateLock(opt._lock)
     step = BackwardStep(opt, model, lock)
     try:
@@ -94,14 +93,14 @@ class BackwardStep:
         if plan.needs_all or plan.on_devices:  # the step follows the backward
             return lambda which, g: False
         plan.check_parameters(leaves)
-        chosen, excluded = watched_leaves(watched), _read_again(plan, leaves, constants)
+        excluded = _read_again(plan, leaves, constants) if constants else ()
         self._step, self._leaves = step, leaves
-        self._gradients = gradients = FinalGradients(plan.parameters)
+        self._gradients = gradients = FinalGradients(plan.parameters, watched)
         self._left = dict(zip(map(_TEXT, plan.parameters), plan.parameters, strict=True))
         due = self._stepper.open.due
 
         def take(which: int, g: Any) -> bool:
-            leaf = chosen[which]
+            leaf = gradients.leaves[which]
             p = gradients.of_leaf.get(leaf)
             if p is None or p.text in excluded:  # it gets its gradient when the backward has ended
                 return p is None and is_array(leaves[leaf])  # that of a frozen parameter is dropped
@@ -124,11 +123,12 @@ class BackwardStep:
                 self._lock.take()
             self._stepper.update(self._model, grads, loss=value, keep_root=True)
             return
-        if self._left or step.plan.constants:
+        gradients: list[Any] = [None] * len(self._leaves)
+        if step.plan.constants or len(self._left) > len(self._stepper.open.waiting):
             gradients = align(step.plan.structure, grads).leaves
             check_constants(step.plan, gradients)
-            if self._left:
-                self._update(step, [*self._left.values()], gradients)
+        if self._left:
+            self._update(step, [*self._left.values()], gradients)
         self._stepper.count_open()
 
     def abort(self) -> None:

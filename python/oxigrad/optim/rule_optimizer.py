@@ -60,10 +60,11 @@ class RuleOptimizer(Part, LocalOptimizer):
         keywords = self._filled_in(compat, args, keywords)
         options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
-        vars(self)["dtype"] = None
+        vars(self).update(dtype=None, _groups={}, _parameter_groups=weakref.WeakKeyDictionary())
         if dtype is not None:
             self.dtype = dtype
-        self.groups = groups or {}
+        if groups:
+            self.groups = groups
         LocalOptimizer.__init__(self, **options)
         if self._precision.slot_dtype is not None:
             check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [RuleOptimizer._rule_and_absent(self)])

@@ -20,22 +20,23 @@ _POSITION_AND_TEXT = operator.attrgetter("position", "text")
 
 def resolve_whole(stepper: Stepper, model: Any, loss: Any) -> tuple[StepProgram, list[Any]]:
     """The step of all parameters of a model that changes in place, with its numbers, and the leaves."""
-    stepper.refuse_swapped()
-    stepper.open.check_none()
-    stepper.open.end()
-    stepper.open.number = stepper.core.count + 1
-    if stepper.plan is not None and stepper.plan.idle:
+    stepper.open.begin(stepper.core.count + 1)
+    step, leaves = stepper.resolved.get(False), None
+    if step is not None and not (step.plan.idle or step.plan.copied) and (step.is_current() or step.refresh()):
+        leaves = step.plan.leaves(model)
+        if leaves is not None and step.plan.recorded:
+            step.plan.detach(leaves)
+    # An array that has become read-only is replaced from now on.
+    if step is None or leaves is None or stepper.core.misfit(step.plan.pick(leaves)):
+        stepper.refuse_swapped()
         stepper.forget()
-    plan, leaves = stepper.planned(model)
-    if plan is stepper.plan and (plan.copied or stepper.core.misfit(plan.pick(leaves))):
-        stepper.forget()  # An array has become read-only: it is replaced from now on.
         plan, leaves = stepper.planned(model)
-    if plan.replaced:
-        plan.check_replaceable(model)
-    step = stepper.resolved.get(False)
-    if step is None or step.plan is not plan or not (step.is_current() or step.refresh()):
         step = StepProgram(plan)
+        if plan.replaced:
+            plan.check_replaceable(model)
         stepper.adopt(step, leaves)
+    elif step.plan.replaced:
+        step.plan.check_replaceable(model)
     step.fill(stepper.core.count, 1, 1.0, loss)
     return step, leaves
 
@@ -53,18 +54,24 @@ def take_part(
     part = step.part(tuple(names), parameters)
     plan = part.plan
     while True:
-        writes, read = StepWrites(), checked_gradients(plan, [*gradients], optional=True)
+        read = checked_gradients(plan, [*gradients], optional=True)
         if part.core is None:
             core = _core.Stepper()
             core.prepare(part.host_parameters(leaves, slots))
             part.core = core
         count = part.core.count = stepper.core.count
-        if plan.ruled or plan.copied:
-            plan.check_memory(leaves, read, slots, [])
         has_rows = plan.takes_rows and any(isinstance(read[p.index], SparseRows) for p in plan.host)
-        touches = has_rows or part.catches_up
-        touched = collect(part, leaves, read, slots, writes, count=count, touches=touches)
-        writes.assignments += stepper.open.marks(names)
+        touched, marks = None, stepper.open.marks(names)
+        if part.is_in_place and not (has_rows or part.catches_up):
+            writes = _core.Writes(assignments=marks)
+        else:
+            collected = StepWrites()
+            if plan.ruled or plan.copied:
+                plan.check_memory(leaves, read, slots, [])
+            touches = has_rows or part.catches_up
+            touched = collect(part, leaves, read, slots, collected, count=count, touches=touches)
+            collected.assignments += marks
+            writes = collected.frozen()
         done = part.core.step(
             model,
             plan.pick(leaves),
@@ -72,7 +79,7 @@ def take_part(
             programs=part.programs,
             seed=part.seed,
             touched=touched or (),
-            writes=writes.frozen(),
+            writes=writes,
         )
         if not isinstance(done, Misfit):
             return

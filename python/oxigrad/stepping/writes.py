@@ -1,6 +1,7 @@
 """Results of a step out of place: of rules called on arrays, and records of rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf, call_rules
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram
 from oxigrad.stepping.slots.view import ParameterSlots
+
+_RULE = operator.attrgetter("rule")
 
 # A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
 Touched = tuple[int, Any, list[Any]]
@@ -26,15 +29,15 @@ Touched = tuple[int, Any, list[Any]]
 
 def called_leaves(
     plan: Assignment,
-    parameters: Iterable[Parameter],
+    parameters: Sequence[Parameter],
     leaves: Sequence[Any],
     gradients: Sequence[Any],
     slots: Mapping[str, Mapping[str, Any]],
     rules: Sequence[Rule],
     values: Sequence[Mapping[str, Any]],
 ) -> list[CalledLeaf]:
-    """The leaves that rules are called on for these parameters, rules and values are by group."""
-    decays = decays_of(plan, values)
+    """The leaves that rules are called on for these parameters, with their ``values``; ``rules`` are by group."""
+    catches_up = plan.options.sparse == "catch_up"
     return [
         CalledLeaf(
             p.text,
@@ -43,16 +46,18 @@ def called_leaves(
             leaves[p.index],
             gradients[p.index],
             slots[p.text],
-            values[p.group],
-            decays[p.group],
+            of_parameter,
+            plan.groups[p.group].decays(of_parameter) if catches_up else {},
             plan.groups[p.group].precision.rounding == "stochastic",
         )
-        for p in parameters
+        for p, of_parameter in zip(parameters, values, strict=True)
     ]
 
 
 def decays_of(plan: Assignment, values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The factors by which a zero gradient multiplies the slots of each group, for groups that catch up."""
+    if plan.options.sparse != "catch_up":
+        return [{}] * len(values)
     return [group.decays(of_group) for group, of_group in zip(plan.groups, values, strict=True)]
 
 
@@ -74,7 +79,8 @@ def call_step(
         slots[p.text].check()
     for p in others:
         leaves[p.index] = detached(leaves[p.index])
-    rules, values = [group.rule for group in step.groups], [group.values() for group in step.groups]
+    by_group = [*map(ResolvedGroup.values, step.groups)]
+    rules, values = [*map(_RULE, step.groups)], [by_group[p.group] for p in ruled]
     old_slots = {p.text: slots[p.text].of_rule() for p in ruled}
     called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), old_slots, rules, values)
     results, keep = call_rules(called, step.seed, gather)
@@ -107,7 +113,7 @@ def touch(
     plan = resolved.plan
     touched: list[Touched] = []
     stamps: list[tuple[Any, Any, Any]] = []
-    decays = decays_of(plan, [group.values() for group in resolved.groups])
+    decays = decays_of(plan, [*map(ResolvedGroup.values, resolved.groups)])
     for position, p in enumerate(plan.host):
         g, rows = gradients[p.index], None
         if isinstance(g, SparseRows):

@@ -12,6 +12,7 @@ from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.optimizer import OPTIONS, TensorOptimizer, refuse_by_theirs
 from oxigrad.torch.state.conversion import begin, local
+from oxigrad.torch.step.plan import places_of
 from oxigrad.torch.table import Entry
 
 
@@ -78,10 +79,9 @@ class LazyAdagrad(DropIn):
 
     def _begin(self) -> None:
         """Makes the state that is missing."""
-        for number, group in enumerate(self.param_groups):
-            for at, p in enumerate(group["params"]):
-                rule = TensorGroup(self.entry, group, half(local(p)), number=number, scaled=False)
-                begin(rule, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
+        for path, _, number, p in places_of(self):
+            group = TensorGroup(self.entry, self.param_groups[number], half(local(p)), number=number, scaled=False)
+            begin(group, path, p, self.state[p], HOST)
 
 
 _SPARSE = ("SGD", "Adagrad")

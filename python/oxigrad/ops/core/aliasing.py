@@ -50,9 +50,17 @@ def refuse_shared(named: Sequence[Named]) -> None:
     oxigrad.AliasError: a and the gradient of b share memory: expected arrays apart, or the same array from the first
     step on
     """
-    mutable = [each for each in named if type(each[1]) is np.ndarray or _is_mutable(each[1])]
-    shared = _core.first_shared([(array, written) for _, array, written in mutable])
-    on_devices = [each for each in mutable if not (type(each[1]) is np.ndarray or on_host(each[1]))]
+    mutable, on_devices, written = list[Named](), list[Named](), list[tuple[Any, bool]]()
+    for each in named:  # by no comprehension: steps come here
+        _, array, is_written = each
+        if type(array) is not np.ndarray:
+            if not _is_mutable(array):
+                continue
+            if not on_host(array):
+                on_devices.append(each)
+        mutable.append(each)
+        written.append((array, is_written))
+    shared = _core.first_shared(written)
     if shared is None and on_devices:
         mutable, shared = on_devices, _first_shared_there(on_devices)
     if shared is not None:

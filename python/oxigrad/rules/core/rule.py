@@ -115,8 +115,9 @@ class Rule:
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values of the arguments of the rule; ``total`` may be missing."""
-        arguments = {name: values[name] for name in (*self.defaults, *self.shared)}
-        return arguments | {name: values[name] for name in self.supplied if name in values or name != "total"}
+        supplied = self.supplied if "total" in values else self.supplied - {"total"}
+        names = (*self.defaults, *self.shared, *supplied)
+        return dict(zip(names, map(values.__getitem__, names), strict=True))
 
     def run(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> list[Any]:
         """The results of the rule: the parameter (or the gradient) and the slots; ``values`` has every argument."""

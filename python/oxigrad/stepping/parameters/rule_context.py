@@ -41,31 +41,28 @@ _NAMESPACE = types.ModuleType(xp.__name__, xp.__doc__)
 vars(_NAMESPACE).update({**vars(xp), "sqrt": _sqrt, "pow": _pow})
 
 
-class RuleContext:
-    """The ``namespace`` of rules, and their arrays, plain ones as variables of a ``tape`` unless that is None."""
+def namespace_of(tape: Tape | None) -> Any:
+    """The namespace for rules; with a ``tape``, signs and choices by masks are its variables too."""
+    if tape is None:
+        return _NAMESPACE
+    namespace = types.ModuleType(xp.__name__, xp.__doc__)
+    watching = {name: _watching(tape, getattr(xp, name)) for name in ("sign", "where")}
+    vars(namespace).update({**vars(_NAMESPACE), **watching})
+    return namespace
 
-    def __init__(self, tape: Tape | None) -> None:
-        self._tape = tape
-        #: The namespace for rules: signs and choices by masks are plain arrays too.
-        self.namespace: Any = _NAMESPACE
-        if tape is not None:
-            self.namespace = types.ModuleType(xp.__name__, xp.__doc__)
-            watching = {name: self._watching(getattr(xp, name)) for name in ("sign", "where")}
-            vars(self.namespace).update({**vars(_NAMESPACE), **watching})
 
-    def _watching(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args: self.watch(function(*args))
+def _watching(tape: Tape, function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: watched(tape, function(*args))
 
-    def watch(self, value: Any) -> Any:
-        """The array, for the rule; anything else as it is."""
-        if self._tape is None or not is_array(value) or isinstance(value, RECORDED):
-            return value
-        return self._tape.watch(value)
 
-    def value_of(self, result: Any) -> Any:
-        """The value of a result of the rule."""
-        is_on_tape = self._tape is not None and isinstance(result, Variable) and self._tape.owns(result)
-        return result.value if is_on_tape else result
+def watched(tape: Tape, value: Any) -> Any:
+    """An array as a variable of a tape; anything else, and a recorded value, as it is."""
+    return value if not is_array(value) or isinstance(value, RECORDED) else tape.watch(value)
+
+
+def value_of(tape: Tape | None, result: Any) -> Any:
+    """The value of a result of a rule, whose operands are variables of the tape if there is one."""
+    return result.value if tape is not None and isinstance(result, Variable) and tape.owns(result) else result
 
 
 @contextlib.contextmanager
@@ -84,15 +81,15 @@ def neutral(parameters: Iterable[Any], is_recorded: Callable[[], bool] = bool) -
 
 
 @contextlib.contextmanager
-def rule_context(parameters: Sequence[Any], is_recorded: Callable[[], bool]) -> Iterator[RuleContext]:
-    """The `neutral` context of the rules of these parameters; ``is_recorded`` returns whether an operand is recorded.
+def rule_tape(parameters: Sequence[Any], is_recorded: Callable[[], bool]) -> Iterator[Tape | None]:
+    """The `neutral` block of the rules of these parameters, with a tape for their arrays if one is needed.
 
-    Plain arrays are variables beside recorded operands where a library computes ``array * variable`` itself, and
-    raises. The question is asked for libraries alone that need it.
+    ``is_recorded`` returns whether an operand is recorded. Beside recorded operands, plain arrays are variables where
+    their library computes ``array * variable`` itself, and raises. Other libraries are not asked.
     """
     with neutral(parameters, is_recorded):
         if all(map(defers, map(beneath, parameters))) or not is_recorded():
-            yield RuleContext(None)
+            yield None
             return
         with Tape() as tape:
-            yield RuleContext(tape)
+            yield tape

@@ -30,7 +30,7 @@ from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.places import check_device, is_ours, is_unreadable
 from oxigrad.stepping.arrays.precision import half, rounded, widened
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
-from oxigrad.stepping.parameters.rule_context import RECORDED, RuleContext, rule_context
+from oxigrad.stepping.parameters.rule_context import RECORDED, namespace_of, rule_tape, value_of, watched
 
 
 def trace(
@@ -95,7 +95,7 @@ def _traced(rule: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple
     return trace(rule, dict(flags), **dict(options))
 
 
-_NAME = operator.attrgetter("name")
+_NAME, _P, _RESULTS = map(operator.attrgetter, ("name", "p", "results"))
 
 
 @dataclasses.dataclass
@@ -175,21 +175,19 @@ def call_rules(
     guards: list[tuple[str, Any]] = []
     if not leaves and gather is None:
         return [], True
-    named = [(leaf.path, leaf.rule) for leaf in leaves]
-    check_totals(named)
 
     def is_recorded() -> bool:
         return any(isinstance(x, RECORDED) for leaf in leaves for x in leaf.operands())
 
-    with rule_context([leaf.p for leaf in leaves], is_recorded) as context:
-        evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
+    with rule_tape([*map(_P, leaves)], is_recorded) as tape:
+        evaluations = [Evaluation(_stages(leaf, seed, guards, tape)) for leaf in leaves]
         while True:
-            totals = [each.resume() for each in evaluations]
+            totals = [*map(Evaluation.resume, evaluations)]
             pending = [*filter(None, totals)]
             if not pending and gather is None:
                 break
-            check_totals(named, [total is not None for total in totals])
-            paths, terms = [path for path, _ in named], [total.term for total in pending]
+            check_totals([(leaf.path, leaf.rule) for leaf in leaves], [total is not None for total in totals])
+            paths, terms = [leaf.path for leaf in leaves], [total.term for total in pending]
             if gather is not None:
                 terms = _terms_of_all(terms, gather)
                 paths = [""] * len(terms)
@@ -201,7 +199,7 @@ def call_rules(
     keep = combined(xp.logical_and, *zip(*guards, strict=True)) if guards else True
     if gather is not None:
         keep = all(gather(bytes([bool(fetched(keep))])))
-    return _apart(leaves, [each.results for each in evaluations]), keep
+    return _apart(leaves, [*map(_RESULTS, evaluations)]), keep
 
 
 def _terms_of_all(terms: Sequence[Any], gather: Callable[[bytes], bytes]) -> list[Any]:
@@ -247,22 +245,26 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
     So a slot never shares memory with a parameter or a gradient, which the user may change.
     """
     arguments: list[Any] = []
-    pairs: list[tuple[Any, Any]] = []
+    changed: list[Any] = []
     for leaf, of_leaf in zip(leaves, results, strict=True):
         g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
         arguments += [leaf.p, *g, *leaf.slots.values()]
-        pairs += zip(of_leaf, leaf.before(), strict=True)
-    separate = apart([None if new is old else new for new, old in pairs], arguments)
-    values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
-    return [[*itertools.islice(values, len(of_leaf))] for of_leaf in results]
+        for new, old in zip(of_leaf, leaf.before(), strict=True):
+            changed += () if new is old else (new,)
+    separate, by_leaf = iter(apart(changed, arguments)), list[list[Any]]()
+    for leaf, of_leaf in zip(leaves, results, strict=True):
+        by_leaf.append([])
+        for new, old in zip(of_leaf, leaf.before(), strict=True):
+            by_leaf[-1].append(old if new is old else next(separate))
+    return by_leaf
 
 
-def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context: RuleContext) -> Stages:
+def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], tape: _core.Tape | None) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
     check_library(leaf)
     try:
         part = leaf.touched()
-        results = yield from _stages_on_all(part, seed, guards, context)
+        results = yield from _stages_on_all(part, seed, guards, tape)
     except (*REFUSALS, AssertionError) as error:
         if not is_ours(error):
             check_device(leaf.path, leaf.p, leaf.g, leaf.slots.items())
@@ -276,28 +278,32 @@ def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context:
     ]
 
 
-def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context: RuleContext) -> Stages:
+def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], tape: _core.Tape | None) -> Stages:
     """The rule on the arrays of a leaf, computed in float32 for half precision, in one memory order."""
     check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     in_order = adapter_of(leaf.p).in_order
     p, path = in_order(widened(leaf.p)), leaf.path
-    g, watch, value_of = xp.astype(leaf.g, p.dtype, copy=False), context.watch, context.value_of
-    supplied: dict[str, Any] = {"guard": lambda guard: guards.append((path, value_of(guard)))}
+    g = xp.astype(leaf.g, p.dtype, copy=False)
+    supplied: dict[str, Any] = {"guard": lambda guard: guards.append((path, value_of(tape, guard)))}
     if "noise" in leaf.rule.supplied:
         noise = _noise(leaf, p, seed)
-        supplied["noise"] = lambda: watch(noise())
+        supplied["noise"] = noise if tape is None else lambda: watched(tape, noise())
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
         value if value is None or slot.is_number else in_order(xp.astype(value, p.dtype, copy=False))
         for slot, value in slots
     ]
+    operands = [p, g, *before]
+    if tape is not None:
+        operands = [watched(tape, each) for each in operands]
     try:
         outputs = yield from leaf.rule.stages(
-            context.namespace, watch(p), watch(g), [*map(watch, before)], {**leaf.values, **supplied}
+            namespace_of(tape), operands[0], operands[1], operands[2:], {**leaf.values, **supplied}
         )
     except ShapeError as error:
         raise ShapeError(f"{path_name(path)}: {error}") from None
-    outputs = [*map(value_of, outputs)]
+    if tape is not None:
+        outputs = [value_of(tape, each) for each in outputs]
     results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, leaf.p if outputs[0] is p else outputs[0])], 0
     for (slot, old), taken, new in zip(slots, before, outputs[1:], strict=True):
         number += not slot.is_number

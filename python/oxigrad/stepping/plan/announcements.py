@@ -26,12 +26,6 @@ def named(paths: Sequence[str]) -> str:
     return ", ".join(paths[:3]) + others
 
 
-def watched_leaves(watched: Watched) -> Sequence[int]:
-    """The positions, among the leaves of a model that is the argument of a loss, of those that have derivatives."""
-    structure = watched.structures[0]
-    return [0] if structure is None else structure[1]
-
-
 class OpenStep:
     """A step that several dispatches apply, each to some of its parameters, before it is counted.
 
@@ -51,6 +45,12 @@ class OpenStep:
     def ahead(self) -> list[str]:
         """The names of the parameters that are updated, in the order of their updates."""
         return [*self.updated.values()]
+
+    def begin(self, number: int) -> None:
+        """Begins a step with this number; raises `StateError` while parameters are ahead."""
+        if self.updated:
+            self.check_none()
+        self.waiting, self._bytes, self.number = {}, 0, number
 
     def check_none(self) -> None:
         """Raises `StateError` while parameters are ahead."""
@@ -89,12 +89,18 @@ class OpenStep:
 class FinalGradients:
     """The final gradients of ``parameters`` that no update has read, by the positions of their leaves: ``held``.
 
-    A parameter with several key paths has a gradient at each, and is complete with the last one of them.
+    ``watched`` are the variables of the model, the argument of the loss. A parameter with several key paths has a
+    gradient at each, and is complete with the last one of them.
     """
 
-    def __init__(self, parameters: Sequence[Parameter]) -> None:
+    def __init__(self, parameters: Sequence[Parameter], watched: Watched) -> None:
+        structure = watched.structures[0]
+        #: The position of each variable among the leaves of the model.
+        self.leaves: Sequence[int] = [0] if structure is None else structure[1]
         #: The parameter of each leaf that is one.
-        self.of_leaf: dict[int, Parameter] = {i: p for p in parameters for i in p.indices}
+        self.of_leaf: dict[int, Parameter] = {}
+        for p in parameters:
+            self.of_leaf |= dict.fromkeys(p.indices, p)
         self.held: dict[int, Any] = {}
 
     def add(self, p: Parameter, leaf: int, g: Any) -> bool:

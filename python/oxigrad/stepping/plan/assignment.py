@@ -2,7 +2,7 @@
 
 import copy
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from oxigrad.ops.backends import is_one_device
@@ -14,6 +14,7 @@ from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, RULE_INTO, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import SteppingOptions
+from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.slices import Gather
@@ -62,6 +63,8 @@ class Assignment:
 
         Sorts the parameters by executor.
         """
+        if len(self.rules) > 1:
+            check_totals([(p.text, self.rules[p.group]) for p in self.parameters])
         supplied = set[str]().union(*map(_SUPPLIED, self.rules))
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all: bool = not supplied.isdisjoint(("total", "guard"))
@@ -150,20 +153,17 @@ class Assignment:
 
         Gradients that are ``zeroed`` are written too, and an array may share memory with itself.
         """
-        read = {}
+        named: list[Named] = []
+        read: dict[int, Named] = {}
         for p in self.parameters:
-            g = gradients[p.index]
+            g, of_parameter = gradients[p.index], slots[p.text]
+            named.append((p.text, leaves[p.index], not p.executor.replaces))
+            is_overwritten = p.executor.is_core or of_parameter.are_overwritten
+            named += [(f"a slot of {p.text}", part, is_overwritten) for part in arrays_of(of_parameter)]
             read[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
-        read |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
-        others = [named for p in self.parameters for named in _updated(p, leaves[p.index], slots[p.text])]
-        refuse_overlapping([*others, *read.values()])
-
-
-def _updated(p: Parameter, array: Any, slots: Slots) -> Iterator[Named]:
-    """The arrays of a parameter that a step changes, with their names and whether they are changed in place."""
-    yield p.text, array, not p.executor.replaces
-    for part in arrays_of(slots):
-        yield f"a slot of {p.text}", part, p.executor.is_core or slots.are_overwritten
+        for g in zeroed:
+            read[id(g)] = "a gradient that zero_gradients is to zero", g, True
+        refuse_overlapping([*named, *read.values()])
 
 
 def picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:

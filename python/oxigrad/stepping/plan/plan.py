@@ -22,20 +22,19 @@ from oxigrad.ops.backends import (
     refuse_masked_or_units,
     size_of,
 )
-from oxigrad.ops.core.aliasing import refuse_shared, refuse_unwritable
+from oxigrad.ops.core.aliasing import Named, refuse_shared, refuse_unwritable
 from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless, refuse_traced
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
-from oxigrad.stepping.parameters.rule_executors import check_totals
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.slices import Gather, Slices
 from oxigrad.stepping.version import PROCESS, Version
 
-_STRUCTURE = operator.attrgetter("structure")
+_STRUCTURE, _INT = operator.attrgetter("structure"), {int}
 
 
 class Plan(Assignment):
@@ -164,8 +163,6 @@ class Plan(Assignment):
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
-        if len(rules) > 1:
-            check_totals([(p.text, rules[p.group]) for p in self.parameters])
         self.unite(leaves)
         for p in self.parameters:
             if p.executor.replaces and any(holds_gradients[i] for i in p.indices):
@@ -206,7 +203,7 @@ class Plan(Assignment):
                 shape = tuple(getattr(leaves[p.index], "shape", p.shape))
             except RuntimeError:  # a parameter of PyTorch that is not initialized
                 return None
-            if not all(type(n) is int for n in shape):  # a nested tensor
+            if not {*map(type, shape)} <= _INT:  # a nested tensor
                 return None
             if shape != p.shape:
                 raise ShapeError(
@@ -273,19 +270,19 @@ class Plan(Assignment):
                         f"{path_name(text)}: the parameter has shape {shape}, its slot {slot.name} {begun}"
                     )
 
-    def check_parameters(self, leaves: list[Any]) -> None:
-        """Raises `AliasError` for two parameters in host memory that share elements, whatever their executors.
+    def check_parameters(self, leaves: list[Any], *, apart: bool = True) -> None:
+        """Raises `DtypeError` for a masked array, an array with units, or the like.
 
-        Raises `DtypeError` for a masked array, an array with units, or the like.
+        If they are to be ``apart``, raises `AliasError` for two parameters that share elements, whatever their
+        executors: see `refuse_shared`.
         """
-        self.refuse_masked(leaves)
-        refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
-
-    def refuse_masked(self, leaves: list[Any]) -> None:
-        """Raises `DtypeError` for a masked array, an array with units, or the like."""
+        named = list[Named]()
         for p in self.parameters:
             if type(leaves[p.index]) is not np.ndarray:
                 refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
+            named.append((p.text, leaves[p.index], True))
+        if apart:
+            refuse_shared(named)
 
     def check_memory(
         self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, Slots], zeroed: list[Any]
@@ -304,9 +301,8 @@ class Plan(Assignment):
                 refuse_traced(p.text, what, array)
                 if not isinstance(array, SparseRows):
                     check_readable(p.text, what, array)
-        self.refuse_masked(leaves)
-        if self.replaced:  # which the core does not write, so that others may share their memory
-            self.check_parameters(leaves)
+        # The core does not write parameters that are replaced, so that others may share their memory.
+        self.check_parameters(leaves, apart=bool(self.replaced))
         for p in self.into:
             refuse_unwritable(p.text, "parameter", leaves[p.index])
         self.refuse_shared(leaves, gradients, slots, zeroed)

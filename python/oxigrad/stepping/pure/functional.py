@@ -1,6 +1,5 @@
 """A step as a pure function: rules on arrays, or kernels from a compiled function. Nothing is written."""
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -89,12 +88,14 @@ def apply(
     values = _own_values("apply", plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], of_groups)
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
     missed = state.get("missed_steps", {})
+    for at, p in enumerate(plan.parameters):
+        if p.text in missed:
+            step = values[at]["step"]
+            values[at] = {**values[at], "step": step - known_number(missed[p.text]), "drawn_at": step}
 
     def called_on(holds: bool) -> list[CalledLeaf]:
         rules = [group.rule(holds) for group in plan.groups]
-        called = called_leaves(plan, plan.parameters, leaves, gradients, begun, rules, of_groups)
-        called = [_with_values(plan, *each) for each in zip(called, plan.parameters, values, strict=True)]
-        return [_late(leaf, known_number(missed[leaf.path])) if leaf.path in missed else leaf for leaf in called]
+        return called_leaves(plan, plan.parameters, leaves, gradients, begun, rules, values)
 
     def results_of(called: list[CalledLeaf]) -> tuple[list[list[Any]], Any]:
         groups = [plan.groups[parameter.group] for parameter in plan.parameters]
@@ -248,19 +249,6 @@ def _check_names(call: str, groups: Sequence[ParameterGroup], hyperparameters: M
         hint = f" (did you mean {meant}?)" if meant else ""
         names = ", ".join(map(str, unknown))
         raise TypeError(f"{call}: found {names}{hint}, expected numeric hyperparameters: {', '.join(numeric)}")
-
-
-def _with_values(plan: Plan, leaf: CalledLeaf, parameter: Parameter, values: Mapping[str, Any]) -> CalledLeaf:
-    """The leaf with the hyperparameters of its parameter in place of those of its group."""
-    if values is leaf.values:
-        return leaf
-    return dataclasses.replace(leaf, values=values, decays=plan.groups[parameter.group].decays(values))
-
-
-def _late(leaf: CalledLeaf, missed: Any) -> CalledLeaf:
-    """The leaf of a parameter that ``missed`` steps."""
-    step = leaf.values["step"]
-    return dataclasses.replace(leaf, values={**leaf.values, "step": step - missed, "drawn_at": step})
 
 
 def _with_new_slots(plan: Plan, p: Parameter, array: Any, slots: dict[str, Any]) -> dict[str, Any]:

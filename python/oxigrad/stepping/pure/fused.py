@@ -7,7 +7,8 @@ arrays.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
@@ -36,45 +37,29 @@ def run_rules(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: in
     Leaves of elementwise rules go through kernels where they are in host memory or their library has calls of them, the
     others by their rules. Also returns whether the step was taken: True, or a Boolean array.
     """
-    on_host = [program_of(leaf, kernel) for leaf, kernel in zip(leaves, kernels, strict=True)]
-    programs = [program for program in on_host if program is not None]
-    is_parted = len(programs) < len(leaves) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves)
-    if not programs or is_parted:
-        return _run_elsewhere(leaves, kernels, seed)
-    results, keep = run_on_copies(
-        [leaf for leaf, program in zip(leaves, on_host, strict=True) if program is not None], programs, seed
-    )
-    others = [at for at, program in enumerate(on_host) if program is None]
-    if not others:
-        return results, keep
-    elsewhere, _ = _run_elsewhere([leaves[at] for at in others], [kernels[at] for at in others], seed)
-    return _merged([program is not None for program in on_host], results, elsewhere), keep
+    chosen = [*map(_chosen, leaves, kernels)]
+    runs = dict.fromkeys(run for run, _ in chosen)
+    if len(runs) > 1 and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
+        return _called(leaves, seed)  # a value over all leaves is computed in one place
+    by_leaf: dict[int, list[Any]] = {}
+    keep: Any = True
+    for run in runs:
+        numbers = [at for at, (chosen_run, _) in enumerate(chosen) if chosen_run is run]
+        results, keep = run([leaves[at] for at in numbers], [chosen[at][1] for at in numbers], seed)
+        by_leaf |= zip(numbers, results, strict=True)
+    return [by_leaf[at] for at in range(len(leaves))], keep
 
 
-def _merged(chosen: Sequence[bool], these: Results, those: Results) -> Results:
-    """``these`` results at the positions that are chosen, ``those`` at the others."""
-    each = {True: iter(these), False: iter(those)}
-    return [next(each[is_chosen]) for is_chosen in chosen]
+def _chosen(leaf: CalledLeaf, kernel: Kernels) -> tuple[Callable[..., tuple[Results, Any]], Any]:
+    """The function that runs the rule of a leaf, and the program or the kernel that it takes."""
+    program = program_of(leaf, kernel)
+    if program is not None:
+        return run_on_copies, program
+    return (_run_fused, kernel) if _fits(leaf) and kernel() is not None else (_run_called, None)
 
 
-def _run_elsewhere(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
-    """`run_rules` by calls of kernels that an array library compiles, and by rules."""
-    fits = [*map(_fits, leaves)]
-    programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
-    fits = [program is not None for program in programs]
-    if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
-        fits = [False] * len(leaves)  # a value over all leaves is computed in one place
-    fused_leaves = [(leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit]
-    outcome = (
-        _Step([leaf for leaf, _ in fused_leaves], [kernel for _, kernel in fused_leaves], seed).run()
-        if fused_leaves
-        else None
-    )
-    if outcome is None:
-        return _called(leaves, seed)
-    fused, keep = outcome
-    called, _ = _called([leaf for leaf, fit in zip(leaves, fits, strict=True) if not fit], seed)
-    return _merged(fits, fused, called), keep
+def _run_called(leaves: Sequence[CalledLeaf], _: Sequence[None], seed: int) -> tuple[Results, Any]:
+    return _called(leaves, seed)
 
 
 def _called(leaves: Sequence[CalledLeaf], seed: int) -> tuple[Results, Any]:
@@ -123,183 +108,145 @@ def _is_operand(array: Any, adapter: Any, shape: tuple[int, ...], dtypes: Sequen
 
 # --- calls ------------------------------------------------------------------------------------------------------------
 
+# The operands of a step: the scalars that are known only when calls run, and the gradient, the parameter and the slots
+# of each leaf.
+Shared = list[Any]
+Operands = list[list[Any]]
+# The program of a leaf, by the options of `trace`.
+Programs = Callable[..., "_core.Program"]
+# The shape and the dtype's name of a new array.
+New = tuple[tuple[int, ...], str]
+# The first scalar of each rule and its values.
+Sets = dict[tuple[int, int], int]
 
-class _Step:
-    """A step of some leaves by calls of kernels.
 
-    The operands are the scalars that are known only when the calls run, then the arrays of the leaves. A call takes
-    some of them, in the order that ``rust/core/src/exec/xla/handler.rs`` states.
+def _run_fused(leaves: Sequence[CalledLeaf], kernels: Sequence[Programs], seed: int) -> tuple[Results, Any]:
+    """The results of each leaf, and whether the step was taken, by calls of kernels; by rules if none is possible."""
+    sets: Sets = {}
+    scalars: list[Any] = []
+    for leaf in leaves:
+        if _set_of(leaf) not in sets:
+            sets[_set_of(leaf)] = len(scalars)
+            scalars += map(leaf.values.__getitem__, leaf.rule.numbers)
+    shared = {id(value): value for value in scalars if is_array(value)}
+    traced = {at: [*shared].index(id(value)) for at, value in enumerate(scalars) if is_array(value)}
+    numbers = [0.0 if at in traced else float(value) for at, value in enumerate(scalars)]
+    text = functools.partial(_text, sets, numbers, [*traced.items()], seed)
+    is_random = any("noise" in leaf.rule.supplied or _is_rounded_at_random(leaf) for leaf in leaves)
+    call = adapter_of(leaves[0].p).call_kernels
+    outputs = call and call(
+        functools.partial(_by_kernels, leaves, kernels, text),
+        functools.partial(_by_rules, leaves, kernels, sets, traced, seed),
+        [[*shared.values()], [[leaf.g, *leaf.before()] for leaf in leaves]],
+        everywhere=not is_random,
+    )
+    if outputs is None:
+        return _called(leaves, seed)
+    results, guard = outputs
+    return results, guard[0] if guard else True
+
+
+def _by_kernels(
+    leaves: Sequence[CalledLeaf], kernels: Sequence[Programs], text: Any, call: Any, shared: Shared, operands: Operands
+) -> tuple[Results, list[Any]]:
+    """The new parameter and slots of each leaf, and if there is a guard whether the step was taken."""
+    parts = [slice(start, start + _MOST_LEAVES) for start in range(0, len(leaves), _MOST_LEAVES)]
+    options, totals = dict[str, str](), list[Any]()
+    results, guards = list[list[Any]](), list[Any]()
+    if len(parts) > 1 and any("total" in leaf.rule.supplied for leaf in leaves):
+        programs = [kernel(totals="results") for kernel in kernels]
+        # The two halves of the bits of each total over all leaves.
+        new: list[New] = [((2 * programs[0].results,), "uint32")]
+        _, totals = _call(call, text, leaves, programs, shared, operands, new, measures=True)
+        options, text = {"totals": "given"}, functools.partial(text, totals=len(shared))
+    for part in parts:
+        programs = [kernel(**options) for kernel in kernels[part]]
+        new = [((), "bool")] if any(program.is_guarded for program in programs) else []
+        of_part, guard = _call(call, text, leaves[part], programs, [*shared, *totals], operands[part], new)
+        results += of_part
+        guards += guard
+    return results, guards[:1]
+
+
+def _call(
+    call: Any,
+    text: Any,
+    leaves: Sequence[CalledLeaf],
+    programs: Sequence["_core.Program"],
+    shared: Shared,
+    operands: Operands,
+    new: list[New],
+    *,
+    measures: bool = False,
+) -> tuple[Results, list[Any]]:
+    """The new parameter and slots of some leaves by one call, and its ``new`` results.
+
+    The operands are in the order that ``rust/core/src/exec/xla/handler.rs`` states. A call that ``measures`` changes
+    nothing, and takes only the arrays that the programs read.
     """
-
-    def __init__(self, leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> None:
-        self._leaves, self._kernels, self._seed = leaves, kernels, seed
-        self._operands: list[Any] = []
-        self._scalars: list[float] = []
-        self._traced: dict[int, int] = {}  # the operands of scalars
-        self._sets: dict[tuple[int, int], int] = {}  # the first scalar of each rule and its values
-        for leaf in leaves:
-            self._add_scalars(leaf)
-        self._numbers = len(self._operands)
-        #: The operands of each leaf: its gradient, its parameter and its slots.
-        self._places = [
-            [*map(self._add, (leaf.g, leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)))] for leaf in leaves
-        ]
-        programs = self._programs(range(len(leaves)))
-        self._is_guarded = any(program.is_guarded for program in programs)
-        #: The operands that are changed, in order.
-        self._changed = sorted({place for at, program in enumerate(programs) for place in self._written(at, program)})
-
-    def run(self) -> tuple[Results, Any] | None:
-        """The results of each leaf, and whether the step was taken; None if there can be no call."""
-        is_random = any("noise" in leaf.rule.supplied or _is_rounded_at_random(leaf) for leaf in self._leaves)
-        call = adapter_of(self._leaves[0].p).call_kernels
-        outputs = call and call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
-        if outputs is None:
-            return None
-        *outputs, keep = outputs if self._is_guarded else (*outputs, True)
-        after = dict(enumerate(self._operands)) | dict(zip(self._changed, outputs, strict=True))
-        return [[after[at] for at in places[1:]] for places in self._places], keep
-
-    def _add(self, array: Any) -> int:
-        self._operands.append(array)
-        return len(self._operands) - 1
-
-    def _add_scalars(self, leaf: CalledLeaf) -> None:
-        """Adds the numbers of the rule of a leaf, once for those that share them."""
-        if _set_of(leaf) in self._sets:
-            return
-        self._sets[_set_of(leaf)] = len(self._scalars)
-        for name in leaf.rule.numbers:
-            value = leaf.values[name]
-            if is_array(value):
-                places = [at for at, operand in enumerate(self._operands) if operand is value]
-                self._traced[len(self._scalars)] = places[0] if places else self._add(value)
-            self._scalars.append(0.0 if is_array(value) else float(value))
-
-    def _programs(self, numbers: Iterable[int], **options: Any) -> list["_core.Program"]:
-        """The programs of these leaves."""
-        programs = [self._kernels[at](**options) for at in numbers]
-        return [program for program in programs if program is not None]
-
-    def _arrays(self, at: int) -> list[int]:
-        """The operands of the arrays of a leaf, in the order of `_core.Program.written`."""
-        return [*self._places[at][:2], *self._slots(at, are_numbers=False)]
-
-    def _slots(self, at: int, *, are_numbers: bool) -> list[int]:
-        """The operands of the slots of a leaf that are numbers, or that are arrays."""
-        slots = zip(self._leaves[at].rule.slots, self._places[at][2:], strict=True)
-        return [place for slot, place in slots if slot.is_number is are_numbers]
-
-    def _written(self, at: int, program: "_core.Program") -> list[int]:
-        """The operands of a leaf that a program changes."""
-        arrays = self._arrays(at)
-        return [*(arrays[number] for number in program.written), *self._slots(at, are_numbers=True)]
-
-    # --- by kernels ---------------------------------------------------------------------------------------------------
-
-    def _by_kernels(self, call: Any, *operands: Any) -> list[Any]:
-        """The operands that are changed, and if there is a guard whether the step was taken."""
-        count, after, others = len(self._leaves), [*operands], []
-        parts = [range(start, min(start + _MOST_LEAVES, count)) for start in range(0, count, _MOST_LEAVES)]
-        totals = None
-        if len(parts) > 1 and any("total" in leaf.rule.supplied for leaf in self._leaves):
-            totals = self._totals(call, after)
-        for part in parts:
-            programs = self._programs(part, **({} if totals is None else {"totals": "given"}))
-            guard = [((), "bool")] if any(program.is_guarded for program in programs) else []
-            others += self._call(call, part, programs, after, totals=totals, new=guard)
-        return [*(after[place] for place in self._changed), *others[:1]]
-
-    def _totals(self, call: Any, operands: list[Any]) -> Any:
-        """The totals over all leaves, each as the two halves of its bits, by a call that changes nothing."""
-        part = range(len(self._leaves))
-        programs = self._programs(part, totals="results")
-        new = [((2 * programs[0].results,), "uint32")]
-        return self._call(call, part, programs, operands, new=new, measures=True)[0]
-
-    def _call(
-        self,
-        call: Any,
-        part: range,
-        programs: Sequence["_core.Program"],
-        operands: list[Any],
-        *,
-        new: list[tuple[tuple[int, ...], str]],
-        totals: Any = None,
-        measures: bool = False,
-    ) -> list[Any]:
-        """Makes a call for some leaves: replaces changed operands, and returns the ``new`` results.
-
-        One that ``measures`` changes nothing, and takes only the arrays that the programs read.
-        """
-        arrays, numbers = [self._arrays(at) for at in part], [self._slots(at, are_numbers=True) for at in part]
+    taken, changed, sizes = [*shared], list[tuple[int, int, int]](), list[tuple[int, int]]()
+    for number, (leaf, program) in enumerate(zip(leaves, programs, strict=True)):
+        are_numbers = [False, False, *(slot.is_number for slot in leaf.rule.slots)]
+        arrays, numbers = ([at for at, each in enumerate(are_numbers) if each is kind] for kind in (False, True))
         if measures:  # each leaf keeps at least one array
-            arrays = [each[: max(program.inputs, 1)] for each, program in zip(arrays, programs, strict=True)]
-        written = [[each[at] for at in program.written] for each, program in zip(arrays, programs, strict=True)]
-        places, changed = _in_order(arrays, numbers), [] if measures else _in_order(written, numbers)
-        shared = [operands[at] for at in range(self._numbers)] + ([] if totals is None else [totals])
-        local = {place: len(shared) + at for at, place in enumerate(places)}
-        sizes = [(len(each), len(others)) for each, others in zip(arrays, numbers, strict=True)]
-        text = self._text(part, programs, sizes, totals=None if totals is None else self._numbers, measures=measures)
-        outputs = call(text, shared + [operands[at] for at in places], [local[place] for place in changed] + new)
-        for place, result in zip(changed, outputs, strict=False):
-            operands[place] = result
-        return list(outputs[len(changed) :])
-
-    def _text(
-        self, part: range, programs: Sequence["_core.Program"], sizes: Sequence[tuple[int, int]], **how: Any
-    ) -> str:
-        """The text of a call for leaves with ``sizes`` numbers of arrays and of slots that are numbers.
-
-        ``how`` is that of `_core.xla_call`.
-        """
-        distinct: dict[int, tuple[Any, int, int, int]] = {}
-        leaves = []
-        for at, program, counts in zip(part, programs, sizes, strict=True):
-            leaf = self._leaves[at]
-            distinct.setdefault(id(program), (program, len(leaf.rule.numbers), *counts))
-            number = [*distinct].index(id(program))
-            leaves.append((number, self._sets[_set_of(leaf)], leaf.position, leaf.stochastic))
-        return _core.xla_call(
-            [*distinct.values()],
-            leaves,
-            self._scalars,
-            [*self._traced.items()],
-            seed=self._seed,
-            **how,
-        )
-
-    # --- by rules -----------------------------------------------------------------------------------------------------
-
-    def _by_rules(self, *operands: Any) -> list[Any]:
-        """As `_by_kernels`, by the rules of the leaves."""
-        values: dict[tuple[int, int], dict[str, Any]] = {}
-        for leaf in self._leaves:
-            first = self._sets[_set_of(leaf)]
-            traced = ((name, self._traced.get(first + at)) for at, name in enumerate(leaf.rule.numbers))
-            traced_values = {name: operands[at] for name, at in traced if at is not None}
-            values.setdefault(_set_of(leaf), {**leaf.values, **traced_values})
-        leaves = [
-            dataclasses.replace(
-                leaf,
-                g=operands[g],
-                p=operands[p],
-                slots={slot.name: operands[at] for slot, at in zip(leaf.rule.slots, slots, strict=True)},
-                values=values[_set_of(leaf)],
-            )
-            for leaf, (g, p, *slots) in zip(self._leaves, self._places, strict=True)
-        ]
-        results, keep = _called(leaves, self._seed)
-        after: dict[int, Any] = {}
-        for places, of_leaf in zip(self._places, results, strict=True):
-            after |= dict(zip(places[1:], of_leaf, strict=True))
-        changed = [xp.astype(after[place], operands[place].dtype) for place in self._changed]
-        return [*changed, *([keep] if self._is_guarded else [])]
+            arrays = arrays[: max(program.inputs, 1)]
+        written = () if measures else (*program.written, *range(len(arrays), len(arrays) + len(numbers)))
+        order = [*arrays, *numbers]
+        changed += [(number, order[at], len(taken) + at) for at in written]
+        taken += map(operands[number].__getitem__, order)
+        sizes.append((len(arrays), len(numbers)))
+    outputs = call(text(leaves, programs, sizes, measures=measures), taken, [at for *_, at in changed] + new)
+    after = [[*each] for each in operands]
+    for (number, at, _), result in zip(changed, outputs, strict=False):
+        after[number][at] = result
+    return [each[1:] for each in after], [*outputs[len(changed) :]]
 
 
-def _in_order(arrays: list[list[int]], numbers: list[list[int]]) -> list[int]:
-    """The operands of leaves, or the changed ones of them, in the order of a call."""
-    return [place for each, others in zip(arrays, numbers, strict=True) for place in each + others]
+def _text(
+    sets: Sets,
+    scalars: Sequence[float],
+    traced: Sequence[tuple[int, int]],
+    seed: int,
+    leaves: Sequence[CalledLeaf],
+    programs: Sequence["_core.Program"],
+    sizes: Sequence[tuple[int, int]],
+    **how: Any,
+) -> str:
+    """The text of a call for leaves with ``sizes`` numbers of arrays and of slots that are numbers: see `xla_call`."""
+    distinct: dict[int, tuple[Any, int, int, int]] = {}
+    described = []
+    for leaf, program, counts in zip(leaves, programs, sizes, strict=True):
+        distinct.setdefault(id(program), (program, len(leaf.rule.numbers), *counts))
+        number = [*distinct].index(id(program))
+        described.append((number, sets[_set_of(leaf)], leaf.position, leaf.stochastic))
+    return _core.xla_call([*distinct.values()], described, scalars, traced, seed=seed, **how)
+
+
+def _by_rules(
+    leaves: Sequence[CalledLeaf],
+    kernels: Sequence[Programs],
+    sets: Sets,
+    traced: Mapping[int, int],
+    seed: int,
+    shared: Shared,
+    operands: Operands,
+) -> tuple[Results, list[Any]]:
+    """As `_by_kernels`, by the rules of the leaves."""
+    values: dict[tuple[int, int], dict[str, Any]] = {}
+    called = []
+    for leaf, (g, p, *slots) in zip(leaves, operands, strict=True):
+        key = _set_of(leaf)
+        if key not in values:
+            places = [(name, traced.get(sets[key] + at)) for at, name in enumerate(leaf.rule.numbers)]
+            values[key] = {**leaf.values, **{name: shared[at] for name, at in places if at is not None}}
+        by_name = {slot.name: array for slot, array in zip(leaf.rule.slots, slots, strict=True)}
+        called.append(dataclasses.replace(leaf, g=g, p=p, slots=by_name, values=values[key]))
+    results, keep = _called(called, seed)
+    same_dtypes = [
+        [xp.astype(new, old.dtype) for new, old in zip(result, leaf.before(), strict=True)]
+        for result, leaf in zip(results, called, strict=True)
+    ]
+    return same_dtypes, [keep] if any(kernel().is_guarded for kernel in kernels) else []
 
 
 def _set_of(leaf: CalledLeaf) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core
+from oxigrad import _core, tree
 from oxigrad.ops.backends import dtype_name
 from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.parameters.device_kernels import FLOATING
@@ -33,25 +33,19 @@ class PureStep(StepProgram):
 
     def __init__(self, plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
         super().__init__(plan)
-        self._paths = [p.text for p in plan.parameters]
         self._dtypes = [p.dtype for p in plan.parameters]
-        self._slots = [self.groups[p.group].rule.slots for p in plan.parameters]
-        #: The position of the first slot of each parameter among all slots.
-        self._starts = [*itertools.accumulate(map(len, self._slots), initial=0)][:-1]
-        #: The key paths and names of all slots.
-        self.keys: list[tuple[Any, Any]] = [
-            (path, slot.name)
-            for path, of_parameter in zip(self._paths, self._slots, strict=True)
-            for slot in of_parameter
+        arrays, self._tree = tree.flatten(slots)
+        #: The key paths and names of all slots, and which of them are numbers.
+        self.keys: list[tuple[str, str]] = [(path, name) for path, by_name in slots.items() for name in by_name]
+        numbers = {key: number for number, key in enumerate(self.keys)}
+        # The slots of each parameter, with their numbers among all.
+        self._slots = [
+            [(slot, numbers[p.text, slot.name]) for slot in self.groups[p.group].rule.slots] for p in plan.parameters
         ]
-        #: The names of the slots of each parameter, by key path.
-        self._names = {
-            path: dict.fromkeys(slot.name for slot in of_parameter).keys()
-            for path, of_parameter in zip(self._paths, self._slots, strict=True)
-        }
-        self.are_numbers: list[Any] = [slot.is_number for of_parameter in self._slots for slot in of_parameter]
-        self._shapes = [tuple(slots[path][name].shape) for path, name in self.keys]
-        self._slot_dtypes = [slots[path][name].dtype for path, name in self.keys]
+        self.are_numbers: list[bool] = [False] * len(numbers)
+        for slot, number in itertools.chain.from_iterable(self._slots):
+            self.are_numbers[number] = slot.is_number
+        self._shapes, self._slot_dtypes = [tuple(array.shape) for array in arrays], [array.dtype for array in arrays]
 
     @classmethod
     def of(cls, plan: Plan, state: Mapping[str, Any]) -> "PureStep | None":
@@ -61,8 +55,8 @@ class PureStep(StepProgram):
         if not is_simple or not all(p.executor.is_core for p in plan.parameters):
             return None
         slots = state["slots"]
-        names = [(p.text, slot.name) for p in plan.parameters for slot in plan.groups[p.group].rule().slots]
-        if not all(name in slots[path] for path, name in names):
+        names = {(p.text, slot.name) for p in plan.parameters for slot in plan.groups[p.group].rule().slots}
+        if names != {(path, name) for path, by_name in slots.items() for name in by_name}:
             return None
         step = cls(plan, slots)
         return step if step.is_of_core else None
@@ -79,28 +73,22 @@ class PureStep(StepProgram):
             return None
         if type(state) is not dict or state.keys() != _STATE:
             return None
-        plan, before, step = self.plan, state["slots"], state["step"]
+        plan, step = self.plan, state["step"]
         if type(step) is not int or not 0 <= step < _core.MOST_STEPS or (leaves := plan.leaves(params)) is None:
             return None
-        if type(before) is not dict or before.keys() != self._names.keys() or {*map(type, before.values())} - {dict}:
-            return None
-        if [*map(dict.keys, map(before.__getitem__, self._paths))] != [*self._names.values()]:
-            return None
         gradients = _core.tree_leaves_like(grads, plan.structure)
-        if gradients is None:
+        slots = _core.tree_leaves_like(state["slots"], self._tree)
+        if gradients is None or slots is None:
             return None
-        slots = [before[path][name] for path, name in self.keys]
         arrays = plan.pick(leaves)
         if (taken := self.run(arrays, plan.pick(gradients), slots, step, loss)) is None:
             return None
-        refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
+        refuse_shared([(p.text, array, True) for p, array in zip(plan.parameters, arrays, strict=True)])
         new, after = taken
         for p, array in zip(plan.parameters, new, strict=True):
             leaves[p.index] = array
-        new_slots: dict[str, dict[str, Any]] = {path: {} for path in self._paths}
-        for (path, name), array in zip(self.keys, after, strict=True):
-            new_slots[path][name] = array
-        return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": new_slots}
+        slots = _core.tree_unflatten(self._tree, after)
+        return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": slots}
 
     def is_of(self, options: SteppingOptions) -> bool:
         """Whether it was resolved for the optimizer with these options, and for its present settings."""
@@ -124,10 +112,10 @@ class PureStep(StepProgram):
             return None
         self.fill(step, 1, 1.0 / self.plan.options.scale, loss)
         new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
-        stated = []
-        for p, array, of_one, start in zip(self.plan.parameters, new, self._slots, self._starts, strict=True):
-            pairs = [*zip(of_one, after[start : start + len(of_one)], strict=True)]
-            stated.append(self.host_parameter(p, array, pairs, first=0))
+        stated = [
+            self.host_parameter(p, array, [(slot, after[number]) for slot, number in of_one], first=0)
+            for p, array, of_one in zip(self.plan.parameters, new, self._slots, strict=True)
+        ]
         done = answer(stated, tuple(new), tuple(gradients), programs=self.programs, count=step, seed=self.seed)
         return None if isinstance(done, _core.Misfit) else (new, after)
 

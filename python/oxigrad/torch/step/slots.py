@@ -34,7 +34,7 @@ class TensorSlots(Slots):
 
     def values(self) -> list[Any]:
         """The arrays."""
-        return [array for _, array in self.items()]
+        return [self[name] for name, (_, key) in self._slots.items() if self._state.get(key) is not None]
 
     def arrays(self) -> Iterator[tuple[tuple[str, str], Any]]:
         """The tensors of the slots that are arrays, by the key of the state, and the name of the part of codes."""
