@@ -54,25 +54,16 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Callable[
     def nary_operator(
         fun: Callable[..., Any], argnum: Argnum = 0, *operands: Any, **options: Any
     ) -> Callable[..., Any]:
+        name = get_name(unary_operator)
         if type(argnum) not in (int, tuple, list):
-            raise TypeError(
-                f"{get_name(unary_operator)}: found {argnum!r}, expected the number of an argument, or several"
-            )
-        numbers = (argnum,) if isinstance(argnum, int) else tuple(argnum)
+            raise TypeError(f"{name}: found {argnum!r}, expected the number of an argument, or several")
 
-        @wraps(
-            fun,
-            "{op}_of_{fun}_wrt_argnum_{argnum}",
-            "{op} of {fun} by argument {argnum}.",
-            op=get_name(unary_operator),
-            argnum=argnum,
-        )
+        @wraps(fun, "{op}_of_{fun}_wrt_argnum_{argnum}", "{op} of {fun} by argument {argnum}.", op=name, argnum=argnum)
         def nary_f(*args: Any, **kwargs: Any) -> Any:
-            def unary_f(x: Any) -> Any:
-                return fun(*replaced(args, numbers, (x,) if isinstance(argnum, int) else x), **kwargs)
-
-            unary_f.__name__ = get_name(fun)
-            x = args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in numbers)
+            if isinstance(argnum, int):
+                x, unary_f = args[argnum], lambda x: fun(*replaced(args, (argnum,), (x,)), **kwargs)
+            else:
+                x, unary_f = tuple(args[i] for i in argnum), lambda x: fun(*replaced(args, argnum, x), **kwargs)
             return unary_operator(unary_f, x, *operands, **options)
 
         return nary_f
