@@ -102,7 +102,9 @@ class VSpace:
         return sum(tree.leaves(products))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, VSpace) and self._kind() == other._kind()
+        if not isinstance(other, VSpace) or self.structure != other.structure:
+            return False
+        return [*map(_kind, self.leaves)] == [*map(_kind, other.leaves)]
 
     def __hash__(self) -> int:
         return hash(self.size)
@@ -110,11 +112,12 @@ class VSpace:
     def __repr__(self) -> str:
         return f"VSpace({self.zeros()!r})"
 
-    def _kind(self) -> tuple[Any, ...]:
-        return self.structure, [(leaf.shape, leaf.dtype) for leaf in self.leaves]
-
 
 _LEAF = tree.flatten(0.0)[1]
+
+
+def _kind(leaf: Any) -> tuple[Any, ...]:
+    return leaf.shape, leaf.dtype
 
 
 def _zero(leaf: Any) -> Any:

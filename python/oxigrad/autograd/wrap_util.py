@@ -10,12 +10,12 @@ from oxigrad.autograd.modules import made
 
 def subvals(x: Iterable[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
     """Tuple of the items of ``x`` with the values of pairs (index, value) in their places."""
-    return tuple(replaced(list(x), *zip(*ivs, strict=True)))
+    return tuple(replaced([*x], *zip(*ivs, strict=True)))
 
 
 def subval(x: Iterable[Any], i: int, v: Any) -> tuple[Any, ...]:
     """Tuple of the items of ``x`` with the value ``v`` at index ``i``."""
-    return subvals(x, [(i, v)])
+    return tuple(replaced([*x], [i], [v]))
 
 
 made("oxigrad.autograd.util", {"subval": subval, "subvals": subvals})
@@ -60,10 +60,11 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Callable[
 
         @wraps(fun, "{op}_of_{fun}_wrt_argnum_{argnum}", "{op} of {fun} by argument {argnum}.", op=name, argnum=argnum)
         def nary_f(*args: Any, **kwargs: Any) -> Any:
-            if isinstance(argnum, int):
-                x, unary_f = args[argnum], lambda x: fun(*replaced(args, (argnum,), (x,)), **kwargs)
-            else:
-                x, unary_f = tuple(args[i] for i in argnum), lambda x: fun(*replaced(args, argnum, x), **kwargs)
+            def unary_f(x: Any) -> Any:
+                values = subval(args, argnum, x) if isinstance(argnum, int) else replaced(args, argnum, x)
+                return fun(*values, **kwargs)
+
+            x = args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
             return unary_operator(unary_f, x, *operands, **options)
 
         return nary_f
