@@ -164,7 +164,7 @@ def value_and_gradient(fun: Callable[[Any], Any], x: Any, check: Callable[[Any],
     watched, result = _core.record_call(tape, fun, (x,), None, 0)
     if type(result) is Variable and tape.owns(result):
         value = result.value
-        if type(plain(value)) not in (float, np.float64):
+        if not isinstance(plain(value), float):
             check(value)
         return value, watched.unflatten(tape.pull([(result, _one(value))], watched.variables))[0]
     call = _warned(Recording(tape, watched, result, 0))
@@ -173,7 +173,8 @@ def value_and_gradient(fun: Callable[[Any], Any], x: Any, check: Callable[[Any],
 
 
 def _one(leaf: Any) -> Any:
-    return xp.ones_like(leaf) if is_array(plain(leaf)) else 1.0
+    kind = type(plain(leaf))
+    return kind(1.0) if issubclass(kind, float) else xp.ones_like(leaf)
 
 
 def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, Any]]:
@@ -211,7 +212,8 @@ def floats(x: Any) -> Any:
         is_whole = isinstance(leaf, (np.ndarray, np.integer)) and leaf.dtype.kind in "iu"
         return leaf * 1.0 if is_whole or type(leaf) is int else leaf
 
-    return x if type(x) in (float, Variable) else tree.map(converted, x)
+    is_float = type(x) in (float, Variable) or (type(x) is np.ndarray and x.dtype.kind == "f")
+    return x if is_float else tree.map(converted, x)
 
 
 def _like(g: Any, value: Any) -> Any:
