@@ -38,7 +38,7 @@ PYTHON = {
     "interop": "_core _names ops xp tree autodiff",
     "keras": "_names optim schedules tree",
     "scipy": "_core _names _typing ops xp tree autodiff",
-    "autograd": "_core ops xp tree autodiff optim recording scipy",
+    "autograd": "_core ops xp tree autodiff optim recording scipy testing",
     "_callbacks": "_core ops xp autodiff",
     "extend": "_core _names _tables _typing ops xp tree autodiff rules schedules cuda stepping optim",
     "__init__": "_core _callbacks _names autodiff cuda cuda/__init__ extend optim recording rules schedules scipy stepping testing tree xp",

@@ -59,6 +59,10 @@ OPTIMIZERS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: optim.chain(optim.Adam(0.1), optim.Orthogonalize(), optim.WeightDecay(0.1, cautious=True)),
         "fdffdff",
     ),
+    "rows and norms": (
+        lambda: optim.chain(optim.Adam(0.1), optim.NormalizeRows(0.8), optim.ScaleByShape(), optim.Hyperball()),
+        "fdffdff",
+    ),
     "adafactor": (lambda: optim.partition({"[aeg]": optim.Adafactor(0.1), "*": optim.Adam(0.1)}), "fffffff"),
     "8 bit": (lambda: optim.Adam(0.01, slot_dtype="8bit"), "fffffff"),
     "4 bit": (lambda: optim.Adam(0.01, slot_dtype="4bit"), "fffffff"),

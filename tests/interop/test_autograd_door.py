@@ -358,7 +358,9 @@ def test_a_vjp_of_a_list_may_be_an_array() -> None:
 
 
 def subclass_of_nodes() -> None:
-    class Node(tracer.Node): ...  # type: ignore[misc, valid-type]
+    class Node(tracer.Node): ...
+
+    Node()
 
 
 @pytest.mark.parametrize(
@@ -389,24 +391,24 @@ def test_spaces() -> None:
 def test_wrong_derivatives_are_found() -> None:
     f = extend.primitive(lambda x: x * 2.0)
     extend.defvjp(f, lambda ans, x: lambda g: g * 2.001)
-    with pytest.raises(AssertionError, match=r"\(VJP\) check of"):
+    with pytest.raises(AssertionError, match="derivative .* by rev, central difference"):
         check_grads(f, modes=["rev"])(1.0)
-    with pytest.raises(ValueError, match="found modes"):
+    with pytest.raises(ValueError, match="modes is"):
         check_grads(f, modes=["forward"])(1.0)
     # A wrong tangent, a wrong second argument, and a first derivative without its own derivative.
     extend.defvjp(f, lambda ans, x: lambda g: g * 2.0)
     extend.defjvp(f, lambda g, ans, x: g * 2.001)
     check_grads(f, modes=["rev"])(1.0)
-    with pytest.raises(AssertionError, match="found .* expected"):
+    with pytest.raises(AssertionError, match="derivative .* by fwd, central difference"):
         check_grads(f)(X)
     product = extend.primitive(lambda x, y: x * y)
     extend.defvjp(product, lambda ans, x, y: lambda g: g * y, lambda ans, x, y: lambda g: g * y)
-    with pytest.raises(AssertionError, match=r"\(VJP\) check of"):
+    with pytest.raises(AssertionError, match="derivative .* by rev, central difference"):
         check_grads(product, (0, 1), modes=["rev"])(1.5, 2.0)
     cube = extend.primitive(lambda x: x**3)
     extend.defvjp(cube, lambda ans, x: lambda g: g * 3.0 * tracer.getval(x) ** 2)
     check_grads(cube, modes=["rev"], order=1)(1.5)
-    with pytest.raises(AssertionError, match=r"\(VJP\) check of vjp_"):
+    with pytest.raises(AssertionError, match="by rev over rev, central difference"):
         check_grads(cube, modes=["rev"])(1.5)
     combo_check(lambda a, b=1.0: a * b, (0,))([1.0, X], b=[2.0, 3.0])
 
@@ -516,7 +518,7 @@ def test_install_is_refused_after_an_import_of_autograd(theirs: ModuleType) -> N
 
 def test_a_module_that_autograd_lacks_is_named() -> None:
     done = run("-c", "import oxigrad.autograd as a; a.install(); a.install(); import autograd.nothing")
-    assert "ModuleNotFoundError: autograd.nothing: oxigrad.autograd has no such module" in done.stderr
+    assert "ModuleNotFoundError: No module named 'oxigrad.autograd.nothing'" in done.stderr
 
 
 def test_vjps_that_are_no_functions_or_return_nothing_are_refused() -> None:

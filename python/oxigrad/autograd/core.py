@@ -37,7 +37,6 @@ class VSpace:
 
     @classmethod
     def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
-        """Registers the space of the values of a class."""
         VSpace.mappings[value_type] = vspace_maker or cls
 
     @property
@@ -53,16 +52,13 @@ class VSpace:
 
     @property
     def iscomplex(self) -> bool:
-        """Whether an element is complex."""
         return any(map(is_complex, self.leaves))
 
     @property
     def dtype(self) -> np.dtype:
-        """Common dtype of the elements."""
         return np.result_type(*self.leaves)
 
     def zeros(self) -> Any:
-        """Zero vector."""
         return tree.unflatten(self.structure, self.leaves)
 
     def ones(self) -> Any:
@@ -88,7 +84,6 @@ class VSpace:
                     yield tree.unflatten(self.structure, [*self.leaves[:at], vector[()], *self.leaves[at + 1 :]])
 
     def add(self, x_prev: Any, x_new: Any) -> Any:
-        """Sum of two vectors."""
         return tree.map(lambda x, y: x + y, x_prev, x_new)
 
     def mut_add(self, x_prev: Any, x_new: Any) -> Any:
@@ -96,11 +91,9 @@ class VSpace:
         return self.add(self.zeros() if x_prev is None else x_prev, x_new)
 
     def scalar_mul(self, x: Any, a: Any) -> Any:
-        """Product of a vector and a number."""
         return tree.map(lambda x: x * a, x)
 
     def covector(self, x: Any) -> Any:
-        """Complex conjugate of a vector."""
         return tree.map(lambda x: xp.conj(x) if is_complex(x) else x, x)
 
     def inner_prod(self, x: Any, y: Any) -> Any:
@@ -111,8 +104,7 @@ class VSpace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VSpace) or self.structure != other.structure:
             return False
-        pairs = zip(self.leaves, other.leaves, strict=True)
-        return all(np.shape(x) == np.shape(y) and x.dtype == y.dtype for x, y in pairs)
+        return [*map(_kind, self.leaves)] == [*map(_kind, other.leaves)]
 
     def __hash__(self) -> int:
         return hash(self.size)
@@ -122,6 +114,10 @@ class VSpace:
 
 
 _LEAF = tree.flatten(0.0)[1]
+
+
+def _kind(leaf: Any) -> tuple[Any, ...]:
+    return leaf.shape, leaf.dtype
 
 
 def _zero(leaf: Any) -> Any:
@@ -143,73 +139,57 @@ def vspace(value: Any) -> Any:
 
 def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """Pullback of ``fun`` at ``x``, and the value ``fun(x)``."""
+    x = floats(x)
+    if not _is_smooth(x):
+        return lambda _: vspace(x).zeros(), fun(x)
     call = _called(fun, x)
-    return pullback(call, x), call.value
+    return functools.partial(_pulled, call), call.value
 
 
-def pullback(call: Recording, x: Any) -> Callable[[Any], Any]:
-    """Pullback of a recorded call at ``x``."""
-
-    def vjp(g: Any) -> Any:
-        leaves = tree.leaves(g) if call.structure != _LEAF else [g]
-        seeds = [
-            (output, _like(leaf, output.value))
-            for output, leaf in zip(call.outputs, leaves, strict=True)
-            if output is not None
-        ]
-        if not seeds:
-            return vspace(x).zeros()
-        return call.arguments(call.tape.pull(seeds, call.watched.variables))
-
-    return vjp
+def _pulled(call: Recording, g: Any) -> Any:
+    """Gradient of a recorded call from a cotangent of its value."""
+    leaves = [g] if call.structure == _LEAF else tree.leaves(g)
+    seeds = [(to, _like(leaf, to.value)) for to, leaf in zip(call.outputs, leaves, strict=True) if to is not None]
+    return call.arguments(call.tape.pull(seeds, call.watched.variables))
 
 
-def value_and_gradient(
-    fun: Callable[[Any], Any], x: Any, seed: Callable[[Any], Any], *, of_arrays: bool = False
-) -> tuple[Any, Any]:
-    """Value of ``fun`` at ``x``, and its gradient.
-
-    The cotangent of a real number, and with ``of_arrays`` of a real array, is one; ``seed(value)`` is the cotangent of
-    any other value.
-    """
-    fun, argument = _operands(fun, x)
+def value_and_gradient(fun: Callable[[Any], Any], x: Any, check: Callable[[Any], object]) -> tuple[Any, Any]:
+    """Value of ``fun`` at ``x``, and the gradient of the sum of its elements; ``check`` may refuse the value."""
+    x = floats(x)
+    if not _is_smooth(x):
+        vjp, value = make_vjp(fun, x)
+        check(value)
+        return value, vjp(value)
     tape = Tape(detaches=True)
-    watched, result = _core.record_call(tape, fun, (argument,), None, 0)
+    watched, result = _core.record_call(tape, fun, (x,), None, 0)
     if type(result) is Variable and tape.owns(result):
-        bare, one = plain(result.value), None  # of a derivative within another one, the value is a variable too
-        if type(bare) in (float, np.float64):
-            one = type(bare)(1.0)
-        elif of_arrays and type(bare) is np.ndarray and bare.dtype.kind == "f":
-            one = np.ones_like(bare)
-        if one is not None:
-            return result.value, watched.unflatten(tape.pull([(result, one)], watched.variables))[0]
+        value = result.value
+        if not isinstance(plain(value), float):
+            check(value)
+        return value, watched.unflatten(tape.pull([(result, _one(value))], watched.variables))[0]
     call = _warned(Recording(tape, watched, result, 0))
-    return call.value, pullback(call, x)(seed(call.value))
+    check(call.value)
+    return call.value, _pulled(call, tree.map(_one, call.value))
+
+
+def _one(leaf: Any) -> Any:
+    kind = type(plain(leaf))
+    return kind(1.0) if issubclass(kind, float) else xp.ones_like(leaf)
 
 
 def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, Any]]:
     """Pushforward of ``fun`` at ``x``: the function of a tangent that returns ``fun(x)`` and its derivative."""
+    x = floats(x)
 
     def jvp(g: Any) -> tuple[Any, Any]:
         call = _called(fun, x, forward=True)
-        if not any(output is not None for output in call.outputs):
-            return call.value, vspace(call.value).zeros()
-        return call.value, call.pushed((tree.map(lambda leaf, t: _like(t, leaf), _floats(x), g),))
+        return call.value, call.pushed((tree.map(lambda leaf, t: _like(t, leaf), x, g),))
 
     return jvp
 
 
 def _called(fun: Callable[[Any], Any], x: Any, *, forward: bool = False) -> Recording:
-    fun, argument = _operands(fun, x)
-    return _warned(Recording.of(fun, (argument,), 0, forward=forward, detaches=True))
-
-
-def _operands(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
-    """The function and the argument that a tape watches: a number in the place of one without derivative."""
-    x = _floats(x)
-    if is_smooth(x) or any(map(is_smooth, tree.leaves(x))):
-        return fun, x
-    return lambda _: fun(x), 0.0
+    return _warned(Recording.of(fun, (x,), 0, forward=forward, detaches=True))
 
 
 def _warned(call: Recording) -> Recording:
@@ -218,26 +198,27 @@ def _warned(call: Recording) -> Recording:
     return call
 
 
-def _floats(x: Any) -> Any:
-    """Value with floating-point numbers for integers, which autograd differentiates, and as variables hold it."""
+def _is_smooth(x: Any) -> bool:
+    """Whether a value has a derivative; an empty list has none."""
+    return is_smooth(x) or any(map(is_smooth, tree.leaves(x)))
+
+
+def floats(x: Any) -> Any:
+    """Value as variables hold it, with floating-point numbers for integers, which autograd differentiates."""
 
     def converted(leaf: Any) -> Any:
         if maker := Box.type_mappings.get(type(leaf)):
             return maker(leaf)
-        return float(leaf) if type(leaf) is int else leaf
+        is_whole = isinstance(leaf, (np.ndarray, np.integer)) and leaf.dtype.kind in "iu"
+        return leaf * 1.0 if is_whole or type(leaf) is int else leaf
 
-    if isinstance(x, (np.ndarray, np.integer)) and x.dtype.kind in "iu":
-        return x.astype(np.float64)
-    if type(x) in (float, np.ndarray, Variable):
-        return x
-    return tree.map(converted, x)
+    is_float = type(x) in (float, Variable) or (type(x) is np.ndarray and x.dtype.kind == "f")
+    return x if is_float else tree.map(converted, x)
 
 
 def _like(g: Any, value: Any) -> Any:
     """Tangent or cotangent in the shape and dtype of a value."""
-    if type(g) is type(value) is np.ndarray and g.dtype == value.dtype and g.shape == value.shape:
-        return g
-    if isinstance(plain(value), (float, complex)) and not is_array(plain(value)):
+    if not is_array(plain(value)):
         return g if isinstance(g, Variable) else type(plain(value))(g)
     array, shape = of_dtype(g if isinstance(g, Variable) else np.asarray(g), value), tuple(value.shape)
     return array if tuple(array.shape) == shape else xp.broadcast_to(array, shape)

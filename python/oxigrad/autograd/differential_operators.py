@@ -8,56 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import xp
+from oxigrad import tree, xp
 from oxigrad.autodiff.checkpoint import checkpoint as checkpoint
 from oxigrad.autodiff.products import ggnvp
 from oxigrad.autograd import core
 from oxigrad.autograd.wrap_util import unary_to_nary
+from oxigrad.ops.backends import is_complex
 
 make_vjp: Callable[..., Callable[..., Any]] = unary_to_nary(core.make_vjp)
 make_jvp: Callable[..., Callable[..., Any]] = unary_to_nary(core.make_jvp)
 
 
-def _scalar(ans: Any, name: str) -> Any:
-    space = core.vspace(ans)
-    if space.size != 1:
+def _check_scalar(ans: Any, name: str) -> None:
+    if core.vspace(ans).size != 1:
         raise TypeError(
             f"{name} applies to real scalar functions: found a value of shape {np.shape(ans)}, expected one real "
             "number; see jacobian, elementwise_grad or holomorphic_grad"
         )
-    return space.ones()
+
+
+def _check_real(ans: Any) -> None:
+    if any(map(is_complex, tree.leaves(ans))):
+        raise TypeError("elementwise_grad applies to real functions: found a complex value")
 
 
 @unary_to_nary
 def grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """Gradient of a real scalar function by argument ``argnum``, in the structure of the argument."""
-    return core.value_and_gradient(fun, x, lambda ans: _scalar(ans, "grad"))[1]
+    return core.value_and_gradient(fun, x, lambda ans: _check_scalar(ans, "grad"))[1]
 
 
 @unary_to_nary
 def value_and_grad(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
     """Value of a real scalar function, and its gradient."""
-    return core.value_and_gradient(fun, x, lambda ans: _scalar(ans, "value_and_grad"))
+    return core.value_and_gradient(fun, x, lambda ans: _check_scalar(ans, "value_and_grad"))
 
 
 @unary_to_nary
 def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
     """Gradient of the first of two results of a function, and the second result."""
     vjp, (ans, aux) = core.make_vjp(fun, x)
-    return vjp((_scalar(ans, "grad_and_aux"), core.vspace(aux).zeros())), aux
+    _check_scalar(ans, "grad_and_aux")
+    return vjp((core.vspace(ans).ones(), core.vspace(aux).zeros())), aux
 
 
 @unary_to_nary
 def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """Sum of the rows of the Jacobian: the derivative at each element, where the function is elementwise."""
-
-    def ones(ans: Any) -> Any:
-        space = core.vspace(ans)
-        if space.iscomplex:
-            raise TypeError("elementwise_grad applies to real functions: found a complex value")
-        return space.ones()
-
-    return core.value_and_gradient(fun, x, ones, of_arrays=True)[1]
+    return core.value_and_gradient(fun, x, _check_real)[1]
 
 
 @unary_to_nary

@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.abc
-import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -12,8 +11,6 @@ from typing import Any
 from oxigrad._core import Variable
 
 _OURS, _THEIRS = "oxigrad.autograd", "autograd"
-#: The release of HIPS autograd whose names this package has.
-VERSION = "1.9.1"
 
 
 def public(module: Any) -> dict[str, Any]:
@@ -58,39 +55,26 @@ def install() -> None:
             "oxigrad.autograd.install: found autograd imported already, from "
             f"{getattr(imported, '__file__', '?')}: expected the call before the first import of autograd"
         )
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _Names())
     importlib.import_module(_THEIRS)
     # Libraries tell autograd's boxes by the module of their class.
     Variable.__module__ = f"{_THEIRS}.numpy.numpy_boxes"
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finder of autograd's modules among the modules of this package."""
+class _Names(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finder and loader of autograd's modules: each is the module of this package, under both names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != _THEIRS:
-            return None
-        ours = f"oxigrad.{fullname}"
-        if importlib.util.find_spec(ours) is None:
-            raise ModuleNotFoundError(
-                f"{fullname}: oxigrad.autograd has no such module; expected one of HIPS autograd {VERSION}",
-                name=fullname,
-            )
-        return ModuleSpec(fullname, _Loader(ours))
-
-
-class _Loader(importlib.abc.Loader):
-    """Loader of a module under another name: both are one object."""
-
-    def __init__(self, ours: str) -> None:
-        self._module = importlib.import_module(ours)
-        self._specification = self._module.__spec__
+        return ModuleSpec(fullname, self) if fullname.partition(".")[0] == _THEIRS else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return self._module
+        module = importlib.import_module(f"oxigrad.{spec.name}")
+        spec.loader_state = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Restores the module's own specification, which the import system has replaced."""
-        module.__spec__ = self._specification
+        specification: Any = module.__spec__
+        module.__spec__ = specification.loader_state

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -91,40 +91,21 @@ def register_notrace(trace_type: type, primitive_fun: Any) -> None:
     """Does nothing: functions of NumPy without a derivative are known."""
 
 
-class _Internal:
-    """Part of autograd's graph, which has no counterpart here: NotImplementedError at its use."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):
-            raise AttributeError(attribute)
-        raise self._error()
-
-    def __call__(self, *_: Any) -> NoReturn:
-        raise self._error()
-
-    def __mro_entries__(self, bases: tuple[Any, ...]) -> NoReturn:  # of a subclass
-        raise self._error()
-
-    def _error(self) -> NotImplementedError:
-        return NotImplementedError(f"{self._name}: found a use of autograd's graph, which oxigrad.Tape replaces")
-
-
-Node: _Internal = _Internal("autograd.tracer.Node")
-new_box: _Internal = _Internal("autograd.tracer.new_box")
-trace: _Internal = _Internal("autograd.tracer.trace")
-trace_stack: _Internal = _Internal("autograd.tracer.trace_stack")
-VJPNode: _Internal = _Internal("autograd.core.VJPNode")
-JVPNode: _Internal = _Internal("autograd.core.JVPNode")
-
-
-class SparseObject:
-    """Class of autograd's sparse cotangents, without instances here: cotangents are arrays."""
+class Node:
+    """Part of autograd's graph, without instances here."""
 
     def __init__(self, *_: Any) -> None:
-        raise NotImplementedError("autograd.core.SparseObject: found a sparse cotangent, expected an array")
+        raise NotImplementedError(
+            "found a use of autograd's graph or its sparse cotangents, which oxigrad.Tape replaces"
+        )
 
+    @classmethod
+    def new_root(cls, *_: Any) -> "Node":
+        return cls()
+
+    new_trace = new_root
+
+
+VJPNode = JVPNode = SparseObject = new_box = trace = trace_stack = Node
 
 __all__ = ["Box", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace"]

@@ -10,12 +10,12 @@ from oxigrad.autograd.modules import made
 
 def subvals(x: Iterable[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
     """Tuple of the items of ``x`` with the values of pairs (index, value) in their places."""
-    return tuple(replaced(list(x), *zip(*ivs, strict=True)))
+    return tuple(replaced([*x], *zip(*ivs, strict=True)))
 
 
 def subval(x: Iterable[Any], i: int, v: Any) -> tuple[Any, ...]:
     """Tuple of the items of ``x`` with the value ``v`` at index ``i``."""
-    return subvals(x, [(i, v)])
+    return tuple(replaced([*x], [i], [v]))
 
 
 made("oxigrad.autograd.util", {"subval": subval, "subvals": subvals})
@@ -54,25 +54,17 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Callable[
     def nary_operator(
         fun: Callable[..., Any], argnum: Argnum = 0, *operands: Any, **options: Any
     ) -> Callable[..., Any]:
+        name = get_name(unary_operator)
         if type(argnum) not in (int, tuple, list):
-            raise TypeError(
-                f"{get_name(unary_operator)}: found {argnum!r}, expected the number of an argument, or several"
-            )
-        numbers = (argnum,) if isinstance(argnum, int) else tuple(argnum)
+            raise TypeError(f"{name}: found {argnum!r}, expected the number of an argument, or several")
 
-        @wraps(
-            fun,
-            "{op}_of_{fun}_wrt_argnum_{argnum}",
-            "{op} of {fun} by argument {argnum}.",
-            op=get_name(unary_operator),
-            argnum=argnum,
-        )
+        @wraps(fun, "{op}_of_{fun}_wrt_argnum_{argnum}", "{op} of {fun} by argument {argnum}.", op=name, argnum=argnum)
         def nary_f(*args: Any, **kwargs: Any) -> Any:
             def unary_f(x: Any) -> Any:
-                return fun(*replaced(args, numbers, (x,) if isinstance(argnum, int) else x), **kwargs)
+                values = subval(args, argnum, x) if isinstance(argnum, int) else replaced(args, argnum, x)
+                return fun(*values, **kwargs)
 
-            unary_f.__name__ = get_name(fun)
-            x = args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in numbers)
+            x = args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
             return unary_operator(unary_f, x, *operands, **options)
 
         return nary_f

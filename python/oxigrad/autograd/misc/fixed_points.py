@@ -3,34 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad.autograd.core import make_vjp, vspace
-from oxigrad.autograd.primitives import defvjp, primitive
+from oxigrad import tree, xp
+from oxigrad.autodiff.implicit import implicit
 
 
-@primitive
 def fixed_point(
     f: Callable[[Any], Callable[[Any], Any]], a: Any, x0: Any, distance: Callable[[Any, Any], Any], tol: float
 ) -> Any:
     """Solution x of ``x = f(a)(x)`` by iteration from ``x0``, until two iterates are within ``tol`` by ``distance``."""
-    step = f(a)
-    x, previous = step(x0), x0
+
+    def residual(x: Any, a: Any) -> Any:
+        return tree.map(lambda x, y: x - y, x, f(a)(x))
+
+    def solve(product: Callable[[Any], Any], b: Any) -> Any:
+        return _iterated(lambda v: v - product(v) + b, b, lambda v, w: xp.max(xp.abs(v - w)), tol)
+
+    return implicit(residual, lambda a: _iterated(f(a), x0, distance, tol), solve)(a)
+
+
+def _iterated(step: Callable[[Any], Any], previous: Any, distance: Callable[[Any, Any], Any], tol: float) -> Any:
+    x = step(previous)
     while distance(x, previous) > tol:
         x, previous = step(x), x
     return x
-
-
-def _fixed_point_vjp(
-    ans: Any, f: Callable[[Any], Callable[[Any], Any]], a: Any, x0: Any, distance: Callable[[Any, Any], Any], tol: float
-) -> Callable[[Any], Any]:
-    """The cotangent w of x solves ``w = g + (df/dx)^T w``, a fixed point too."""
-
-    def adjoint(operands: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
-        a, x, g = operands
-        pullback, _ = make_vjp(f(a), x)
-        return lambda w: vspace(x).add(pullback(w), g)
-
-    pullback, _ = make_vjp(lambda a: f(a)(ans), a)
-    return lambda g: pullback(fixed_point(adjoint, (a, ans, g), vspace(x0).zeros(), distance, tol))
-
-
-defvjp(fixed_point, None, _fixed_point_vjp, None, None, None)

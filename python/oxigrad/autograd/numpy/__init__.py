@@ -15,6 +15,7 @@ from oxigrad.autograd.numpy.numpy_wrapper import concatenate_args as concatenate
 from oxigrad.autograd.numpy.numpy_wrapper import full as full
 from oxigrad.autograd.numpy.numpy_wrapper import lifted as _lifted
 from oxigrad.autograd.numpy.numpy_wrapper import make_diagonal as make_diagonal
+from oxigrad.autograd.numpy.numpy_wrapper import stack as stack
 from oxigrad.autograd.numpy.numpy_wrapper import where as where
 from oxigrad.autograd.tracer import Box as _Box
 from oxigrad.xp import c_ as c_

@@ -30,21 +30,9 @@ def lifted(module: ModuleType) -> dict[str, Any]:
 def _lifted(name: str, value: Any) -> Any:
     if isinstance(value, type) and issubclass(value, np.integer):
         return _integers(value)
-    if name == "stack":
-        return _of_iterables(value)
     if not callable(value) or isinstance(value, _CLASSES) or name in _OF_SEQUENCES:
         return value
     return converting_lists(value)
-
-
-def _of_iterables(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Function whose list may be any iterable, as in autograd's `stack`."""
-
-    @functools.wraps(f, updated=())
-    def wrapped(arrays: Any, *args: Any, **kwargs: Any) -> Any:
-        return f(arrays if hasattr(arrays, "__len__") else [*arrays], *args, **kwargs)
-
-    return wrapped
 
 
 def _integers(kind: type) -> type:
@@ -83,6 +71,11 @@ asarray = array
 def full(shape: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
     """Array filled with a number, a variable, or an array that is broadcast."""
     return (creation.full if _is_differentiable([fill_value]) else np.full)(shape, fill_value, *args, **kwargs)
+
+
+def stack(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+    """Arrays of any iterable, joined along a new axis."""
+    return np.stack(arrays if hasattr(arrays, "__len__") else [*arrays], *args, **kwargs)
 
 
 def concatenate_args(axis: int, *args: Any) -> Any:
