@@ -92,7 +92,7 @@ class TorchAdapter(Adapter):
 
     def resolved(self, array: Any) -> Any:
         """The tensor with its values in memory; most tensors are returned unchanged."""
-        if array._is_zerotensor():
+        if _is_without_memory(array):
             return self.library.zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
         return array.resolve_conj().resolve_neg()
 
@@ -131,7 +131,7 @@ class TorchAdapter(Adapter):
             return "a lazy view, with its negative bit set: expected tensor.resolve_neg()"
         if array.is_conj():
             return "a lazy view, with its conjugate bit set: expected tensor.resolve_conj()"
-        if array._is_zerotensor():
+        if _is_without_memory(array):
             return "a tensor of zeros without memory: expected torch.zeros"
         return ""
 
@@ -247,6 +247,11 @@ def container(cls: type) -> Any:
     if modules is None or not issubclass(cls, modules.Module):
         return None
     return [("_parameters", "requires_grad"), ("_buffers", False), ("_modules", True)], "grad"
+
+
+def _is_without_memory(tensor: Any) -> bool:
+    """Whether a tensor is one of zeros without memory, as derivatives of PyTorch may be."""
+    return tensor._is_zerotensor()
 
 
 def _shrunk_to(tensor: Any) -> int | None:

@@ -1,5 +1,6 @@
 """Array_likes with variables as arrays, and their plain values on the host."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
 #: NumPy's default of arguments, where None has another meaning.
-NO_VALUE: Any = np._NoValue
+NO_VALUE: Any = inspect.signature(np.diff).parameters["prepend"].default
 
 
 def array(x: Any, dtype: Dtype = None) -> Any:
