@@ -4,10 +4,9 @@ import builtins
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 from oxigrad._core import Variable, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function, Results
 from oxigrad.ops.backends import is_complex, namespace, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -223,7 +222,7 @@ def log1prel(x: Array) -> Array:
     return near_zero(x, 0.05, series, lambda x: ops.log1p(x) / x)
 
 
-def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
+def _boxcox(x: Array, lmbda: Array, base: Callable[[Array], Array], logarithm: Callable[[Array], Array]) -> Array:
     """The transformation by the logarithm of the base, or by its power if that is not near one."""
     x, lmbda = array_beside(x, lmbda), array_beside(lmbda, x)
     at_zero = base(x) == 0.0
@@ -289,7 +288,7 @@ def _largest(x: Array, axis: Axis) -> Array:
 
 @scipy_signature("a, axis=None, b=None, keepdims=False, return_sign=False")
 @_accepts_array_likes
-def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_sign: bool) -> Any:
+def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_sign: bool) -> Results:
     """``log(sum(b * exp(x)))``, which does not overflow; NaN where the sum is negative.
 
     With ``return_sign`` it is a tuple: the logarithm of the sum's absolute value, and its sign.
@@ -330,7 +329,7 @@ def log_softmax(x: Array, /, axis: Axis) -> Array:
 # --- formulas of one line ---------------------------------------------------------------------------------------------
 
 # By name: the meaning, and the formula.
-_FORMULAS: dict[str, tuple[str, Callable[..., Array]]] = {
+_FORMULAS: dict[str, tuple[str, Function]] = {
     "log_expit": ("``log(expit(x))``, which does not underflow.", lambda x, /: -ops.logaddexp(0.0, -x)),
     "exp2": ("``2**x``.", lambda x, /: ops.pow(2.0, x)),
     "exp10": ("``10**x``.", lambda x, /: ops.pow(10.0, x)),
