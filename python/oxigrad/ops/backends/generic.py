@@ -341,7 +341,8 @@ class Adapter:
             if size_of(g.shape):
                 zeros[key] = g
             return zeros
-        if hasattr(add := getattr(library, "add", None), "at"):  # a ufunc, of NumPy and CuPy
+        add: Any = getattr(library, "add", None)
+        if hasattr(add, "at"):  # a ufunc, of NumPy and CuPy
             add.at(zeros, key, g)
             return zeros
         numbers = library.reshape(library.arange(size_of(shape), device=device_of(g)), shape)
