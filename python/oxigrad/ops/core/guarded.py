@@ -74,6 +74,12 @@ def log_of(p: Array, rest: Array) -> Array:
     return ops.where(is_large, large, ops.log(ops.where(is_large, 0.5, p)))
 
 
+def complementary(low: Array, high: Array) -> tuple[Array, Array]:
+    """Both tails, the larger one as the complement of the other, which has all digits of its derivatives."""
+    is_low = plain(low) < plain(high)
+    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
+
+
 def log_by(p: Function, rest: Function, *args: tuple[Any, Any]) -> Array:
     """`log_of` of two functions of the same arguments, each with a value at which both are smooth.
 

@@ -271,8 +271,7 @@ def _log_shares(z: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """
     whole = _log_ratio(b, a)
     low, high = _log_ratio(z, a) / whole, -_log_ratio(z, b) / whole
-    is_low = plain(low) < plain(high)
-    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
+    return guarded.complementary(low, high)
 
 
 def _log_uniform(name: str) -> Continuous:

@@ -24,12 +24,6 @@ from oxigrad.xp import special
 __all__ = ["betabinom", "hypergeom", "logser", "zipf"]
 
 
-def _complementary(low: Array, high: Array) -> tuple[Array, Array]:
-    """Both tails, the larger one as the complement of the other, which has all digits of its derivatives."""
-    is_low = plain(low) < plain(high)
-    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
-
-
 # --- of powers --------------------------------------------------------------------------------------------------------
 
 
@@ -61,7 +55,7 @@ def _power_sum(k: Array, a: Array) -> Array:
 def _zipf_shares(k: Array, a: Array) -> tuple[Array, Array]:
     """The probabilities up to ``k`` and above."""
     whole = special.zeta(a, 1.0)
-    return _complementary(_power_sum(k, a) / whole, special.zeta(a, k + 1.0) / whole)
+    return guarded.complementary(_power_sum(k, a) / whole, special.zeta(a, k + 1.0) / whole)
 
 
 zipf: Discrete = Discrete(
@@ -216,7 +210,7 @@ _log_up_to, _log_above = _log_sum(lambda j, k: j <= k), _log_sum(lambda j, k: j 
 
 
 def _beta_binomial_shares(k: Array, *s: Array) -> tuple[Array, Array]:
-    return _complementary(ops.exp(_log_up_to(k, *s)), ops.exp(_log_above(k, *s)))
+    return guarded.complementary(ops.exp(_log_up_to(k, *s)), ops.exp(_log_above(k, *s)))
 
 
 def _log_smaller(log_p: Array, log_rest: Array) -> Array:
