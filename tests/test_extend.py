@@ -31,7 +31,7 @@ PUBLIC = {
 # The families of SciPy's functions, with the number of private modules that each imports from; no number grows.
 FAMILIES = {"ndimage": 9, "signal": 12, "spatial": 7, "special": 11, "stats": 10}
 # Reads of a name with one leading underscore on another object, in all of the package and in parts of it; no number grows.
-READS = {"": 207, "distributed": 8, "extend": 18}
+READS = {"": 178, "distributed": 6, "extend": 18}
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -67,9 +67,15 @@ def test_a_family_of_scipy_imports_no_more_private_modules_than_before(name: str
     assert len(modules) <= FAMILIES[name], sorted(modules)
 
 
+# Names with a leading underscore that the documentation of Python has: of named tuples, `os` and `sys`.
+DOCUMENTED = {"_asdict", "_current_frames", "_exit", "_fields", "_getframe", "_make", "_replace"}
+
+
 def is_private_read(node: ast.AST) -> bool:
     """Whether a node reads a private attribute of another object: not of ``self``, ``cls`` or ``super()``."""
     if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.startswith("__"):
+        return False
+    if node.attr in DOCUMENTED:
         return False
     if isinstance(node.value, ast.Name):
         return node.value.id not in ("self", "cls", "oxigrad", "xp", "ox")
@@ -86,7 +92,9 @@ def test_no_more_private_names_of_other_objects_are_read_than_before(part: str) 
 
 def test_a_private_read_is_counted() -> None:
     reads = [
-        node for node in ast.walk(ast.parse("a._x; self._x; super()._x; f()._x; a.__dict__")) if is_private_read(node)
+        node
+        for node in ast.walk(ast.parse("a._x; self._x; super()._x; f()._x; a.__dict__; a._replace()"))
+        if is_private_read(node)
     ]
     assert [ast.unparse(node) for node in reads] == ["a._x", "f()._x"]
 

@@ -202,7 +202,7 @@ def test_a_schedule_is_a_class(copy: Copy) -> None:
 
 def test_a_function_is_composed_of_others(copy: Copy) -> None:
     function = '''
-        def softsign(x: Any) -> Any:
+        def softsign(x: Array) -> Array:
             """``x / (1 + abs(x))``."""
             return x / (1 + absolute(x))
         '''

@@ -499,6 +499,8 @@ def _annotation(parameter: inspect.Parameter) -> str:
     if parameter.name in ("dtype", "device"):
         return parameter.name.capitalize()
     default = parameter.default
+    if parameter.kind is parameter.POSITIONAL_ONLY and default is parameter.empty:
+        return "Array"
     return {bool: "_bool", str: "str"}.get(type(default), "Any")
 
 

@@ -67,6 +67,14 @@ def without(
     return names.copy, absent
 
 
+def gathered(module: str, package: str, *parts: ModuleType) -> tuple[Callable[[], list[str]], Callable[[str], object]]:
+    """`without` of a package that has the public names of its ``parts``; ``module`` is its name to users."""
+    space = vars(sys.modules[package])
+    space["__all__"] = names = [name for part in parts for name in part.__all__]
+    space.update({name: getattr(part, name) for part in parts for name in part.__all__})
+    return without(module, names, package=package)
+
+
 def check_callable(f: object, name: str) -> None:
     """Raises `TypeError` if ``f``, the argument of the function ``name``, is not callable."""
     if not callable(f):

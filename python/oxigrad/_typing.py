@@ -1,10 +1,11 @@
 """Aliases for the types of annotations.
 
 Arrays of different libraries have no common base class, and their stubs match no common protocol, so that to a type
-checker `Array`, `Dtype` and `Device` are `Any`. The names state which values a function takes and returns.
+checker `Array`, `Dtype`, `Device`, `Namespace` and `Key` are `Any`. The names state which values a function takes and
+returns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, SupportsFloat, TypeAlias, TypeVar, TypeVarTuple, overload
 
 Array: TypeAlias = Any
@@ -15,6 +16,18 @@ Dtype: TypeAlias = Any
 
 Device: TypeAlias = Any
 """A device of any array library."""
+
+Namespace: TypeAlias = Any
+"""The functions of an array library, as ``__array_namespace__`` returns them: a module, or an object of its kind."""
+
+Results: TypeAlias = Array | tuple[Array, ...]
+"""The result of a function of arrays, or the tuple of its results."""
+
+Key: TypeAlias = Any
+"""The index of elements of an array: an integer, a slice, ``...``, None, an array, or a tuple of these."""
+
+Function: TypeAlias = Callable[..., Array]
+"""A function whose result is an array, of arrays and other arguments."""
 
 Tree: TypeAlias = Any
 """A nesting of containers with arrays, numbers and other objects as leaves (see `oxigrad.tree`)."""
@@ -54,6 +67,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Ts = TypeVarTuple("Ts")
 """The types of primals, each a tree."""
+
+PerAxis: TypeAlias = T | Sequence[T]
+"""A value for all axes, or a sequence of one for each axis."""
 
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)

@@ -90,7 +90,7 @@ acosh: _Recorded1
 """The inverse hyperbolic cosine of each element. Recorded on the tape of its arguments."""
 add: _Recorded2
 """The sum of each pair of elements: ``x1 + x2``. Recorded on the tape of its arguments."""
-def all(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
+def all(x: Array, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """Whether all elements along ``axis``, or all of the array, are true."""
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: _bool = False) -> Array: ...
 def amax(
@@ -106,12 +106,12 @@ def angle(z: _Plain, /) -> _Plain: ...
 @overload
 def angle(z: Array, /) -> Array:
     """The angle of complex numbers, in radians."""
-def any(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
+def any(x: Array, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """Whether any element along ``axis``, or of the whole array, is true."""
 def append(arr: Any, values: Any, axis: Any = None) -> Array: ...
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Array: ...
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Array: ...
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Dtype = None, device: Device = None) -> Array:
+def arange(start: Array, /, stop: Any = None, step: Any = 1, *, dtype: Dtype = None, device: Device = None) -> Array:
     """The numbers from ``start`` up to ``stop``, exclusive, by ``step``; from 0 to ``start`` if ``stop`` is None."""
 arccos: _Recorded1
 arccosh: _Recorded1
@@ -120,12 +120,12 @@ arcsinh: _Recorded1
 arctan: _Recorded1
 arctan2: _Recorded2
 arctanh: _Recorded1
-def argmax(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
+def argmax(x: Array, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """The index of the first largest element along ``axis``, or in the flattened array."""
-def argmin(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
+def argmin(x: Array, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """The index of the first smallest element along ``axis``, or in the flattened array."""
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = 'introselect', order: Any = None) -> Array: ...
-def argsort(x: Any, /, *, axis: Any = -1, descending: _bool = False, stable: _bool = True) -> Array:
+def argsort(x: Array, /, *, axis: Any = -1, descending: _bool = False, stable: _bool = True) -> Array:
     """The indices that sort the elements along ``axis``."""
 def argwhere(a: Any) -> Array: ...
 def around(a: Any, decimals: Any = 0, out: Any = None) -> Array: ...
@@ -167,30 +167,30 @@ def average(
 ) -> Array: ...
 def bartlett(M: Any) -> Array: ...
 def base_repr(number: Any, base: Any = 2, padding: Any = 0) -> Array: ...
-def beta(x1: Any, x2: Any, /) -> Array:
+def beta(x1: Array, x2: Array, /) -> Array:
     """The beta function of each pair of elements. Recorded on the tape of its arguments."""
-def betainc(x1: Any, x2: Any, x3: Any, /) -> Array:
+def betainc(x1: Array, x2: Array, x3: Array, /) -> Array:
     """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of
     its arguments.
     """
-def betainc_a(x1: Any, x2: Any, x3: Any, /) -> Array:
+def betainc_a(x1: Array, x2: Array, x3: Array, /) -> Array:
     """The derivative of ``betainc`` with respect to its first parameter. Recorded on the tape of its arguments."""
-def betainc_aa(x1: Any, x2: Any, x3: Any, /) -> Array:
+def betainc_aa(x1: Array, x2: Array, x3: Array, /) -> Array:
     """The second derivative of ``betainc`` with respect to its first parameter. Recorded on the tape of its
     arguments.
     """
-def betainc_ab(x1: Any, x2: Any, x3: Any, /) -> Array:
+def betainc_ab(x1: Array, x2: Array, x3: Array, /) -> Array:
     """The second derivative of ``betainc`` with respect to both parameters. Recorded on the tape of its arguments."""
-def betainc_b(x1: Any, x2: Any, x3: Any, /) -> Array:
+def betainc_b(x1: Array, x2: Array, x3: Array, /) -> Array:
     """The derivative of ``betainc`` with respect to its second parameter. Recorded on the tape of its arguments."""
-def betainc_bb(x1: Any, x2: Any, x3: Any, /) -> Array:
+def betainc_bb(x1: Array, x2: Array, x3: Array, /) -> Array:
     """The second derivative of ``betainc`` with respect to its second parameter. Recorded on the tape of its
     arguments.
     """
-def betaln(x1: Any, x2: Any, /) -> Array:
+def betaln(x1: Array, x2: Array, /) -> Array:
     """The logarithm of the beta function of each pair of elements. Recorded on the tape of its arguments."""
 def binary_repr(num: Any, width: Any = None) -> Array: ...
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Array: ...
+def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array: ...
 bitwise_and: _Of2
 """``x1 & x2`` for each bit, of integers or truth values."""
 bitwise_count: _Of1
@@ -254,7 +254,7 @@ complex64: Dtype
 complexfloating: Dtype
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array: ...
 def concatenate(
-    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Dtype = None, casting: str = 'same_kind',
+    arrays: Array, /, axis: Any = 0, out: Any = None, *, dtype: Dtype = None, casting: str = 'same_kind',
 ) -> Array: ...
 conj: _Recorded1
 """The complex conjugate of each element. Recorded on the tape of its arguments."""
@@ -290,7 +290,7 @@ cos: _Recorded1
 """The cosine of each element, an angle in radians. Recorded on the tape of its arguments."""
 cosh: _Recorded1
 """The hyperbolic cosine of each element. Recorded on the tape of its arguments."""
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
+def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: _bool = False) -> Array:
     """The number of elements along ``axis``, or in the whole array, that are not zero."""
 def cov(
     m: Any, y: Any = None, rowvar: _bool = True, bias: _bool = False, ddof: Any = None, fweights: Any = None,
@@ -347,14 +347,14 @@ def diff(x: _Plain, /, *, axis: int=-1, n: int=1, prepend: Array | None=None, ap
 @overload
 def diff(x: Array, /, *, axis: int=-1, n: int=1, prepend: Array | None=None, append: Array | None=None) -> Array:
     """The ``n``-th differences of neighbours along ``axis``."""
-def digamma(x: Any, /) -> Array:
+def digamma(x: Array, /) -> Array:
     """The derivative of the logarithm of the gamma function at each element. Recorded on the tape of its arguments."""
 def digitize(x: Any, bins: Any, right: _bool = False) -> Array: ...
 divide: _Recorded2
 """The quotient of each pair of elements: ``x1 / x2``. Recorded on the tape of its arguments."""
 def divmod(
-    x1: Any, x2: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
-    dtype: Dtype = None, subok: _bool = True, signature: Any = None,
+    x1: Array, x2: Array, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind',
+    order: str = 'K', dtype: Dtype = None, subok: _bool = True, signature: Any = None,
 ) -> Array: ...
 @overload
 def dot(x1: _V, x2: Array, /) -> _V: ...
@@ -374,17 +374,17 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array: ...
 def einsum_path(*operands: Any, optimize: str = 'greedy', einsum_call: _bool = False) -> Array: ...
 def empty(shape: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of a shape whose elements are not initialized."""
-def empty_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Array:
+def empty_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of the shape of ``x`` whose elements are not initialized."""
 equal: _Of2
 """Whether ``x1 == x2``, for each pair of elements. Recorded on the tape of its arguments."""
-def erf(x: Any, /) -> Array:
+def erf(x: Array, /) -> Array:
     """The error function of each element. Recorded on the tape of its arguments."""
-def erfc(x: Any, /) -> Array:
+def erfc(x: Array, /) -> Array:
     """The complementary error function ``1 - erf(x)`` of each element. Recorded on the tape of its arguments."""
-def erfcinv(x: Any, /) -> Array:
+def erfcinv(x: Array, /) -> Array:
     """The inverse of the complementary error function of each element. Recorded on the tape of its arguments."""
-def erfinv(x: Any, /) -> Array:
+def erfinv(x: Array, /) -> Array:
     """The inverse of the error function of each element. Recorded on the tape of its arguments."""
 from numpy import errstate as errstate
 euler_gamma: float
@@ -404,12 +404,12 @@ def expand_dims(x: _Plain, /, axis: int=0) -> _Plain: ...
 @overload
 def expand_dims(x: Array, /, axis: int=0) -> Array:
     """A new dimension of size 1 at ``axis``."""
-def expit(x: Any, /) -> Array:
+def expit(x: Array, /) -> Array:
     """The logistic function ``1 / (1 + exp(-x))`` of each element. Recorded on the tape of its arguments."""
 expm1: _Recorded1
 """``exp(x) - 1`` of each element, accurate near zero. Recorded on the tape of its arguments."""
 def extract(condition: Any, arr: Any) -> Array: ...
-def eye(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Dtype = None, device: Device = None) -> Array:
+def eye(n_rows: Array, n_cols: Any = None, /, *, k: Any = 0, dtype: Dtype = None, device: Device = None) -> Array:
     """A matrix with ones on the ``k``-th diagonal and zeros elsewhere; square if ``n_cols`` is None."""
 @overload
 def fabs(x: _V, /) -> _V: ...
@@ -498,10 +498,10 @@ def format_float_scientific(
     exp_digits: Any = None, min_digits: Any = None,
 ) -> Array: ...
 def frexp(
-    x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
+    x: Array, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
     dtype: Dtype = None, subok: _bool = True, signature: Any = None,
 ) -> Array: ...
-def from_dlpack(x: Any, /, *, device: Device = None, copy: Any = None) -> Array:
+def from_dlpack(x: Array, /, *, device: Device = None, copy: Any = None) -> Array:
     """A NumPy array of the elements of an object with ``__dlpack__``, in the same memory if possible."""
 def frombuffer(buffer: Any, dtype: Dtype = None, count: Any = -1, offset: Any = 0, *, like: Any = None) -> Array: ...
 def fromfile(
@@ -509,26 +509,26 @@ def fromfile(
 ) -> Array: ...
 def fromfunction(function: Any, shape: Any, *, dtype: Dtype = ..., like: Any = None, **kwargs: Any) -> Array: ...
 def fromiter(iter: Any, dtype: Dtype, count: Any = -1, *, like: Any = None) -> Array: ...
-def frompyfunc(func: Any, /, nin: Any, nout: Any, **kwargs: Any) -> Array: ...
+def frompyfunc(func: Array, /, nin: Any, nout: Any, **kwargs: Any) -> Array: ...
 def fromregex(file: Any, regexp: Any, dtype: Dtype, encoding: Any = None) -> Array: ...
 def fromstring(*args: Any, **named: Any) -> Array: ...
 def full(shape: Any, fill_value: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array filled with one number, which may be a variable."""
-def full_like(x: Any, /, fill_value: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
+def full_like(x: Array, /, fill_value: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of the shape and dtype of ``x``, filled with one number, which may be a variable."""
-def gamma(x: Any, /) -> Array:
+def gamma(x: Array, /) -> Array:
     """The gamma function of each element. Recorded on the tape of its arguments."""
-def gammainc(x1: Any, x2: Any, /) -> Array:
+def gammainc(x1: Array, x2: Array, /) -> Array:
     """The regularized lower incomplete gamma function with the parameter ``x1``, from 0 to ``x2``. Recorded on the
     tape of its arguments.
     """
-def gammainc_a(x1: Any, x2: Any, /) -> Array:
+def gammainc_a(x1: Array, x2: Array, /) -> Array:
     """The derivative of ``gammainc`` with respect to its parameter. Recorded on the tape of its arguments."""
-def gammaincc(x1: Any, x2: Any, /) -> Array:
+def gammaincc(x1: Array, x2: Array, /) -> Array:
     """The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity. Recorded
     on the tape of its arguments.
     """
-def gammaln(x: Any, /) -> Array:
+def gammaln(x: Array, /) -> Array:
     """The logarithm of the absolute value of the gamma function of each element. Recorded on the tape of its
     arguments.
     """
@@ -569,7 +569,7 @@ hypot: _Recorded2
 """``sqrt(x1**2 + x2**2)`` of each pair of elements, without overflow. Recorded on the tape of its arguments."""
 def i0(x: Any) -> Array: ...
 def identity(n: Any, dtype: Dtype = None, *, like: Any = None) -> Array: ...
-def imag(x: Any, /) -> Array:
+def imag(x: Array, /) -> Array:
     """The imaginary part of each element. Recorded on the tape of its arguments."""
 from numpy import index_exp as index_exp
 def indices(dimensions: Any, dtype: Dtype = ..., sparse: _bool = False) -> Array: ...
@@ -608,7 +608,7 @@ def iscomplexobj(x: Any) -> Array: ...
 isfinite: _Of1
 """Whether each element is finite: neither NaN nor infinite. Recorded on the tape of its arguments."""
 def isfortran(a: Any) -> Array: ...
-def isin(x1: Any, x2: Any, /, *, invert: _bool = False) -> Array:
+def isin(x1: Array, x2: Array, /, *, invert: _bool = False) -> Array:
     """Whether each element of ``x1`` is in ``x2``; the negation if ``invert`` is true."""
 isinf: _Of1
 """Whether each element is infinite. Recorded on the tape of its arguments."""
@@ -622,12 +622,12 @@ def isrealobj(x: Any) -> Array: ...
 def isscalar(element: Any) -> Array: ...
 def issubdtype(arg1: Any, arg2: Any) -> Array: ...
 def iterable(y: Any) -> Array: ...
-def iv(x1: Any, x2: Any, /) -> Array:
+def iv(x1: Array, x2: Array, /) -> Array:
     """The modified Bessel function of the first kind of order ``x1`` at each element of ``x2``. Recorded on the tape
     of its arguments.
     """
 def ix_(*args: Any) -> Array: ...
-def jn(x1: Any, x2: Any, /) -> Array:
+def jn(x1: Array, x2: Array, /) -> Array:
     """The Bessel function of the first kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape
     of its arguments.
     """
@@ -709,25 +709,25 @@ def matrix_transpose(x: Array, /) -> Array:
     """The transpose of each matrix of a stack."""
 matvec: _Recorded2
 @overload
-def max(x: _V, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> _V: ...
+def max(x: _V, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Array=None) -> _V: ...
 @overload
 def max(
-    x: _Plain, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None,
+    x: _Plain, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Array=None,
 ) -> _Plain: ...
 @overload
-def max(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
+def max(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Array=None) -> Array:
     """Largest element along ``axis``; equal largest elements share the gradient evenly."""
 maximum: _Recorded2
 """The larger of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its
 arguments.
 """
-def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> Array: ...
+def may_share_memory(a: Array, b: Array, /, max_work: Any = 0) -> Array: ...
 @overload
-def mean(x: _V, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Any=None) -> _V: ...
+def mean(x: _V, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Array=None) -> _V: ...
 @overload
-def mean(x: _Plain, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Any=None) -> _Plain: ...
+def mean(x: _Plain, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Array=None) -> _Plain: ...
 @overload
-def mean(x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Any=None) -> Array:
+def mean(x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, where: Array=None) -> Array:
     """Arithmetic mean over ``axis``, or over everything, of the elements that ``where`` selects."""
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, keepdims: _bool = False,
@@ -735,15 +735,15 @@ def median(
 from numpy import memmap as memmap
 from numpy import mgrid as mgrid
 @overload
-def min(x: _V, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> _V: ...
+def min(x: _V, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Array=None) -> _V: ...
 @overload
 def min(
-    x: _Plain, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None,
+    x: _Plain, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Array=None,
 ) -> _Plain: ...
 @overload
-def min(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Any=None) -> Array:
+def min(x: Array, /, axis: Axis=None, *, keepdims: _bool=False, initial: Array | None=None, where: Array=None) -> Array:
     """Smallest element along ``axis``; equal smallest elements share the gradient evenly."""
-def min_scalar_type(a: Any, /) -> Array: ...
+def min_scalar_type(a: Array, /) -> Array: ...
 minimum: _Recorded2
 """The smaller of each pair of elements; equal elements share the gradient evenly. Recorded on the tape of its
 arguments.
@@ -751,10 +751,10 @@ arguments.
 def mintypecode(typechars: Any, typeset: str = 'GDFgdf', default: str = 'd') -> Array: ...
 mod: _Recorded2
 def modf(
-    x: Any, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
+    x: Array, /, out: Any = (None, None), *, where: _bool = True, casting: str = 'same_kind', order: str = 'K',
     dtype: Dtype = None, subok: _bool = True, signature: Any = None,
 ) -> Array: ...
-def modulus_slope(x1: Any, x2: Any, x3: Any, /) -> Array:
+def modulus_slope(x1: Array, x2: Array, x3: Array, /) -> Array:
     """``x1 * x2 / x3`` of each triple of elements, zero where ``x3`` is zero. Recorded on the tape of its arguments."""
 @overload
 def moveaxis(x: _V, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> _V: ...
@@ -833,7 +833,7 @@ def nested_iters(
 newaxis: Any
 nextafter: _Of2
 """The floating-point number next to ``x1`` in the direction of ``x2``."""
-def nonzero(x: Any, /) -> Array:
+def nonzero(x: Array, /) -> Array:
     """The indices of the elements that are not zero: an array for each axis."""
 not_equal: _Of2
 """Whether ``x1 != x2``, for each pair of elements. Recorded on the tape of its arguments."""
@@ -842,7 +842,7 @@ object_: Dtype
 from numpy import ogrid as ogrid
 def ones(shape: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of a shape, filled with ones."""
-def ones_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Array:
+def ones_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Ones of the shape of ``x``: a plain array, and inside of a transform a variable that takes assignments."""
 @overload
 def outer(x1: _V, x2: Array, /) -> _V: ...
@@ -855,7 +855,7 @@ def outer(x1: Array, x2: _Plain, /) -> _Plain: ...
 @overload
 def outer(x1: Array, x2: Array, /) -> Array:
     """The outer product of two vectors; arrays of more dimensions are flattened, as in NumPy."""
-def packbits(a: Any, /, axis: Any = None, bitorder: str = 'big') -> Array: ...
+def packbits(a: Array, /, axis: Any = None, bitorder: str = 'big') -> Array: ...
 def percentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear',
     keepdims: _bool = False, *, weights: Any = None,
@@ -878,7 +878,7 @@ def polydiv(u: Any, v: Any) -> Array: ...
 def polyfit(
     x: Any, y: Any, deg: Any, rcond: Any = None, full: _bool = False, w: Any = None, cov: _bool = False,
 ) -> Array: ...
-def polygamma(x1: Any, x2: Any, /) -> Array:
+def polygamma(x1: Array, x2: Array, /) -> Array:
     """The derivative of order ``x1`` of the digamma function at each element of ``x2``. Recorded on the tape of its
     arguments.
     """
@@ -899,11 +899,11 @@ def prod(x: _Plain, /, *, axis: Axis=None, dtype: Dtype=None, keepdims: _bool=Fa
 @overload
 def prod(x: Array, /, *, axis: Axis=None, dtype: Dtype=None, keepdims: _bool=False) -> Array:
     """Product over ``axis``, or over all elements, computed pairwise; derivatives are exact at zero elements."""
-def promote_types(type1: Any, type2: Any, /) -> Array: ...
+def promote_types(type1: Array, type2: Array, /) -> Array: ...
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = ...) -> Array: ...
 def put(a: Any, ind: Any, v: Any, mode: str = 'raise') -> Array: ...
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> Array: ...
-def putmask(a: Any, /, mask: Any, values: Any) -> Array: ...
+def putmask(a: Array, /, mask: Any, values: Any) -> Array: ...
 def quantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: _bool = False, method: str = 'linear',
     keepdims: _bool = False, *, weights: Any = None,
@@ -925,7 +925,7 @@ def ravel(x: _Plain, /, *, order: str='C') -> _Plain: ...
 def ravel(x: Array, /, *, order: str='C') -> Array:
     """The flattened elements of ``x``, in the ``order`` of `reshape`, or with "K" in memory order."""
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = 'raise', order: str = 'C') -> Array: ...
-def real(x: Any, /) -> Array:
+def real(x: Array, /) -> Array:
     """The real part of each element. Recorded on the tape of its arguments."""
 @overload
 def real_if_close(x: _V, /, tol: float=100) -> _V: ...
@@ -960,7 +960,7 @@ def roll(x: _Plain, /, shift: int | tuple[int, ...], *, axis: Axis=None) -> _Pla
 @overload
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis=None) -> Array:
     """The elements shifted along ``axis``, circularly."""
-def root_or_zero(x: Any, /) -> Array:
+def root_or_zero(x: Array, /) -> Array:
     """The square root of each element, of which the derivative at zero is zero. Recorded on the tape of its
     arguments.
     """
@@ -972,11 +972,11 @@ def rot90(x: _Plain, /, *, k: int=1, axes: tuple[int, int]=(0, 1)) -> _Plain: ..
 @overload
 def rot90(x: Array, /, *, k: int=1, axes: tuple[int, int]=(0, 1)) -> Array:
     """``x`` rotated by 90 degrees ``k`` times, from the first of the axes towards the second."""
-def round(x: Any, /) -> Array:
+def round(x: Array, /) -> Array:
     """Each element rounded to the nearest integer, halves to even ones. Recorded on the tape of its arguments."""
-def round_to_bfloat16(x: Any, /) -> Array:
+def round_to_bfloat16(x: Array, /) -> Array:
     """Each element rounded to the nearest number of bfloat16. Recorded on the tape of its arguments."""
-def round_to_float16(x: Any, /) -> Array:
+def round_to_float16(x: Array, /) -> Array:
     """Each element rounded to the nearest number of float16. Recorded on the tape of its arguments."""
 def row_stack(tup: Any, *, dtype: Dtype = None, casting: str = 'same_kind') -> Array: ...
 from numpy import s_ as s_
@@ -988,7 +988,7 @@ def savetxt(
 def savez(file: Any, *args: Any, allow_pickle: _bool = True, **kwds: Any) -> Array: ...
 def savez_compressed(file: Any, *args: Any, allow_pickle: _bool = True, **kwds: Any) -> Array: ...
 from numpy import sctypeDict as sctypeDict
-def searchsorted(x1: Any, x2: Any, /, *, side: str = 'left', sorter: Any = None) -> Array:
+def searchsorted(x1: Array, x2: Array, /, *, side: str = 'left', sorter: Any = None) -> Array:
     """The indices at which inserting the elements of ``x2`` keeps the sorted vector ``x1`` sorted."""
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array: ...
 def set_printoptions(
@@ -1002,7 +1002,7 @@ def seterr(all: Any = None, divide: Any = None, over: Any = None, under: Any = N
 def seterrcall(func: Any) -> Array: ...
 def setxor1d(ar1: Any, ar2: Any, assume_unique: _bool = False) -> Array: ...
 def shape(a: Any) -> Array: ...
-def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> Array: ...
+def shares_memory(a: Array, b: Array, /, max_work: Any = -1) -> Array: ...
 from numpy import short as short
 def show_config(mode: str = 'stdout') -> Array: ...
 def show_runtime() -> Array: ...
@@ -1058,17 +1058,18 @@ subtract: _Recorded2
 """The difference of each pair of elements: ``x1 - x2``. Recorded on the tape of its arguments."""
 @overload
 def sum(
-    x: _V, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None, where: Any=None,
+    x: _V, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None,
+    where: Array=None,
 ) -> _V: ...
 @overload
 def sum(
     x: _Plain, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None,
-    where: Any=None,
+    where: Array=None,
 ) -> _Plain: ...
 @overload
 def sum(
     x: Array, /, axis: Axis=None, *, dtype: Dtype=None, keepdims: _bool=False, initial: Array | None=None,
-    where: Any=None,
+    where: Array=None,
 ) -> Array:
     """Sum over ``axis``, or over everything, of the elements that ``where`` selects, and of ``initial``."""
 @overload
@@ -1155,7 +1156,7 @@ def unique_values(x: _Plain, /) -> _Plain: ...
 @overload
 def unique_values(x: Array, /) -> Array:
     """The unique elements, sorted; gradients flow to the first occurrences."""
-def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = 'big') -> Array: ...
+def unpackbits(a: Array, /, axis: Any = None, count: Any = None, bitorder: str = 'big') -> Array: ...
 def unravel_index(indices: Any, shape: Any, order: str = 'C') -> Array: ...
 unsignedinteger: Dtype
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Array: ...
@@ -1193,15 +1194,15 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int=-1) -> Array:
 vecmat: _Recorded2
 from numpy import vectorize as vectorize
 void: Dtype
-def where(condition: Any, x1: Any, x2: Any, /) -> Array:
+def where(condition: Array, x1: Array, x2: Array, /) -> Array:
     """The element of ``x1`` where the condition is true, of ``x2`` elsewhere. Recorded on the tape of its arguments."""
-def yn(x1: Any, x2: Any, /) -> Array:
+def yn(x1: Array, x2: Array, /) -> Array:
     """The Bessel function of the second kind of integer order ``x1`` at each element of ``x2``. Recorded on the tape
     of its arguments.
     """
 def zeros(shape: Any, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of a shape, filled with zeros."""
-def zeros_like(x: Any, /, *, dtype: Dtype = None, device: Device = None) -> Array:
+def zeros_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Zeros of the shape of ``x``: a plain array, and inside of a transform a variable that takes assignments."""
 
 __array_api_version__: str

@@ -110,17 +110,9 @@ def test_a_device_that_nvrtc_does_not_support(monkeypatch: pytest.MonkeyPatch) -
         compiling.architectures((6, 1), "Card")
 
 
-def test_libraries_are_found_by_an_earlier_release_of_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """cuda-bindings 12.9.0 has the search within itself."""
-    finder = SimpleNamespace(_load_nvidia_dynamic_library=lambda name: SimpleNamespace(abs_path=f"/lib/{name}"))
-    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
-    monkeypatch.setitem(sys.modules, "cuda.bindings.path_finder", finder)
-    assert compiling._load() == "/lib/nvrtc"
-
-
 @pytest.mark.parametrize("missing", ["cuda.bindings.nvrtc", "cuda.pathfinder"])
 def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    for name in ("cuda", "cuda.bindings", "cuda.bindings.nvrtc", "cuda.pathfinder", "cuda.bindings.path_finder"):
+    for name in ("cuda", "cuda.bindings", "cuda.bindings.nvrtc", "cuda.pathfinder"):
         monkeypatch.setitem(sys.modules, name, None if name == missing else SimpleNamespace())
     package = "cuda-bindings" if "bindings" in missing else "cuda-pathfinder"
     with pytest.raises(

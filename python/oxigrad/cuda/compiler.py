@@ -143,8 +143,6 @@ def _finder() -> Callable[[str], Any]:
     try:
         return importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib
     except ImportError as error:
-        with contextlib.suppress(ImportError, AttributeError):  # of cuda-bindings 12.9.0
-            return importlib.import_module("cuda.bindings.path_finder")._load_nvidia_dynamic_library
         raise CompilerUnavailableError(
             f"the package cuda-pathfinder cannot be imported ({error}): expected pip install 'oxigrad[cuda]'"
         ) from error

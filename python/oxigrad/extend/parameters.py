@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad import _core, tree
 from oxigrad._core import KeyPath, StructureError, Watched
-from oxigrad._typing import Tree
+from oxigrad._typing import Array, Tree
 from oxigrad.ops.backends import copied_like, detached, dtype_name, is_array, resolved, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.optim.optimizer import Optimizer
@@ -45,26 +45,26 @@ class Parameters:
         #: The model that replaced the one of the present update, and of one that an error ended with the leaves that
         #: it was given.
         self._replacement: Tree = None
-        self._ended: tuple[list[Any], Tree] | None = None
+        self._ended: tuple[list[Array], Tree] | None = None
 
     def read(self, model: Tree) -> dict[str, np.ndarray]:
         """The parameters by key path: views where they are in host memory, which are not to be written to."""
         plan, leaves = self._planned(model)
         return {p.text: _host(leaves[p.index]) for p in plan.parameters}
 
-    def leaves(self, model: Tree) -> dict[str, Any]:
+    def leaves(self, model: Tree) -> dict[str, Array]:
         """The arrays of the model itself that are its parameters, by key path."""
         plan = self._planned(model)[0]
         leaves = tree.flatten(model)[0] if (planned := plan.leaves(model)) is None else planned
         return {p.text: leaves[p.index] for p in plan.parameters}
 
-    def writable(self, model: Tree) -> dict[str, Any]:
+    def writable(self, model: Tree) -> dict[str, Array]:
         """The arrays of `leaves` that a step writes to."""
         return {path: array for path, array in self.leaves(model).items() if _core.is_writable(array)}
 
     def gradients(
         self, model: Tree, grads: Tree | None, *, optional: bool = False, on_host: bool = True
-    ) -> dict[str, Any]:
+    ) -> dict[str, Array]:
         """The gradients by key path; gradients of tied parameters are summed.
 
         Without ``grads``, those that the model holds itself.
@@ -95,14 +95,14 @@ class Parameters:
         gradients = [(p, aligned[p.index]) for p in plan.parameters]
         return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
 
-    def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
+    def tree(self, model: Tree, gradients: Mapping[str, Array]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
 
         An array becomes one of the library of its parameter, on its device, unless the core computes the update.
         Parameters that ``gradients`` lack are not updated.
         """
         plan, leaves = self._planned(model)
-        by_path: dict[KeyPath, Any] = {}
+        by_path: dict[KeyPath, Array] = {}
         for p in plan.parameters:
             g, array = gradients.get(p.text), leaves[p.index]
             if not p.executor.is_core and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
@@ -111,12 +111,12 @@ class Parameters:
         return nested(by_path)
 
     @staticmethod
-    def nested(arrays: Mapping[KeyPath, Any]) -> Any:
+    def nested(arrays: Mapping[KeyPath, Array]) -> Tree:
         """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
         return nested(arrays)
 
     @staticmethod
-    def on_host(gradient: Any) -> np.ndarray:
+    def on_host(gradient: Array) -> np.ndarray:
         """A dense gradient of any library in host memory, a view where that is possible."""
         return host_gradient(gradient)
 
@@ -132,7 +132,7 @@ class Parameters:
         """The key paths of the parameters, the first one of each."""
         return [p.paths[0] for p in self._planned(model)[0].parameters]
 
-    def frozen(self, model: Tree) -> dict[KeyPath, Any]:
+    def frozen(self, model: Tree) -> dict[KeyPath, Array]:
         """The arrays that groups or a partition freeze, by key path."""
         plan, leaves = self._planned(model)
         paths = {index: plan.structure.path(index) for index in range(len(leaves))} if plan.frozen else {}
@@ -163,7 +163,7 @@ class Parameters:
                 replacements.append((path, copied_like(value, array)))
         return self._write(model, replacements, copies) if replacements or copies else model
 
-    def _untrained(self, model: Tree) -> dict[KeyPath, Any]:
+    def _untrained(self, model: Tree) -> dict[KeyPath, Array]:
         plan = self._planned(model)[0]
         trained = {index for p in plan.parameters for index in p.indices}
         leaves, structure = tree.flatten(model)
@@ -174,7 +174,7 @@ class Parameters:
             if is_array(leaves[index]) and dtype_name(leaves[index].dtype) in _FLOATING
         }
 
-    def mapped(self, model: Tree, change: Callable[[Any, Any], Any]) -> Tree:
+    def mapped(self, model: Tree, change: Callable[[Any, Array], Array]) -> Tree:
         """A copy of the model with ``change(parameter, array)`` in place of the array of each parameter.
 
         The arrays are outside of their library's own recording.
@@ -235,7 +235,7 @@ class Parameters:
         finally:
             self._replacement = None
 
-    def _planned(self, model: Tree) -> tuple[Plan, list[Any]]:
+    def _planned(self, model: Tree) -> tuple[Plan, list[Array]]:
         plan = self._plan
         if plan is not None and plan.is_current() and (leaves := plan.leaves(model)) is not None:
             return plan, plan.detach(leaves)
@@ -256,7 +256,7 @@ class AnnouncedGradients:
         self._plan, self._complete = plan, FinalGradients(plan.parameters, watched)
         self.paths: list[str] = [p.text for p in plan.parameters]
 
-    def add(self, which: int, g: Any) -> tuple[bool, tuple[str, Any] | None]:
+    def add(self, which: int, g: Array) -> tuple[bool, tuple[str, Array] | None]:
         """Whether a gradient is a dense one of a parameter, with the key path and the gradient that it completes."""
         leaf = self._complete.leaves[which]
         p = self._complete.of_leaf.get(leaf)
@@ -269,7 +269,7 @@ class AnnouncedGradients:
         check_gradient(p.text, gradient, p.shape, p.dtype)
         return True, (p.text, gradient)
 
-    def put_back(self, grads: Tree, complete: Mapping[str, Any]) -> Any:
+    def put_back(self, grads: Tree, complete: Mapping[str, Array]) -> Tree:
         """The gradients that the replay returned, with those that were taken from it.
 
         ``complete`` are the ones of whole parameters.
@@ -285,7 +285,7 @@ class AnnouncedGradients:
         return aligned
 
 
-def nested(arrays: Mapping[KeyPath, Any]) -> Any:
+def nested(arrays: Mapping[KeyPath, Array]) -> Tree:
     """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
     root: dict[Any, Any] = {}
     for path, array in arrays.items():
@@ -300,21 +300,21 @@ def nested(arrays: Mapping[KeyPath, Any]) -> Any:
     return root
 
 
-def host_gradient(gradient: Any) -> np.ndarray:
+def host_gradient(gradient: Array) -> np.ndarray:
     """A dense gradient of any library in host memory, a view where that is possible."""
     return gradient if type(gradient) is np.ndarray else _host(resolved(gradient))
 
 
-def _host(array: Any) -> np.ndarray:
+def _host(array: Array) -> np.ndarray:
     return np.asarray(to_host(array))
 
 
-def _plain(plan: Plan, grads: Tree) -> dict[str, Any] | None:
+def _plain(plan: Plan, grads: Tree) -> dict[str, Array] | None:
     """The gradients, where all are NumPy arrays of the parameters' shapes and dtypes at their places: nothing to do."""
     leaves = None if plan.tied or plan.constants else _core.tree_leaves_like(grads, plan.structure)
     if leaves is None:
         return None
-    gradients: dict[str, Any] = {}
+    gradients: dict[str, Array] = {}
     for p in plan.parameters:
         g = leaves[p.index]
         if type(g) is not np.ndarray or g.dtype is not p.dtype or g.shape != p.shape:
@@ -323,7 +323,7 @@ def _plain(plan: Plan, grads: Tree) -> dict[str, Any] | None:
     return gradients
 
 
-def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:
+def _checked(parameter: Any, gradient: Array, *, on_host: bool) -> Array:
     """A gradient of the parameter's shape and dtype (float32 for half precision), in host memory if ``on_host``."""
     is_sparse = isinstance(gradient, SparseRows)
     read = host_gradient if on_host else resolved

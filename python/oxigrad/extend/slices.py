@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._typing import Tree
+from oxigrad._typing import Array, Tree
 from oxigrad.optim.optimizer import LocalOptimizer
 from oxigrad.rules.core.slots import Formula, Slot
 from oxigrad.stepping.arrays.quantized import CODECS
@@ -41,14 +41,14 @@ class SlicedSteps:
         return self._optimizer._stepper
 
     @property
-    def slots(self) -> Mapping[str, Mapping[str, Any]]:
+    def slots(self) -> Mapping[str, Mapping[str, Array]]:
         """The slots of the slices, by key path and name."""
         return self._stepper.table.by_path
 
     def take(
         self,
         step: Callable[[Stepper], Tree],
-        wholes: Mapping[str, Any],
+        wholes: Mapping[str, Array],
         firsts: Mapping[str, int],
         gather: Callable[[bytes], bytes],
     ) -> Tree:

@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, KeyPath, Variable
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.function_calls import TreeCall, replaced
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import copied, is_array, is_complex, is_immutable, is_smooth
@@ -27,7 +28,7 @@ class ArrayFunction:
     def pushed(self, at: Sequence[int], outputs: Sequence[int]) -> "ArrayFunction":
         """The tangents of ``outputs``, a function of the arguments and the tangents of those ``at`` these positions."""
 
-        def compute(arrays: Arrays) -> list[Any]:
+        def compute(arrays: Arrays) -> list[Array]:
             primals, tangents = arrays[: len(arrays) - len(at)], arrays[len(arrays) - len(at) :]
             _, pushed = jvp(functools.partial(self._varied, primals, at), [primals[i] for i in at], tangents)
             return [pushed[i] for i in outputs]
@@ -40,14 +41,14 @@ class ArrayFunction:
         ``conjugated`` cotangents are the complex conjugates, PyTorch's convention.
         """
 
-        def compute(arrays: Arrays) -> list[Any]:
+        def compute(arrays: Arrays) -> list[Array]:
             primals, cotangents = arrays[: len(arrays) - len(outputs)], arrays[len(arrays) - len(outputs) :]
             pull = self.pullback(primals, at, conjugated=conjugated)[1]
             return pull(dict(zip(outputs, cotangents, strict=True)))
 
         return ArrayFunction(compute)
 
-    def pullback(self, primals: Arrays, at: Sequence[int], *, conjugated: bool = False) -> tuple[list[Any], Pullback]:
+    def pullback(self, primals: Arrays, at: Sequence[int], *, conjugated: bool = False) -> tuple[list[Array], Pullback]:
         """The outputs, and the pullback to the arguments ``at`` these positions.
 
         It takes the cotangents of outputs by position. ``conjugated`` cotangents are the complex conjugates.
@@ -55,7 +56,7 @@ class ArrayFunction:
         values, pull = vjp(functools.partial(self._varied, primals, at), *(primals[i] for i in at))
         conjugate = _conjugate if conjugated else lambda x: x
 
-        def pulled(by_output: Mapping[int, Any]) -> list[Any]:
+        def pulled(by_output: Mapping[int, Array]) -> list[Array]:
             cotangents = [xp.zeros_like(value) if is_smooth(value) else value for value in values]
             for i, cotangent in by_output.items():
                 cotangents[i] = xp.astype(conjugate(cotangent), values[i].dtype, copy=False)
@@ -63,11 +64,11 @@ class ArrayFunction:
 
         return values, pulled
 
-    def _varied(self, primals: Arrays, at: Sequence[int], *chosen: Any) -> list[Any]:
+    def _varied(self, primals: Arrays, at: Sequence[int], *chosen: Any) -> list[Array]:
         return self.compute(replaced(primals, at, chosen))
 
 
-def on_copies(compute: Callable[[Arrays], list[Any]]) -> Callable[[Arrays], list[Any]]:
+def on_copies(compute: Callable[[Arrays], list[Array]]) -> Callable[[Arrays], list[Array]]:
     """The function on copies of arrays that it could write, so that assignments change none of the caller's arrays.
 
     Differentiated arguments are variables, and need no copy.
@@ -75,11 +76,11 @@ def on_copies(compute: Callable[[Arrays], list[Any]]) -> Callable[[Arrays], list
     return lambda arrays: compute([copied(x) if _is_writable(x) else x for x in arrays])
 
 
-def _is_writable(x: Any) -> bool:
+def _is_writable(x: Array) -> bool:
     return not isinstance(x, Variable) and is_array(x) and not is_immutable(x)
 
 
-def _conjugate(x: Any) -> Any:
+def _conjugate(x: Array) -> Array:
     return xp.conj(x) if is_complex(x) else x
 
 
@@ -106,7 +107,7 @@ class ArrayCall(TreeCall):
         self._is_result = is_result or (lambda leaf: isinstance(leaf, Variable) or is_argument(leaf))
         self._result: tuple[list[Any], list[int], tree.Structure] | None = None
 
-    def compute(self, arrays: Arrays) -> list[Any]:
+    def compute(self, arrays: Arrays) -> list[Array]:
         """The arrays of the result of the function, for these arrays among its arguments."""
         args, named = self.arguments(arrays)
         leaves, structure = tree.flatten(self._f(*args, **named))
@@ -120,7 +121,7 @@ class ArrayCall(TreeCall):
         self._result = others, at, structure
         return [leaves[i] for i in at]
 
-    def result(self, arrays: Arrays) -> Any:
+    def result(self, arrays: Arrays) -> Tree:
         """The result of the function, with its arrays replaced by these."""
         assert self._result is not None, "the function has been called"  # noqa: S101
         leaves, at, structure = self._result

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oxigrad._names import without
+from oxigrad._typing import Array
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.interop.array_functions import Pullback
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
@@ -58,14 +59,14 @@ def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:
 class _Autograd(Autodiff):
     """The automatic differentiation of HIPS autograd: its arrays are NumPy's, numbers, and boxes of them."""
 
-    def array(self, value: Any) -> Any:
+    def array(self, value: Array) -> Array:
         return to_host(value) if is_array(value) and not _tracer.isbox(value) else value
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, (np.ndarray, np.generic, float, complex)) or _tracer.isbox(value)
 
-    def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
-        boxes: list[Any] = []
+    def record(self, f: Function, arrays: Sequence[Array], at: Sequence[int]) -> tuple[list[Array], Pullback]:
+        boxes: list[Array] = []
         used: set[int] = set()
 
         def called(chosen: Any) -> Any:
@@ -76,7 +77,7 @@ class _Autograd(Autodiff):
         traces: list[int] = []
         result = _core.make_vjp(called, _builtins.tuple([arrays[i] for i in at]))[1]
 
-        def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
+        def pullback(cotangents: Mapping[int, Array]) -> list[Array]:
             active = [i for i in cotangents if _tracer.isbox(boxes[i]) and boxes[i]._trace in traces]
             if not active:
                 return [None] * len(at)
@@ -92,13 +93,13 @@ _AUTOGRAD = _Autograd()
 
 
 @_extend.primitive
-def _taken(arrays: Any, i: int, used: set[int]) -> Any:
+def _taken(arrays: Any, i: int, used: set[int]) -> Array:
     """An item of a tuple, whose number a backward pass that reaches it adds to ``used``."""
     return arrays[i]
 
 
-def _untaken(_: Any, arrays: Any, i: int, used: set[int]) -> Callable[[Any], Any]:
-    def pull(cotangent: Any) -> Any:
+def _untaken(_: Any, arrays: Any, i: int, used: set[int]) -> Callable[[Array], Array]:
+    def pull(cotangent: Array) -> Array:
         used.add(i)
         return _builtins.container_untake(cotangent, i, _extend.vspace(arrays))
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from oxigrad._core import DtypeError, ShapeError, is_inexact
 from oxigrad._names import check_callable, without
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.interop.array_functions import ArrayCall, ArrayFunction, Pullback, on_copies
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
@@ -76,7 +77,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     check_callable(f, "function")
 
     @functools.wraps(f)
-    def wrapped(*args: Any, **named: Any) -> Any:
+    def wrapped(*args: Any, **named: Any) -> Tree:
         call = ArrayCall(f, args, named)
         tracers, call.variables = call.variables, []
         for number, array in enumerate(tracers):
@@ -122,7 +123,7 @@ class _HostCall:
             self._types = [_type(y) for y in outputs]
         return self._types
 
-    def host(self, *arrays: Any) -> list[np.ndarray]:
+    def host(self, *arrays: Array) -> list[np.ndarray]:
         """The outputs as NumPy arrays, of the shapes and dtypes that are known."""
         outputs = [to_host(np.asarray(y)) for y in self._function.compute([np.asarray(x) for x in arrays])]
         if self._types is None:
@@ -151,7 +152,7 @@ class _HostCall:
         return _HostCall(self._function.pulled(at, outputs), types, len(outputs), transpose)
 
 
-def _type(array: Any) -> Any:
+def _type(array: Array) -> Any:
     return jax.ShapeDtypeStruct(tuple(array.shape), jax.dtypes.canonicalize_dtype(array.dtype))
 
 
@@ -161,7 +162,7 @@ _host_call.multiple_results = True
 
 
 @_host_call.def_impl
-def _evaluated(*arrays: Any, call: _HostCall) -> list[Any]:
+def _evaluated(*arrays: Array, call: _HostCall) -> list[Any]:
     return [jax.numpy.asarray(y) for y in call.host(*arrays)]
 
 
@@ -170,7 +171,7 @@ def _abstract(*arguments: Any, call: _HostCall) -> list[Any]:
     return [jax.core.ShapedArray(y.shape, y.dtype) for y in call.types(arguments)]
 
 
-def _lowered(*arrays: Any, call: _HostCall) -> list[Any]:
+def _lowered(*arrays: Array, call: _HostCall) -> list[Any]:
     return jax.pure_callback(call.host, [*call.types(arrays)], *arrays, vmap_method="sequential")
 
 
@@ -250,7 +251,7 @@ def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
 class _Jax(Autodiff):
     """JAX's automatic differentiation."""
 
-    def array(self, value: Any) -> Any:
+    def array(self, value: Array) -> Array:
         if isinstance(value, jax.Array) or not is_array(value):
             return value
         with _precision([value]):
@@ -298,11 +299,11 @@ def _are_used(pull: Any, wanted: list[bool]) -> list[bool] | None:
     )[1]
 
 
-def _type_of(array: Any) -> tuple[tuple[int, ...], Any]:
+def _type_of(array: Array) -> tuple[tuple[int, ...], Any]:
     return tuple(array.shape), array.dtype
 
 
-def _cotangent(cotangent: Any, of: tuple[tuple[int, ...], Any]) -> Any:
+def _cotangent(cotangent: Array, of: tuple[tuple[int, ...], Any]) -> Array:
     """A cotangent in the shape and dtype of the output; zeros for None."""
     shape, dtype = of
     if not jax.numpy.issubdtype(dtype, jax.numpy.inexact):

@@ -8,6 +8,7 @@ import numpy as np
 
 from oxigrad._core import BatchLevel, Variable
 from oxigrad._names import check_callable
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.function_calls import FunctionCall, called_for_each, level_of, name_of
 from oxigrad.interop.array_functions import ArrayCall, Pullback
 from oxigrad.ops.backends import beneath, device_of, is_array, namespace
@@ -21,7 +22,7 @@ Function = Callable[[Sequence[Any]], list[Any]]
 class Autodiff:
     """Base class of other libraries' automatic differentiation."""
 
-    def array(self, value: Any) -> Any:
+    def array(self, value: Array) -> Array:
         """A plain array or number as an array of the library, in the same memory if possible."""
         raise NotImplementedError
 
@@ -29,15 +30,15 @@ class Autodiff:
         """Whether a value is an array of the library."""
         raise NotImplementedError
 
-    def to_host(self, array: Any) -> Any:
+    def to_host(self, array: Array) -> Array:
         """An array of the library as a NumPy array, in the same memory if possible."""
         return np.asarray(array)
 
-    def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
+    def evaluate(self, f: Function, arrays: Sequence[Array]) -> list[Array]:
         """The outputs of a function, without derivatives."""
         return f(arrays)
 
-    def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
+    def record(self, f: Function, arrays: Sequence[Array], at: Sequence[int]) -> tuple[list[Array], Pullback]:
         """The outputs of a function, and the pullback to the arguments ``at`` these positions.
 
         Cotangents are not conjugated. An argument that no output depends on has None, if the library tells. The
@@ -45,11 +46,11 @@ class Autodiff:
         """
         raise NotImplementedError
 
-    def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
+    def pull(self, pullback: Pullback, cotangents: Mapping[int, Array]) -> list[Array]:
         """The cotangents of a pullback, without derivatives."""
         return pullback(cotangents)
 
-    def zeros_like(self, array: Any) -> Any:
+    def zeros_like(self, array: Array) -> Array:
         """Zeros of the shape and dtype of an array of the library, as a constant."""
         return 0.0 * array
 
@@ -62,7 +63,7 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff, name: str) -> Callab
     check_callable(f, name)
 
     @functools.wraps(f)
-    def wrapped(*args: Any, **named: Any) -> Any:
+    def wrapped(*args: Any, **named: Any) -> Tree:
         call = ArrayCall(f, args, named, _is_ours, theirs.is_array)
         values, call.variables = call.variables, []
         like = next((x for x in map(beneath, values) if is_array(x)), None)
@@ -75,16 +76,16 @@ def _is_ours(leaf: Any) -> bool:
     return isinstance(leaf, Variable) or is_array(leaf)
 
 
-def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Autodiff) -> list[Any]:
+def _called(f: Function, values: Sequence[Array], likes: Sequence[Array], theirs: Autodiff) -> list[Array]:
     """The outputs of a library's function, recorded where values are variables.
 
     Each is an array of the library of its item of ``likes``, whose last item also counts for all further outputs.
     """
 
-    def ours(outputs: Sequence[Any]) -> list[Any]:
+    def ours(outputs: Sequence[Array]) -> list[Array]:
         return [_like(likes[min(i, len(likes) - 1)], output, theirs) for i, output in enumerate(outputs)]
 
-    def again(*values: Any) -> list[Any]:
+    def again(*values: Any) -> list[Array]:
         return _called(f, values, likes, theirs)
 
     at = [i for i, value in enumerate(values) if isinstance(value, Variable)]
@@ -95,7 +96,7 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
         return apart(ours(theirs.evaluate(f, [*map(theirs.array, values)])), values)
     saved_pullbacks: list[Pullback] = []
 
-    def forward(*values: Any) -> list[Any]:
+    def forward(*values: Any) -> list[Array]:
         outputs, pullback = theirs.record(f, [*map(theirs.array, values)], at)
         saved_pullbacks[:] = [pullback]
         return apart(ours(outputs), values)
@@ -104,7 +105,7 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
     call = FunctionCall(forward, tuple(values), {}, again, takes_batches=False, name=name_of(f))
     del values
 
-    def pull(g: TupleCotangent, y: Any, chosen: Sequence[Any]) -> list[Any]:
+    def pull(g: TupleCotangent, y: Array, chosen: Sequence[Array]) -> list[Array]:
         if not any(isinstance(value, (Variable, BatchLevel)) for value in (*chosen, *g.values())):
             cotangents = {i: theirs.array(cotangent) for i, cotangent in g.items()}
             derivatives = theirs.pull(saved_pullbacks[0], cotangents)
@@ -115,7 +116,7 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
         (arguments, _), outputs = call.arguments(chosen), list(g)
         used: set[int] = set()  # in any of the examples of a batch
 
-        def pulled(arrays: Sequence[Any]) -> list[Any]:
+        def pulled(arrays: Sequence[Array]) -> list[Array]:
             pullback = theirs.record(f, arrays[:count], at)[1]
             cotangents = pullback(dict(zip(outputs, arrays[count:], strict=True)))
             used.update(i for i, cotangent in zip(at, cotangents, strict=True) if cotangent is not None)
@@ -132,7 +133,7 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
     return list(call.record(call.outputs, pull, None))
 
 
-def _like(like: Any, array: Any, theirs: Autodiff) -> Any:
+def _like(like: Array, array: Array, theirs: Autodiff) -> Array:
     """An array as one of the library of ``like``; a number if it has no axes, and ``like`` is a number or None."""
     if like is not None and theirs.is_array(like):
         return array

@@ -23,6 +23,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad._names import check_callable, without
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.interop.array_functions import ArrayCall, ArrayFunction, Pullback, on_copies
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
@@ -71,7 +72,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     check_callable(f, "function")
 
     @functools.wraps(f)
-    def wrapped(*args: Any, **named: Any) -> Any:
+    def wrapped(*args: Any, **named: Any) -> Tree:
         # `torch.compile` cannot trace the core. The import of the function that excludes it takes seconds.
         run = _called if "torch._dynamo" not in sys.modules else torch.compiler.disable(_called)
         return run(f, args, named)
@@ -79,19 +80,19 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _called(f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _called(f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Tree:
     call = ArrayCall(f, args, named, torch.is_tensor)
     tensors, call.variables = call.variables, []
     return call.result(_applied(ArrayFunction(on_copies(call.compute)), tensors))
 
 
-def _applied(function: ArrayFunction, tensors: Sequence[Any]) -> tuple[Any, ...]:
+def _applied(function: ArrayFunction, tensors: Sequence[Array]) -> tuple[Array, ...]:
     """The function of tensors as a node of PyTorch's graph."""
     recorded = [i for i, x in enumerate(tensors) if x.requires_grad] if torch.is_grad_enabled() else []
     return _Node.apply(_Call(function, recorded), *tensors) if tensors else tuple(function.compute([]))
 
 
-def _is_smooth(tensor: Any) -> bool:
+def _is_smooth(tensor: Array) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
@@ -104,7 +105,7 @@ class _Call:
         self._pull: Pullback | None = None
         self._recorded_outputs: list[tuple[Any, int]] = []
 
-    def forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    def forward(self, tensors: Sequence[Array]) -> tuple[Array, ...]:
         """The outputs; records the tape if PyTorch records a graph."""
         detached = [x.detach() for x in tensors]
         if self._recorded:
@@ -116,7 +117,9 @@ class _Call:
             values = self.function.compute(detached)
         return tuple(apart(values, detached))
 
-    def pulled(self, tensors: Sequence[Any], at: Sequence[int], cotangents: Mapping[int, Any]) -> Mapping[int, Any]:
+    def pulled(
+        self, tensors: Sequence[Array], at: Sequence[int], cotangents: Mapping[int, Array]
+    ) -> Mapping[int, Array]:
         """The cotangents of the tensors ``at``, by the tape of the forward pass if no graph is recorded."""
         if any(
             y._version != version for y, version in self._recorded_outputs
@@ -135,7 +138,7 @@ class _Node(torch.autograd.Function):
     """A call of a function as a node of PyTorch's graph: its arguments are a `_Call`, and the tensors."""
 
     @staticmethod
-    def forward(call: _Call, *tensors: Any) -> tuple[Any, ...]:
+    def forward(call: _Call, *tensors: Array) -> tuple[Array, ...]:
         return call.forward(tensors)
 
     @staticmethod
@@ -149,7 +152,7 @@ class _Node(torch.autograd.Function):
         ctx.mark_non_differentiable(*(y for y in output if not _is_smooth(y)))
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, *cotangents: Array) -> tuple[Array, ...]:
         tensors = ctx.saved_tensors
         at = [i for i, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
         by_output = {i: cotangents[i] for i in ctx.smooth if cotangents[i] is not None}
@@ -157,14 +160,14 @@ class _Node(torch.autograd.Function):
         return None, *(pulled.get(i) if i in at else None for i in range(len(tensors)))
 
     @staticmethod
-    def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
+    def jvp(ctx: Any, _: None, *tangents: Array) -> tuple[Array, ...]:
         by_input = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
         pushed = ctx.call.function.pushed([*by_input], ctx.smooth)
         by_output = dict(zip(ctx.smooth, _applied(pushed, [*ctx.saved_tensors, *by_input.values()]), strict=True))
         return tuple(by_output.get(i) for i in range(ctx.count))
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], call: _Call, *tensors: Any) -> tuple[Any, Any]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], call: _Call, *tensors: Array) -> tuple[Any, Any]:
         if not info.batch_size:
             raise ShapeError("vmap: a function of oxigrad is called for each element: expected at least one")
         dims = in_dims[1:]
@@ -205,7 +208,7 @@ def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
 class _Autograd(Autodiff):
     """PyTorch's automatic differentiation."""
 
-    def array(self, value: Any) -> Any:
+    def array(self, value: Array) -> Array:
         if torch.is_tensor(value):
             return value.detach()
         if not is_array(value):
@@ -221,20 +224,20 @@ class _Autograd(Autodiff):
     def is_array(self, value: Any) -> bool:
         return torch.is_tensor(value)
 
-    def to_host(self, array: Any) -> np.ndarray:
+    def to_host(self, array: Array) -> np.ndarray:
         return to_host(array.detach())
 
-    def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
+    def evaluate(self, f: Function, arrays: Sequence[Array]) -> list[Array]:
         with torch.no_grad():
             return f([x.clone() for x in arrays])
 
-    def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
+    def record(self, f: Function, arrays: Sequence[Array], at: Sequence[int]) -> tuple[list[Array], Pullback]:
         with torch.enable_grad():
             # In a pullback that is differentiated, they have a graph.
             inputs = [arrays[i] if arrays[i].requires_grad else arrays[i].detach().requires_grad_() for i in at]
             outputs = f([x.clone() for x in replaced(arrays, at, inputs)])
 
-        def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
+        def pullback(cotangents: Mapping[int, Array]) -> list[Array]:
             active = [(outputs[i], _fitted(c, outputs[i])) for i, c in cotangents.items() if outputs[i].requires_grad]
             if not active:
                 return [None] * len(inputs)
@@ -250,23 +253,23 @@ class _Autograd(Autodiff):
 
         return [*outputs] if torch.is_grad_enabled() else [y.detach() for y in outputs], pullback
 
-    def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
+    def pull(self, pullback: Pullback, cotangents: Mapping[int, Array]) -> list[Array]:
         with torch.no_grad():
             return [g if g is None else g.resolve_conj() for g in pullback(cotangents)]
 
-    def zeros_like(self, array: Any) -> Any:
+    def zeros_like(self, array: Array) -> Array:
         return torch.zeros_like(array)
 
 
 _TORCH = _Autograd()
 
 
-def _fitted(cotangent: Any, output: Any) -> Any:
+def _fitted(cotangent: Array, output: Array) -> Array:
     """A cotangent in PyTorch's convention: conjugated, and of the dtype and on the device of the output."""
     return cotangent.conj().to(dtype=output.dtype, device=output.device).reshape(output.shape)
 
 
-def _from_host(array: np.ndarray) -> Any:
+def _from_host(array: np.ndarray) -> Array:
     """A NumPy array as a tensor, in the same memory where PyTorch can write and address it."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

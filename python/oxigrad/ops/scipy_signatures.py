@@ -13,6 +13,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._names import parameter_kinds
+from oxigrad._typing import Array
 from oxigrad.ops.backends import UnbatchedError, is_array, namespace, one_by_one
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import written
@@ -109,7 +110,7 @@ def _is_same(value: Any, default: Any) -> bool:
     return value is default or bool(value == default)
 
 
-def _in_output(function: Callable[..., Any], result: Any, output: Any) -> Any:
+def _in_output(function: Callable[..., Any], result: Array, output: Any) -> Array:
     """The result in the dtype ``output``, or assigned to it."""
     if not isinstance(output, (type, str)) and is_array(plain(output)):
         return written(function.__name__, result, output)

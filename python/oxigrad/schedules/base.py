@@ -130,14 +130,14 @@ class Schedule:
             "has a configuration"
         )
 
-    def _states(self, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-        """The paths and states of the operands that have a state."""
+    def _operands(self) -> Iterator[tuple[str, "Schedule"]]:
+        """The operands that are schedules, each after the prefix of its state."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             parts = enumerate(value) if isinstance(value, tuple) else [(None, value)]
             for index, part in parts:
                 if isinstance(part, Schedule):
-                    yield from part._states(f"{prefix}{field.name}." + ("" if index is None else f"{index}."))
+                    yield f"{field.name}." + ("" if index is None else f"{index}."), part
 
     def state_dict(self) -> dict[str, Any]:
         """The state as plain data (JSON): empty unless a `plateau` is among the operands.
@@ -149,7 +149,8 @@ class Schedule:
         >>> schedule.state_dict()
         {'terms.1.value': 0.1, 'terms.1.best': 2.5, 'terms.1.bad': 0, 'terms.1.cooling': 0}
         """
-        return {f"{prefix}{name}": value for prefix, held in self._states() for name, value in held.items()}
+        operands = self._operands()
+        return {f"{prefix}{name}": value for prefix, part in operands for name, value in part.state_dict().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `state_dict` returned.
@@ -157,13 +158,16 @@ class Schedule:
         Raises `ValueError` for the state of another schedule and `TypeError` for values that are not numbers. Nothing
         is changed then.
         """
+        values = self._checked_state(state)
+        for prefix, part in self._operands():
+            part.load_state_dict({n.removeprefix(prefix): v for n, v in values.items() if n.startswith(prefix)})
+
+    def _checked_state(self, state: Mapping[str, Any]) -> dict[str, float | None]:
         expected, names = self.state_dict().keys(), state.keys()
         if expected != names:
             missing, unexpected = sorted(expected - names), sorted(names - expected)
             raise ValueError(f"the state belongs to another schedule: missing {missing}, unexpected {unexpected}")
-        values = {name: None if value is None else number(value) for name, value in state.items()}
-        for prefix, held in self._states():
-            held.update({name: values[prefix + name] for name in held})
+        return {name: None if value is None else number(value) for name, value in state.items()}
 
     # --- arithmetic ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 from oxigrad._typing import Array
@@ -99,5 +99,10 @@ class plateau(Schedule, positive="factor"):
             return sign * metric < math.inf
         return sign * metric < sign * best - self.rtol * abs(best) - self.atol
 
-    def _states(self, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-        yield prefix, self._state
+    def state_dict(self) -> dict[str, Any]:
+        """See `Schedule.state_dict`."""
+        return dict(self._state)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See `Schedule.load_state_dict`."""
+        self._state.update(self._checked_state(state))

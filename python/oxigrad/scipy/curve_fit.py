@@ -72,7 +72,7 @@ def curve_fit(
     if 0 in expected:
         raise ShapeError(f"curve_fit: ydata has shape {expected}: expected one number at least")
 
-    def fitted(p: Tree) -> Any:
+    def fitted(p: Tree) -> Array:
         return f(xdata, p)
 
     value, derivative = vectors.vector_valued(fitted), vectors.jacobian(fitted)
@@ -96,14 +96,14 @@ def curve_fit(
     present = np.flatnonzero(~np.isnan(np.ravel(host(ydata))))
     data = xp.reshape(ydata, (-1,)) if is_array(plain(ydata)) else np.ravel(np.asarray(ydata, np.float64))
 
-    def residual(v: Any) -> Any:
+    def residual(v: Array) -> Array:
         return _weighted((raveled(fitted(vectors.unravel(v))) - data)[present], sigma, present)
 
     vector = least("curve_fit", vectors, [residual, residual], fitted_vector, limits, **options)
     return vectors.unravel(vector), _covariance(residual, vector, covariance, **options)
 
 
-def _weighted(residual: Any, sigma: Any, present: np.ndarray) -> Any:
+def _weighted(residual: Any, sigma: Any, present: np.ndarray) -> Array:
     """The residual divided by standard deviations, or by the Cholesky factor of the covariance of the data."""
     if sigma is None:
         return residual
@@ -114,8 +114,8 @@ def _weighted(residual: Any, sigma: Any, present: np.ndarray) -> Any:
 
 
 def _covariance(
-    residual: Callable[[Any], Any], x: Any, covariance: np.ndarray, *, absolute_sigma: bool = False, **_: Any
-) -> Any:
+    residual: Callable[[Array], Array], x: Array, covariance: np.ndarray, *, absolute_sigma: bool = False, **_: Any
+) -> Array:
     """The covariance of the parameters: SciPy's value, with the derivative of its formula."""
     slopes, differences = jacobian(residual)(x), residual(x)
     computed = xp.linalg.inv(xp.matmul(xp.matrix_transpose(slopes), slopes))
@@ -137,5 +137,5 @@ def _of_one_tree(f: Callable[..., Array], p0: Tree) -> tuple[Callable[..., Array
         return f, np.asarray(p0, np.float64)  # as SciPy reads it
     elif count < 2 or not (is_array(p0) or isinstance(p0, (list, tuple))):
         return f, p0
-    start: Any = p0 if is_array(p0) else np.asarray(p0, np.float64)
+    start: Array = p0 if is_array(p0) else np.asarray(p0, np.float64)
     return (lambda x, p: f(x, *(p[at] for at in range(start.shape[0])))), start

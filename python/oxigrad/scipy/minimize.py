@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._names import check_callable
-from oxigrad._typing import Tree
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.scipy.solutions import Problem, Rows, limit_rows, minimum, unbatched, valued
 from oxigrad.scipy.vectors import Vectors, like, optimize, with_args
@@ -161,7 +161,7 @@ def _constraint(constraint: Any, vectors: Vectors) -> Any:
     return constraint
 
 
-def _rows(vectors: Vectors, x: Any, bounds: Any, constraints: Any, arguments: Callable[[Any], Any]) -> list[Rows]:
+def _rows(vectors: Vectors, x: Array, bounds: Any, constraints: Any, arguments: Callable[[Any], Any]) -> list[Rows]:
     """Bounds and constraints at the minimum ``x`` as rows; ``arguments`` maps arguments that may hold variables."""
     limits = vectors.limits(bounds)
     rows = [] if limits is None else limit_rows(lambda v: v, x, *map(arguments, limits))
@@ -175,7 +175,7 @@ def _rows(vectors: Vectors, x: Any, bounds: Any, constraints: Any, arguments: Ca
     return rows
 
 
-def _constrained(constraint: Any, vectors: Vectors, x: Any) -> Callable[[Any], Any]:
+def _constrained(constraint: Any, vectors: Vectors, x: Array) -> Callable[[Any], Any]:
     """The function of a linear or nonlinear constraint of SciPy."""
     if isinstance(constraint, optimize.NonlinearConstraint):
         return vectors.residual(constraint.fun)

@@ -8,7 +8,7 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import ShapeError
 from oxigrad._names import check_callable
-from oxigrad._typing import Tree
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.scipy.solutions import Problem, followed, limit_rows, minimum, unbatched, valued
@@ -125,14 +125,14 @@ def least_squares(
 def least(
     name: str,
     vectors: Vectors,
-    residuals: Sequence[Callable[[Any], Any]],
+    residuals: Sequence[Callable[[Array], Array]],
     x: np.ndarray,
-    limits: tuple[Any, Any] | None,
+    limits: tuple[Array, Array] | None,
     *,
     loss: Any = "linear",
     f_scale: float = 1.0,
     **_: Any,
-) -> Any:
+) -> Array:
     """The minimum ``x`` of SciPy's cost of a residual within limits, as a function of the variables they read.
 
     The two residuals are functions of the arguments and of the arguments' values.
@@ -145,8 +145,8 @@ def least(
 def _follow(
     solution: Any,
     vectors: Vectors,
-    residuals: Sequence[Callable[[Any], Any]],
-    limits: tuple[Any, Any] | None,
+    residuals: Sequence[Callable[[Array], Array]],
+    limits: tuple[Array, Array] | None,
     *,
     sparse: bool,
     **options: Any,
@@ -161,12 +161,12 @@ def _follow(
         solution.jac = valued(solution.jac, jacobian(residual)(x))
 
 
-def _cost(residual: Callable[[Any], Any], loss: Any, f_scale: float) -> Callable[[Any], Any]:
+def _cost(residual: Callable[[Array], Array], loss: Any, f_scale: float) -> Callable[[Array], Array]:
     """Half the sum of SciPy's losses of the squares of a residual, a function of vectors."""
     return lambda v: xp.sum(_loss(loss, (residual(v) / f_scale) ** 2)) * (0.5 * f_scale**2)
 
 
-def _loss(loss: Any, squares: Any) -> Any:
+def _loss(loss: Any, squares: Array) -> Array:
     """SciPy's losses of squares of residuals: a name, or a function that returns the values and two derivatives."""
     return _LOSSES[loss](squares) if isinstance(loss, str) else loss(squares)[0]
 

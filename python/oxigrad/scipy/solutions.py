@@ -13,7 +13,7 @@ import numpy as np
 from oxigrad import xp
 from oxigrad._core import TapeEndedError, Variable, plain
 from oxigrad._names import library
-from oxigrad._typing import F
+from oxigrad._typing import Array, F
 from oxigrad.autodiff.custom_rules import custom_vjp
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import jvp, value_and_grad_of, vjp
@@ -70,7 +70,7 @@ def unbatched(function: F) -> F:
     return cast(F, called)
 
 
-def followed(name: str, residual: Function, constant: Function, x: Any, *, symmetric: bool = False) -> Any:
+def followed(name: str, residual: Function, constant: Function, x: Array, *, symmetric: bool = False) -> Array:
     """The solution ``x`` of ``residual(x) = 0``, as a function of the variables that ``residual`` reads.
 
     Its value is ``x``. Each chord iteration, which solves with the Jacobian of a constant residual, is exact to one
@@ -90,7 +90,7 @@ def followed(name: str, residual: Function, constant: Function, x: Any, *, symme
     return x
 
 
-def minimum(name: str, vectors: Vectors, problem: Problem, constant: Problem, x: np.ndarray) -> Any:
+def minimum(name: str, vectors: Vectors, problem: Problem, constant: Problem, x: np.ndarray) -> Array:
     """The minimum ``x`` of a problem as a function of the variables that it reads; ``constant`` is as in `followed`.
 
     A constraint is active if its slack is smaller than its multiplier, as estimated by Facchinei, Fischer and Kanzow,
@@ -123,19 +123,19 @@ def _conditions(problem: Problem, count: int, active: np.ndarray) -> Function:
     """The gradient of the Lagrangian, as a function of the vector of the point (``count`` numbers) and multipliers."""
     constraints = _stacked(problem.rows)
 
-    def lagrangian(z: Any) -> Any:
+    def lagrangian(z: Array) -> Array:
         value = problem.objective(z[:count])
         return value - xp.sum(z[count:] * constraints(z[:count])[active]) if active.size else value
 
     return lambda z: value_and_grad_of(lagrangian, z)[1]
 
 
-def valued(value: Any, function: Any) -> Any:
+def valued(value: Any, function: Any) -> Array:
     """A function of variables with the bits of a value that the solver computed."""
     return value + (function - plain(function))
 
 
-def limit_rows(function: Function, x: Any, lower: Any, upper: Any) -> list[Rows]:
+def limit_rows(function: Function, x: Array, lower: Array, upper: Array) -> list[Rows]:
     """The constraints ``lower <= function(x) <= upper``; equal limits are one equation, infinite ones are omitted."""
     zeros = xp.zeros_like(plain(function(x)))
     lower, upper = lower + zeros, upper + zeros
@@ -151,11 +151,11 @@ def limit_rows(function: Function, x: Any, lower: Any, upper: Any) -> list[Rows]
     return rows
 
 
-def _slack(function: Function, at: np.ndarray, limit: Any, sign: float) -> Function:
+def _slack(function: Function, at: np.ndarray, limit: Array, sign: float) -> Function:
     return lambda v: (function(v)[at] - limit[at]) * sign
 
 
-def _multipliers(constraints: Function, x: Any, gradient: np.ndarray, slack: np.ndarray) -> np.ndarray:
+def _multipliers(constraints: Function, x: Array, gradient: np.ndarray, slack: np.ndarray) -> np.ndarray:
     """The multipliers with the least squares of the Lagrangian's gradient and of the products with the slacks."""
     values, pullback = vjp(constraints, x)
 
@@ -180,7 +180,7 @@ def _levels(value: Any) -> int:
     return levels
 
 
-def _inverse(name: str, residual: Function, x: Any, *, symmetric: bool) -> Function:
+def _inverse(name: str, residual: Function, x: Array, *, symmetric: bool) -> Function:
     """Solves with the Jacobian of the plain residual at ``x``, a matrix of constants."""
     if x.shape[0] > DENSE_LIMIT:
         residual = without_variables(residual)  # it is called in the backward pass too, after the tape has ended
@@ -189,7 +189,7 @@ def _inverse(name: str, residual: Function, x: Any, *, symmetric: bool) -> Funct
         return _by_products(name, *products, symmetric=symmetric)
     matrix = plain(jacobian(residual)(x))
 
-    def solve(right: Any) -> Any:
+    def solve(right: Array) -> Array:
         try:
             return xp.linalg.solve(matrix, right)
         except np.linalg.LinAlgError as error:
@@ -204,7 +204,7 @@ _SINGULAR = "the equations of the solution have a singular Jacobian: the solutio
 def _by_products(name: str, product: Function, transposed: Function, *, symmetric: bool) -> Function:
     """Solves with a matrix given by products with it and with its transpose."""
 
-    def solve(right: Any) -> Any:
+    def solve(right: Array) -> Array:
         vector = host(right)
         if not vector.any():
             return right
@@ -220,7 +220,7 @@ def _by_products(name: str, product: Function, transposed: Function, *, symmetri
             raise np.linalg.LinAlgError(f"{name}: {_SINGULAR}, or {solver.__name__} did not converge")
         return like(solution, right)
 
-    def pulled(g: Any, _: Any, __: Any) -> Any:
+    def pulled(g: Array, _: Any, __: Any) -> Array:
         try:
             return _by_products(name, transposed, product, symmetric=symmetric)(g)
         except TapeEndedError as error:

@@ -8,7 +8,7 @@ import numpy as np
 from oxigrad import tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Variable, plain
 from oxigrad._names import library
-from oxigrad._typing import Tree
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
 from oxigrad.autodiff.sparse.jacobians import sparse_jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
@@ -46,7 +46,7 @@ class Vectors:
         """The tree of a vector, with arrays of the libraries, dtypes and devices of the arrays of ``x0``."""
         return self.unravel(self.like_x0(vector))
 
-    def value_and_gradient(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    def value_and_gradient(self, f: Callable[[Tree], Array]) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """A scalar function of trees, as a function of vectors that returns its value and its gradient."""
 
         def called(vector: np.ndarray) -> tuple[float, np.ndarray]:
@@ -55,15 +55,15 @@ class Vectors:
 
         return called
 
-    def function(self, f: Callable[[Tree], Any]) -> Callable[[Any], Any]:
+    def function(self, f: Callable[[Tree], Array]) -> Callable[[Array], Array]:
         """A function of trees as a function of vectors of the library of ``x0``."""
         return lambda v: f(self.unravel(v))
 
-    def residual(self, f: Callable[[Tree], Any]) -> Callable[[Any], Any]:
+    def residual(self, f: Callable[[Tree], Array]) -> Callable[[Array], Array]:
         """A function of trees whose result is a tree, as a function between vectors of the library of ``x0``."""
         return lambda v: raveled(f(self.unravel(v)))
 
-    def value(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], Any]:
+    def value(self, f: Callable[[Tree], Array]) -> Callable[[np.ndarray], Array]:
         """A function of trees whose result is a number or a tree of arrays, as a function of vectors."""
 
         def called(vector: np.ndarray) -> Any:
@@ -72,21 +72,21 @@ class Vectors:
 
         return called
 
-    def vector_valued(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    def vector_valued(self, f: Callable[[Tree], Array]) -> Callable[[np.ndarray], np.ndarray]:
         """A function of trees whose result is a tree of numbers, as a function from vectors to vectors."""
         return lambda vector: self.host(raveled(f(self.tree(vector))))
 
-    def jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    def jacobian(self, f: Callable[[Tree], Array]) -> Callable[[np.ndarray], np.ndarray]:
         """The Jacobian of the vector of a function's results, of shape (results, elements)."""
         of_vector = jacobian(self.residual(f))
         return lambda vector: host(of_vector(self.like_x0(vector)))
 
-    def sparse_jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], Any]:
+    def sparse_jacobian(self, f: Callable[[Tree], Array]) -> Callable[[np.ndarray], Array]:
         """The Jacobian of the vector of a function's results, as a CSR matrix of float64."""
         of_vector = sparse_jacobian(self.residual(f))
         return lambda vector: of_vector(self.like_x0(vector)).astype(np.float64)
 
-    def hessian_product(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    def hessian_product(self, f: Callable[[Tree], Array]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The product of the Hessian of a scalar function with a vector."""
 
         def product(vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ class Vectors:
 
         return product
 
-    def hessian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    def hessian(self, f: Callable[[Tree], Array]) -> Callable[[np.ndarray], np.ndarray]:
         """The Hessian matrix of a scalar function."""
         of_vector = jacobian(lambda v: value_and_grad_of(self.function(f), v)[1], mode="forward")
         return lambda vector: host(of_vector(self.like_x0(vector)))
@@ -112,7 +112,7 @@ class Vectors:
         lower, upper = map(self.host, limits)
         return bounds if isinstance(bounds, optimize.Bounds) else optimize.Bounds(lower, upper)
 
-    def limits(self, bounds: Any) -> tuple[Any, Any] | None:
+    def limits(self, bounds: Any) -> tuple[Array, Array] | None:
         """The vectors of the lowest and the greatest values, which may be variables; None without bounds."""
         if bounds is None:
             return None
@@ -139,7 +139,7 @@ class Vectors:
             expected = "a pair, the lowest and the greatest values, each a number, None or of the structure of x0"
             raise StructureError(f"bounds has a side {bound!r}: {error}; expected {expected}") from None
 
-    def constants(self, args: Any) -> Any:
+    def constants(self, args: Any) -> Tree:
         """Arguments without variables; that there were some is remembered."""
         self.reads_variables |= any(isinstance(leaf, Variable) for leaf in tree.leaves(args))
         return tree.map(plain, args)
@@ -149,12 +149,12 @@ class Vectors:
         self.reads_variables |= isinstance(value, Variable)
         return host(value)
 
-    def like_x0(self, vector: np.ndarray) -> Any:
+    def like_x0(self, vector: np.ndarray) -> Array:
         """A copy of a vector in the library, dtype and device of ``x0``: SciPy writes to the vectors that it passes."""
         return like(np.array(vector, dtype=np.float64), plain(self._sample))
 
 
-def like(vector: np.ndarray, array: Any) -> Any:
+def like(vector: np.ndarray, array: Array) -> Array:
     """A vector of the library, dtype and device of an array."""
     if isinstance(array, np.ndarray):
         return vector.astype(array.dtype, copy=False)
@@ -175,13 +175,13 @@ def host(value: Any) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
-def with_args(f: Callable[..., Any], args: Any) -> Callable[[Tree], Any]:
+def with_args(f: Callable[..., Array], args: Any) -> Callable[[Tree], Array]:
     """``f`` of its first argument alone; ``args`` that are no tuple are one argument, as in SciPy."""
     others = args if isinstance(args, tuple) else (args,)
     return lambda x: f(x, *others)
 
 
-def raveled(result: Any) -> Any:
+def raveled(result: Any) -> Array:
     """The numbers of a result as one vector; an array keeps its library."""
     return xp.reshape(result, (-1,)) if is_array(plain(result)) else tree.ravel(result)[0]
 

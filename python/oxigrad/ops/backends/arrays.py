@@ -13,6 +13,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, is_array, is_inexact
+from oxigrad._typing import Array, Device, Dtype, Key, Namespace
 
 # Errors that libraries raise when they refuse to share an array's memory. `RecursionError` is a `RuntimeError`, but
 # never a refusal.
@@ -30,12 +31,12 @@ def is_batched(value: Any) -> bool:
     return isinstance(value, _core.BatchLevel)
 
 
-def dtype_of(value: Any) -> Any:
+def dtype_of(value: Array) -> Dtype:
     """The dtype of an array; float64 for a Python number."""
     return value.dtype if is_array(value) else np.float64
 
 
-def device_of(value: Any) -> Any:
+def device_of(value: Array) -> Device:
     """The device where arrays beside this one are made; ``"cpu"`` for a number.
 
     Args:
@@ -65,7 +66,7 @@ def size_of(shape: tuple[int, ...]) -> int:
     return math.prod(shape)
 
 
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: Dtype) -> str:
     """The standard's name of a dtype of any library.
 
     Args:
@@ -81,14 +82,14 @@ def dtype_name(dtype: Any) -> str:
 
 
 @functools.lru_cache(typed=True)  # NumPy builds the name on each access; dtypes of two libraries may compare equal
-def _dtype_name(dtype: Any) -> str:
+def _dtype_name(dtype: Dtype) -> str:
     if isinstance(dtype, type):  # a scalar type of NumPy's
         return dtype.__name__
     name = getattr(dtype, "name", None)
     return name if isinstance(name, str) else str(dtype).rpartition(".")[2]
 
 
-def widest_float(library: Any, device: Any) -> Any:
+def widest_float(library: Namespace, device: Device) -> Dtype:
     """The most precise real floating-point dtype of a library on a device."""
     info = library.__array_namespace_info__()
     default = info.default_dtypes(device=device)["real floating"]
@@ -98,7 +99,7 @@ def widest_float(library: Any, device: Any) -> Any:
     return floats.get("float64", floats["float32"])
 
 
-def on_host(array: Any) -> bool:
+def on_host(array: Array) -> bool:
     """Whether an array is in host memory, so that it can be read without waiting for a device."""
     if isinstance(array, np.generic) or _core.exports_memory(array):
         return True
@@ -111,7 +112,7 @@ def on_host(array: Any) -> bool:
         return False
 
 
-def fetched(value: Any) -> Any:
+def fetched(value: Array) -> Array:
     """The value in host memory: arrays on a device are copied, which waits for the device.
 
     An array of a library without a device "cpu" is returned unchanged.
@@ -156,7 +157,7 @@ def is_array_like(value: Any) -> bool:
         return False
 
 
-def converted(value: Any, what: str = "") -> Any:
+def converted(value: Any, what: str = "") -> Array:
     """Converts an array that belongs to no array library to a NumPy array.
 
     Raises `DtypeError` for a value that `is_array_like` rejects, and for elements that are not numbers. The error names
@@ -198,7 +199,7 @@ _EXPRESSIONS = {
 }
 
 
-def is_basic(key: Any) -> bool:
+def is_basic(key: Key) -> bool:
     """Whether a key consists of integers, slices, ``...`` and None, which select no element twice."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)

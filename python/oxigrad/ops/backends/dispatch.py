@@ -11,6 +11,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad._typing import Array, Dtype, Namespace
 from oxigrad.ops.backends.arrays import converted, device_of, dtype_name, is_array
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.device_memory import DeviceMemory
@@ -25,7 +26,7 @@ _Entry = tuple[weakref.ref[type], Any, Adapter]
 _entries: dict[int, _Entry] = {}
 
 
-def namespace(*values: Any) -> Any:
+def namespace(*values: Any) -> Namespace:
     """The standard's namespace of the first array among the values, or else NumPy's.
 
     Raises `TypeError` for an object of no array library.
@@ -57,7 +58,7 @@ def _remembered(value: Any) -> _Entry:
     return _entries.setdefault(key, (weakref.ref(kind, lambda _: _entries.pop(key, None)), library, adapter))
 
 
-def _namespace_of(value: Any) -> Any:
+def _namespace_of(value: Any) -> Namespace | None:
     if isinstance(value, _core.BatchLevel):  # one of a recording is an instance of the class of its plain value
         batched: Any = value
         return _completed(batched.__array_namespace__()) if is_array(value) else None
@@ -71,14 +72,14 @@ def _namespace_of(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def _completed(library: Any) -> Any:
+def _completed(library: Namespace) -> Namespace:
     """The namespace as returned by ``complete`` of the library's file in this folder, if defined there."""
     complete = getattr(_file_of(_root(library)), "complete", None)
     return library if complete is None else complete(library)
 
 
 @functools.lru_cache(maxsize=64)
-def adapter_of_library(library: Any) -> Adapter:
+def adapter_of_library(library: Namespace) -> Adapter:
     """The adapter of a namespace: the one in the library's file in this folder, or else the generic one."""
     return _NUMPY if library is np else adapter_class(_root(library))(library)
 
@@ -88,7 +89,7 @@ def adapter_class(root: str) -> type[Adapter]:
     return getattr(_file_of(root), "ADAPTER", Adapter)
 
 
-def _root(library: Any) -> str:
+def _root(library: Namespace) -> str:
     """The name of the top-level module of a namespace's library."""
     return getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]
 
@@ -136,7 +137,7 @@ def container_of(cls: type) -> Any:
     return None
 
 
-def standard_namespace(*values: Any) -> Any:
+def standard_namespace(*values: Any) -> Namespace:
     """As `namespace`, completed by `array_api_compat` if a library lacks a part of the standard.
 
     Lists and tuples are searched for arrays.
@@ -162,19 +163,19 @@ def standard_namespace(*values: Any) -> Any:
 
 
 @functools.cache
-def _standard_numpy() -> Any:
+def _standard_numpy() -> Namespace:
     """The completed namespace of NumPy's numeric arrays, which `array_api_compat` looks up again for each array."""
     from array_api_compat import array_namespace
 
     return _completed(array_namespace(np.empty(0)))
 
 
-def implementation(name: str, array: Any) -> Callable[..., Any]:
+def implementation(name: str, array: Array) -> Callable[..., Any]:
     """The function that computes an op on plain arrays of this array's library."""
     return adapter_of(array).implementation(name)
 
 
-def dtype_in(library: Any, dtype: Any) -> Any:
+def dtype_in(library: Namespace, dtype: Dtype) -> Dtype:
     """The dtype of a library for one of NumPy's, its name, or a type of Python's; anything else unchanged.
 
     Raises `DtypeError` if the library has no such dtype.
@@ -183,7 +184,7 @@ def dtype_in(library: Any, dtype: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _found_in(library: Any, dtype: Any) -> Any:
+def _found_in(library: Namespace, dtype: Dtype) -> Dtype:
     if isinstance(getattr(library, "float32", np.float32), (type, np.dtype)):  # its dtypes are NumPy's
         return dtype
     try:
@@ -218,12 +219,12 @@ def is_foreign(value: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def is_of_kind(dtype: Any, kind: str | tuple[str, ...], library: Any) -> bool:
+def is_of_kind(dtype: Dtype, kind: str | tuple[str, ...], library: Namespace) -> bool:
     """Whether a dtype of a library is of a kind, as `isdtype` of the standard; dtypes of ml_dtypes are known too."""
     return adapter_of_library(library).is_of_kind(dtype, kind)
 
 
-def is_complex(value: Any) -> bool:
+def is_complex(value: Array) -> bool:
     """Whether the value is a complex number or array; a symbol is not."""
     value = plain(value)
     if type(value) is np.ndarray:  # without a look-up, as of most values
@@ -233,27 +234,27 @@ def is_complex(value: Any) -> bool:
     return is_of_kind(value.dtype, "complex floating", namespace(value))
 
 
-def is_immutable(array: Any) -> bool:
+def is_immutable(array: Array) -> bool:
     """Whether no array of its library is ever changed in place: such arrays may share memory unnoticed."""
     return adapter_of(array).is_immutable
 
 
-def memory_of(array: Any) -> DeviceMemory | None:
+def memory_of(array: Array) -> DeviceMemory | None:
     """The memory of an array on a CUDA device that kernels can read and write; None for all other values."""
     return None if isinstance(array, _core.Variable) else adapter_of(array).device_memory(array)
 
 
-def detached(array: Any) -> Any:
+def detached(array: Array) -> Array:
     """The array without the derivatives that its own library records, in the same memory; variables are unchanged."""
     return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).detached(array)
 
 
-def resolved(array: Any) -> Any:
+def resolved(array: Array) -> Array:
     """The array with its values in memory; some libraries have lazy views."""
     return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).resolved(array)
 
 
-def obstacle(array: Any) -> str:
+def obstacle(array: Array) -> str:
     """The reason why a step cannot update the array in place, and the alternative; else empty, as for variables."""
     return "" if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).obstacle(array)
 
@@ -267,7 +268,7 @@ class _Operand:
     __rmul__ = __array_ufunc__
 
 
-def defers(array: Any) -> bool:
+def defers(array: Array) -> bool:
     """Whether the library's operators defer to the operators of other classes, as Python's and NumPy's do."""
     kind = type(array)
     if kind not in _defers and isinstance(array, _core.BatchLevel):
@@ -284,7 +285,7 @@ def defers(array: Any) -> bool:
 _defers: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
-def refuse_masked_or_units(array: Any, what: str) -> None:
+def refuse_masked_or_units(array: Array, what: str) -> None:
     """Raises `DtypeError` for an array, called ``what``, with a mask, units or the like, or of no array library.
 
     >>> import numpy as np
@@ -334,7 +335,7 @@ def batched_of(values: Iterable[Any]) -> "Examples | None":
     return max(filter(is_of_vmap, _flattened(values)), key=operator.attrgetter("level"), default=None)
 
 
-def examples_of(values: Any) -> range:
+def examples_of(values: Array) -> range:
     """The indices of the examples of batched values. Raises `ShapeError` for an empty batch."""
     if not values.shape[0]:
         raise ShapeError("vmap: found no examples, expected at least one: a function in it is called for each example")
@@ -346,14 +347,14 @@ def holds_variable(value: Any) -> bool:
     return isinstance(value, _core.Variable) or (is_of_vmap(value) and holds_variable(value.value))
 
 
-def beneath(value: Any) -> Any:
+def beneath(value: Array) -> Array:
     """The array beneath variables and values that `vmap` has batched, with the axes of examples in front."""
     while isinstance(value := plain(value), Examples):
         value = value.value
     return value
 
 
-def without_variables(value: Any) -> Any:
+def without_variables(value: Array) -> Array:
     """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
     value = plain(value)
     return type(value).of(value.level, without_variables(value.value)) if is_of_vmap(value) else value
@@ -365,7 +366,7 @@ class Examples(_core.BatchLevel):
     value: Any
 
     @classmethod
-    def of(cls, level: int, value: Any) -> "Examples":
+    def of(cls, level: int, value: Array) -> "Examples":
         """The examples ``value`` of the `vmap` of a level, in the class of their library."""
         raise NotImplementedError
 
@@ -419,7 +420,7 @@ def strip(value: Any) -> Any:
     return type(value)(map(strip, value)) if type(value) in (list, tuple) else plain(value)
 
 
-def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
+def array_of(value: Any, others: Iterable[Any] = ()) -> Array:
     """An array_like as an array, of the library of the first array among ``others``; an array unchanged.
 
     A list with variables is stacked. Raises `DtypeError` unless the value is an array, a number, a list or a tuple.
@@ -438,7 +439,7 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
     return np.asarray(value) if like is None else _of_precision(value, like)
 
 
-def _of_precision(value: Any, like: Any) -> Any:
+def _of_precision(value: Array, like: Array) -> Array:
     """Numbers as an array of the library of ``like``, in the precision of ``like`` if it is wider."""
     library, device = namespace(like), device_of(like)
     array = library.asarray(value, device=device)

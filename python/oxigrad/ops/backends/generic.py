@@ -11,6 +11,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import is_inexact
+from oxigrad._typing import Array, Dtype, Key, Namespace, Results
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, is_basic, on_host, size_of
 from oxigrad.ops.backends.functions import kernels, matrix_functions
 from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, interface_memory
@@ -37,16 +38,16 @@ _ORDERED = {"polygamma", "jn", "yn", "iv"}
 Ops = Callable[[str], Callable[..., Any]]
 
 
-def _cbrt(op: Ops, x: Any) -> Any:
+def _cbrt(op: Ops, x: Array) -> Array:
     return op("sign")(x) * op("abs")(x) ** (1.0 / 3.0)
 
 
-def _logaddexp2(op: Ops, x1: Any, x2: Any) -> Any:
+def _logaddexp2(op: Ops, x1: Array, x2: Array) -> Array:
     ln2 = math.log(2.0)
     return op("logaddexp")(x1 * ln2, x2 * ln2) / ln2
 
 
-def _betaln(op: Ops, a: Any, b: Any) -> Any:
+def _betaln(op: Ops, a: Array, b: Array) -> Array:
     gammaln = op("gammaln")
     return gammaln(a) + gammaln(b) - gammaln(a + b)
 
@@ -93,40 +94,40 @@ class Adapter:
     # result.
     methods: Mapping[str, str] | None = None
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: Namespace) -> None:
         """Adapter of the library with this namespace, or of no library if it is None."""
         self.library = library
 
     # --- properties ---------------------------------------------------------------------------------------------------
 
-    def is_of_kind(self, dtype: Any, kind: str | tuple[str, ...]) -> bool:
+    def is_of_kind(self, dtype: Dtype, kind: str | tuple[str, ...]) -> bool:
         """Whether a dtype is of a kind, as `isdtype` of the standard; dtypes of ml_dtypes are real floating or none."""
         try:
             return self.library.isdtype(dtype, kind)
         except TypeError:
             return "real floating" in kind and _is_floating(dtype)
 
-    def is_complex(self, array: Any) -> bool:
+    def is_complex(self, array: Array) -> bool:
         """Whether an array has a complex dtype."""
         return self.is_of_kind(array.dtype, "complex floating")
 
-    def detached(self, array: Any) -> Any:
+    def detached(self, array: Array) -> Array:
         """The array without the derivatives that its own library records, in the same memory."""
         return array
 
-    def resolved(self, array: Any) -> Any:
+    def resolved(self, array: Array) -> Array:
         """The array with its values in memory, for libraries with lazy views."""
         return array
 
-    def strides(self, array: Any) -> tuple[int, ...]:
+    def strides(self, array: Array) -> tuple[int, ...]:
         """The strides of each axis; equal ones if the library does not expose them."""
         return getattr(array, "strides", (1,) * len(array.shape))
 
-    def is_in_fortran_order(self, array: Any) -> bool:
+    def is_in_fortran_order(self, array: Array) -> bool:
         """Whether the first index is the fastest in memory, and the last one is not."""
         return bool(getattr(getattr(array, "flags", None), "fnc", False))
 
-    def in_order(self, array: Any) -> Any:
+    def in_order(self, array: Array) -> Array:
         """The array, made contiguous if the bits of the library's sums depend on its layout."""
         return array
 
@@ -134,41 +135,41 @@ class Adapter:
         """A context in which no mode of the thread changes or refuses computations, which may be recorded."""
         return nullcontext()
 
-    def obstacle(self, array: Any) -> str:
+    def obstacle(self, array: Array) -> str:
         """The reason why a step cannot update the array in place, and the alternative; empty if it can."""
         return ""
 
-    def unreadable(self, array: Any) -> str:
+    def unreadable(self, array: Array) -> str:
         """The reason why no rule can be called on the array, and the alternative; empty if one can."""
         return ""
 
-    def is_traced(self, array: Any) -> bool:
+    def is_traced(self, array: Array) -> bool:
         """Whether the array is a tracer, which stands for values inside a transformation and is invalid outside."""
         return False
 
-    def is_apart(self, p: Any, g: Any) -> bool:
+    def is_apart(self, p: Array, g: Array) -> bool:
         """Whether gradient and parameter differ in library, device or layout, and an op on both would raise no error.
 
         Called in each step that calls a rule, so that it must be cheap.
         """
         return type(g) is not type(p)
 
-    def place(self, array: Any) -> str | None:
+    def place(self, array: Array) -> str | None:
         """The place that all arrays of a computation share, such as the device; None if any place is accepted."""
         return str(device_of(array))
 
     # --- CUDA devices -------------------------------------------------------------------------------------------------
 
-    def device_memory(self, array: Any) -> DeviceMemory | None:
+    def device_memory(self, array: Array) -> DeviceMemory | None:
         """The memory of an array on a CUDA device; None for any other, and for arrays that may not be written."""
         return None if self.is_immutable or self.is_lazy else interface_memory(array)
 
-    def current_stream(self, array: Any, device: int) -> int:
+    def current_stream(self, array: Array, device: int) -> int:
         """The stream on which the library enqueues its next work with an array on a device."""
         stream = array.__cuda_array_interface__.get("stream")
         return DEFAULT_STREAM if stream is None else int(stream)
 
-    def assign(self, array: Any, value: Any) -> None:
+    def assign(self, array: Array, value: Array) -> None:
         """Enqueues a copy of ``value`` into the memory of an array on the same device."""
         array[...] = value
 
@@ -180,11 +181,11 @@ class Adapter:
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
-    def transfers(self, array: Any) -> Copies:
+    def transfers(self, array: Array) -> Copies:
         """The copies between the device of an array and host memory."""
         return BlockingTransfers(self)
 
-    def to_host(self, array: Any) -> np.ndarray:
+    def to_host(self, array: Array) -> np.ndarray:
         """The array as NumPy's, of the same dtype; a copy only where necessary."""
         name = dtype_name(array.dtype)
         for read in (_shared, lambda x: None if on_host(x) else _shared(x, device="cpu"), np.asarray):
@@ -206,7 +207,7 @@ class Adapter:
         importlib.import_module("ml_dtypes")  # NumPy then has bfloat16 and its like
         return self.to_host(self.library.astype(there, self.library.float32)).astype(name)
 
-    def from_host(self, array: np.ndarray, like: Any) -> Any:
+    def from_host(self, array: np.ndarray, like: Array) -> Array:
         """A copy of a NumPy array as one of this library, with the dtype and on the device of ``like``."""
         array = np.array(array)  # a copy: a library may warn about read-only arrays
         if (
@@ -215,11 +216,11 @@ class Adapter:
             array = array.astype(np.float32)
         return self.copied_like(array, like)
 
-    def copied_like(self, array: Any, like: Any) -> Any:
+    def copied_like(self, array: Array, like: Array) -> Array:
         """A copy of an array of this library, with the dtype and on the device of ``like``."""
         return self.library.asarray(array, dtype=like.dtype, device=device_of(like), copy=True)
 
-    def filled(self, number: Any, like: Any) -> Any:
+    def filled(self, number: Array, like: Array) -> Array:
         """A number as a 0-d array on the device of ``like``, and of its dtype if it fits."""
         fits = is_inexact(like) and (self.is_complex(like) or not isinstance(number, complex))
         return self.library.full((), number, dtype=like.dtype if fits else None, device=device_of(like))
@@ -247,13 +248,13 @@ class Adapter:
         modules = [getattr(self.library, "special", None), *map(importlib.import_module, self.special_modules)]
         return next((function for module in modules if (function := getattr(module, name, None)) is not None), None)
 
-    def _missing(self, name: str, *args: Any) -> Any:
+    def _missing(self, name: str, *args: Array) -> Array:
         if name in _COMPOSED and not on_host(_first_array(args)):
             composed = functools.partial(_COMPOSED[name], self.implementation)
             return self._of_arrays(composed, *args) if name in _ARRAYS_ONLY else composed(*args)
         return self._by_kernel(name, *args)
 
-    def _by_kernel(self, name: str, *args: Any) -> Any:
+    def _by_kernel(self, name: str, *args: Array) -> Array:
         """The core's kernel of the op, on arrays in host memory."""
         try:
             shared = [_shared(self.resolved(value)) if is_array(value) else value for value in args]
@@ -265,47 +266,47 @@ class Adapter:
             ) from error
         return self.library.asarray(kernels.compute(name, *shared), device=device_of(_first_array(args)))
 
-    def _by_extension(self, name: str, *args: Any, **named: Any) -> Any:
+    def _by_extension(self, name: str, *args: Array, **named: Any) -> Results:
         extension, selected = _EXTENSIONS[name]
         function = getattr(getattr(self.library, extension, None), name, None)
         if function is None:
             raise NotImplementedError(f"{self.library.__name__} has no function {extension}.{name}")
         return function(*args, **selected, **named)
 
-    def _of_arrays(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _of_arrays(self, function: Callable[..., Any], *args: Array) -> Results:
         like = _first_array(args)
         return function(*(x if is_array(x) else self.filled(x, like) for x in args))
 
-    def _of_two(self, function: Callable[..., Any], x1: Any, x2: Any) -> Any:
+    def _of_two(self, function: Callable[..., Any], x1: Array, x2: Array) -> Array:
         return function(x1, x2) if on_host(x1 if is_array(x1) else x2) else self._of_arrays(function, x1, x2)
 
     # --- ops with a signature that the standard does not have ---------------------------------------------------------
 
-    def op_call(self, *args: Any, function: Callable[..., Any], pull: Any, push: Any) -> Any:
+    def op_call(self, *args: Array, function: Callable[..., Any], pull: Any, push: Any) -> Results:
         """A user's function with a custom derivative."""
         return function(*args)
 
-    def op_item(self, results: Any, *, index: int) -> Any:
+    def op_item(self, results: Sequence[Array], *, index: int) -> Array:
         """One result of an op that has several."""
         return results[index]
 
-    def op_astype(self, x: Any, *, dtype: Any, copy: bool) -> Any:
+    def op_astype(self, x: Array, *, dtype: Dtype, copy: bool) -> Array:
         """``x`` in another dtype; of a number, an array without axes."""
         return self.library.astype(x if is_array(x) else self.library.asarray(x), dtype, copy=copy)
 
-    def op_broadcast_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
+    def op_broadcast_to(self, x: Array, *, shape: tuple[int, ...]) -> Array:
         """``x`` repeated to a shape."""
         return self.library.broadcast_to(x, shape)
 
-    def op_concat(self, *arrays: Any, axis: int, ends: tuple[int, ...]) -> Any:
+    def op_concat(self, *arrays: Array, axis: int, ends: tuple[int, ...]) -> Array:
         """Arrays joined along ``axis``."""
         return self.library.concat(arrays, axis=axis)
 
-    def op_stack(self, *arrays: Any, axis: int) -> Any:
+    def op_stack(self, *arrays: Array, axis: int) -> Array:
         """Arrays joined along a new ``axis``."""
         return self.library.stack(arrays, axis=axis)
 
-    def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
+    def op_where(self, condition: Array, x1: Array, x2: Array) -> Array:
         """``x1`` where ``condition`` is true, else ``x2``; any of them may be a number, which the standard excludes."""
         like = _first_array((x1, x2, condition))
         if not is_array(condition):
@@ -316,11 +317,11 @@ class Adapter:
             x1 = self.library.asarray(x1, device=device_of(like))
         return self.library.where(condition, x1, x2)
 
-    def op_take_along_axis(self, x: Any, *, indices: Any, axis: int) -> Any:
+    def op_take_along_axis(self, x: Array, *, indices: Array, axis: int) -> Array:
         """The elements at ``indices`` along ``axis``."""
         return self.library.take_along_axis(x, indices, axis=axis)
 
-    def op_index(self, x: Any, *, key: Any) -> Any:
+    def op_index(self, x: Array, *, key: Key) -> Array:
         """``x[key]``; a vector of indices along one axis uses ``take``, the standard's only function for it."""
         if isinstance(key, tuple) and len(key) > 1 and key[-1] is ...:
             *before, last = key[:-1]
@@ -329,26 +330,26 @@ class Adapter:
                 return self.library.take(x, last, axis=len(before))
         return x[key]
 
-    def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
+    def op_scatter_add(self, g: Array, *, key: Key, shape: tuple[int, ...]) -> Array:
         """Zeros of ``shape`` with ``g`` added at ``key``; elements that the key names twice get the sum."""
         library = self.library
-        if is_basic(key) and hasattr(g, "__setitem__"):
-            return self.scattered_to_slice(g, key, shape)
+        zeros = library.zeros(shape, dtype=g.dtype, device=device_of(g))
+        if is_basic(key) and hasattr(zeros, "__setitem__"):
+            if key is None or (isinstance(key, tuple) and None in key):  # assignment takes no new axes
+                key = tuple(part for part in key or () if part is not None)
+                g = library.reshape(g, zeros[key].shape)
+            if size_of(g.shape):
+                zeros[key] = g
+            return zeros
+        add: Any = getattr(library, "add", None)
+        if hasattr(add, "at"):  # a ufunc, of NumPy and CuPy
+            add.at(zeros, key, g)
+            return zeros
         numbers = library.reshape(library.arange(size_of(shape), device=device_of(g)), shape)
         numbers = library.reshape(self.op_index(numbers, key=key), (-1,))
         return library.reshape(self.segment_sum(library.reshape(g, (-1,)), numbers, size_of(shape)), shape)
 
-    def scattered_to_slice(self, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
-        """Zeros of ``shape`` with ``g`` at a key of integers, slices, ``...`` and None."""
-        zeros = self.library.zeros(shape, dtype=g.dtype, device=device_of(g))
-        if key is None or (isinstance(key, tuple) and None in key):  # assignment takes no new axes
-            key = tuple(part for part in key or () if part is not None)
-            g = self.library.reshape(g, zeros[key].shape)
-        if size_of(g.shape):
-            zeros[key] = g
-        return zeros
-
-    def segment_sum(self, values: Any, numbers: Any, size: int) -> Any:
+    def segment_sum(self, values: Array, numbers: Array, size: int) -> Array:
         """A vector of ``size`` elements, each the sum of the ``values`` that have its number; sums are pairwise.
 
         The values are sorted by number, then runs of equal numbers are added up in a logarithmic number of rounds.
@@ -372,54 +373,54 @@ class Adapter:
         is_named = first < library.searchsorted(numbers, wanted, side="right")
         return library.where(is_named, library.take(values, library.clip(first, max=count - 1)), zeros)
 
-    def op_cofactor(self, x: Any, *directions: Any) -> Any:
+    def op_cofactor(self, x: Array, *directions: Array) -> Array:
         """The derivative of the determinant, or its higher derivative along directions."""
         return matrix_functions.cofactor(self.library, x, *directions, is_complex=self.is_complex(x))
 
-    def op_sqrtm(self, x: Any) -> Any:
+    def op_sqrtm(self, x: Array) -> Array:
         """The principal square root of each matrix."""
         return matrix_functions.sqrtm(self.library, x, is_complex=self.is_complex(x))
 
-    def op_pinv(self, x: Any, *, rtol: Any) -> Any:
+    def op_pinv(self, x: Array, *, rtol: Array) -> Array:
         """The pseudo-inverse of each matrix."""
         return self.library.linalg.pinv(x) if rtol is None else self.library.linalg.pinv(x, rtol=rtol)
 
-    def op_kink(self, x: Any, *, of_tangents: bool = False) -> Any:
+    def op_kink(self, x: Array, *, of_tangents: bool = False) -> Array:
         """A modulus itself."""
         return x
 
-    def op_root_or_zero(self, x: Any) -> Any:
+    def op_root_or_zero(self, x: Array) -> Array:
         """The square root of each element."""
         return self.implementation("sqrt")(x)
 
-    def op_modulus_slope(self, x1: Any, x2: Any, x3: Any) -> Any:
+    def op_modulus_slope(self, x1: Array, x2: Array, x3: Array) -> Array:
         """``x1 * x2 / x3``; zero where ``x3`` is zero."""
         where = self.implementation("where")
         return x1 * where(x3 == 0.0, 0.0, x2 / where(x3 == 0.0, 1.0, x3))
 
-    def op_round_to_bfloat16(self, x: Any) -> Any:
+    def op_round_to_bfloat16(self, x: Array) -> Array:
         """The nearest values of bfloat16, in the dtype of ``x``."""
         return self._rounded_to("bfloat16", x)
 
-    def op_round_to_float16(self, x: Any) -> Any:
+    def op_round_to_float16(self, x: Array) -> Array:
         """The nearest values of float16, in the dtype of ``x``."""
         return self._rounded_to("float16", x)
 
-    def _rounded_to(self, name: str, x: Any) -> Any:
+    def _rounded_to(self, name: str, x: Array) -> Array:
         dtype = getattr(self.library, name, None)
         if dtype is None:
             return self._by_kernel(f"round_to_{name}", x)
         return self.library.astype(self.library.astype(x, dtype), x.dtype)
 
 
-def _shared(array: Any, **where: Any) -> np.ndarray:
+def _shared(array: Array, **where: Any) -> np.ndarray:
     """NumPy's array in the memory of another; raises one of `REFUSALS` where that cannot be read."""
     if not where and on_host(array) and not _core.exports_memory(array):
         raise BufferError(f"an array of type {type(array).__name__} has no memory that can be read")
     return np.from_dlpack(array, **where)
 
 
-def _by_element(array: Any, name: str) -> np.ndarray:
+def _by_element(array: Array, name: str) -> np.ndarray:
     """The elements of an array that shares no memory, read one by one as Python numbers."""
     shape = tuple(array.shape)
     try:
@@ -432,17 +433,17 @@ def _by_element(array: Any, name: str) -> np.ndarray:
     return np.array(numbers, name).reshape(shape)
 
 
-def _first_array(values: Any) -> Any:
+def _first_array(values: Iterable[Array]) -> Array:
     return next((value for value in values if is_array(value)), None)
 
 
-def _is_floating(dtype: Any) -> bool:
+def _is_floating(dtype: Dtype) -> bool:
     try:
         return is_inexact(np.empty(0, dtype))
     except TypeError:
         return False
 
 
-def _as_integer(order: Any) -> Any:
+def _as_integer(order: int | Array) -> Array:
     """The order as an integer if its value is integral: some libraries reject floats."""
     return int(order) if isinstance(order, float) and order.is_integer() else order

@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from oxigrad import _core
+from oxigrad._typing import Array, Key, Namespace
 from oxigrad.ops.backends.arrays import device_of, dtype_name
 from oxigrad.ops.backends.generic import Adapter
 
 
-def _jax() -> Any:
+def _jax() -> Namespace:
     """JAX, imported by name: this file has its name, and a type checker needs no JAX."""
     return importlib.import_module("jax")
 
@@ -24,7 +25,7 @@ class JaxAdapter(Adapter):
     special_modules: tuple[str, ...] = ("jax.scipy.special",)
     is_immutable = True
 
-    def unreadable(self, array: Any) -> str:
+    def unreadable(self, array: Array) -> str:
         """The reason: a deleted or donated array, or a tracer whose trace has ended."""
         if not self.is_traced(array):
             gone = "an array that is deleted, or donated to a compiled function: expected the function's result"
@@ -35,7 +36,7 @@ class JaxAdapter(Adapter):
             return "a tracer outside of the transformation that it belongs to: expected an array that it returns"
         return ""
 
-    def is_apart(self, p: Any, g: Any) -> bool:
+    def is_apart(self, p: Array, g: Array) -> bool:
         """False: JAX takes NumPy arrays, and raises for other differences."""
         return False
 
@@ -53,21 +54,21 @@ class JaxAdapter(Adapter):
         blocks.enter_context(jax.numpy_dtype_promotion("standard"))
         return blocks
 
-    def is_traced(self, array: Any) -> bool:
+    def is_traced(self, array: Array) -> bool:
         """Whether the array is a tracer."""
         return isinstance(array, _jax().core.Tracer)
 
-    def place(self, array: Any) -> str | None:
+    def place(self, array: Array) -> str | None:
         """The devices of an array that is committed to them."""
         if self.is_traced(array) or not getattr(array, "committed", False):
             return None
         return ", ".join(sorted(map(str, array.devices())))
 
-    def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
+    def op_scatter_add(self, g: Array, *, key: Key, shape: tuple[int, ...]) -> Array:
         """By ``x.at[key].add``, which adds up elements that the key names twice."""
         return self.library.zeros(shape, dtype=g.dtype, device=device_of(g)).at[key].add(g)
 
-    def put_rows(self, array: Any, indices: Any, rows: Any) -> Any:
+    def put_rows(self, array: Array, indices: Array, rows: Array) -> Array:
         """By ``x.at[indices].set``."""
         return array.at[indices].set(rows)
 
@@ -101,7 +102,7 @@ def _custom_call(text: str, operands: list[Any], results: list[Any]) -> list[Any
     """A custom call of kernels; `jax.vmap` maps it sequentially."""
     jax = _jax()
 
-    def described(result: Any) -> Any:
+    def described(result: Array) -> Any:
         shape, dtype = (operands[result].shape, operands[result].dtype) if isinstance(result, int) else result
         return jax.ShapeDtypeStruct(shape, dtype)
 

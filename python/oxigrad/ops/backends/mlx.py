@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._typing import Array, Axis, Device, Dtype, Key, Namespace, Results
 from oxigrad.ops.backends.arrays import dtype_name, is_array
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.copies import to_host
@@ -27,7 +28,7 @@ _OF_REAL_MATRICES = {"cholesky", "det", "eigh", "eigvalsh", "inv", "pinv", "slog
 class _Namespace(types.ModuleType):
     """MLX's functions, overridden by the functions that are set as attributes."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Namespace) -> None:
         super().__init__(module.__name__)
         self._module = module
 
@@ -41,7 +42,7 @@ class _Linalg(_Namespace):
     def __getattr__(self, name: str) -> Any:
         return functools.partial(self._call, name, getattr(np.linalg, name))
 
-    def _call(self, name: str, numpys: Callable[..., Any], x: Any, *args: Any, **named: Any) -> Any:
+    def _call(self, name: str, numpys: Callable[..., Any], x: Array, *args: Array, **named: Any) -> Results:
         module = self._module
         is_own = name in _OF_REAL_MATRICES and not (args or named) and dtype_name(x.dtype) in ("float32", "float64")
         if not is_own:
@@ -50,7 +51,7 @@ class _Linalg(_Namespace):
         return tuple(result) if isinstance(result, (list, tuple)) else result
 
 
-def complete(module: Any) -> Any:
+def complete(module: Namespace) -> Namespace:
     """The namespace of the standard over the module ``mlx.core``."""
     namespace = _Namespace(module)
     functions: dict[str, Any] = {name: functools.partial(_make, getattr(module, name)) for name in _MADE}
@@ -63,27 +64,29 @@ def complete(module: Any) -> Any:
     return namespace
 
 
-def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named: Any) -> Any:
+def _make(function: Callable[..., Any], *args: Array, device: Device = None, **named: Any) -> Array:
     """Calls a creation function without ``device`` and without arguments that are None."""
     return function(*args, **{name: value for name, value in named.items() if value is not None})
 
 
 def _reduce(
-    function: Callable[..., Any], x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
-) -> Any:
+    function: Callable[..., Any], x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool = False
+) -> Array:
     """A reduction, of elements converted to ``dtype``."""
     return function(x if dtype is None else x.astype(dtype), axis=axis, keepdims=keepdims)
 
 
-def _astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+def _astype(x: Array, dtype: Dtype, /, *, copy: bool = True) -> Array:
     return x.astype(dtype) if copy or x.dtype != dtype else x
 
 
-def _clip(module: Any, x: Any, /, min: Any = None, max: Any = None) -> Any:
+def _clip(module: Namespace, x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
     return module.clip(x, min, max)
 
 
-def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+def _asarray(
+    module: Namespace, obj: Array, /, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None
+) -> Array:
     """An array of the same dtype as NumPy's `asarray` gives: MLX alone converts float64 to float32."""
     if isinstance(obj, module.array) and not copy:
         return obj if dtype in (None, obj.dtype) else obj.astype(dtype)
@@ -94,12 +97,12 @@ def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None,
     return module.array(obj, dtype)
 
 
-def _sort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def _sort(module: Namespace, x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     ascending = module.sort(x, axis)
     return module.flip(ascending, axis=axis) if descending else ascending
 
 
-def _argsort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def _argsort(module: Namespace, x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The order of the elements; equal elements keep theirs, in descending order too."""
     if not descending:
         return module.argsort(x, axis)
@@ -107,7 +110,7 @@ def _argsort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False
     return x.shape[axis] - 1 - module.flip(order, axis=axis)
 
 
-def _by_numpy(module: Any, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def _by_numpy(module: Namespace, function: Callable[..., Any], *args: Array, **named: Any) -> Results:
     """The results of NumPy's function, as arrays of MLX's."""
     result = function(*(to_host(x) if is_array(x) else x for x in args), **named)
     if not isinstance(result, tuple):
@@ -119,7 +122,7 @@ def _by_numpy(module: Any, function: Callable[..., Any], *args: Any, **named: An
 class MLXAdapter(Adapter):
     """MLX's arrays."""
 
-    def op_index(self, x: Any, *, key: Any) -> Any:
+    def op_index(self, x: Array, *, key: Key) -> Array:
         """``x[key]``; a mask becomes indices, since MLX takes no masks."""
         if is_array(key) and dtype_name(key.dtype) == "bool":
             key = self.library.nonzero(key)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import is_inexact
-from oxigrad.ops.backends.arrays import is_array, is_basic
+from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends.arrays import is_array
 from oxigrad.ops.backends.functions import kernels
 from oxigrad.ops.backends.generic import Adapter
 
@@ -18,25 +19,25 @@ _INACCURATE = {"logaddexp", "logaddexp2"}
 class NumPyAdapter(Adapter):
     """NumPy's arrays and scalars, and Python's numbers without an array among the arguments."""
 
-    def is_of_kind(self, dtype: Any, kind: str | tuple[str, ...]) -> bool:
+    def is_of_kind(self, dtype: Dtype, kind: str | tuple[str, ...]) -> bool:
         """Whether a dtype is of a kind, as `isdtype`, for anything that `numpy.dtype` accepts."""
         return super().is_of_kind(np.dtype(dtype), kind)
 
-    def to_host(self, array: Any) -> np.ndarray:
+    def to_host(self, array: Array) -> np.ndarray:
         """The array itself; a scalar as an array."""
         return np.asarray(array)
 
-    def is_apart(self, p: Any, g: Any) -> bool:
+    def is_apart(self, p: Array, g: Array) -> bool:
         """False: NumPy converts other arrays, or raises."""
         return False
 
-    def in_order(self, array: Any) -> Any:
+    def in_order(self, array: Array) -> Array:
         """The array, or a copy of one of another memory order, or misaligned."""
         if not isinstance(array, np.ndarray) or (array.flags.c_contiguous and array.flags.aligned):
             return array
         return np.array(array, order="C")
 
-    def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
+    def from_host(self, array: np.ndarray, like: Array) -> np.ndarray:
         """A copy with the dtype and the memory order of ``like``."""
         copy = np.empty_like(like)
         copy[...] = array
@@ -51,16 +52,16 @@ class NumPyAdapter(Adapter):
         function = getattr(self, f"op_{name}", None) or getattr(np, name, None)
         return super().implementation(name) if function is None else function
 
-    def _by_kernel(self, name: str, *args: Any) -> Any:
+    def _by_kernel(self, name: str, *args: Array) -> Array:
         return kernels.compute(name, *args)
 
-    def _missing(self, name: str, *args: Any) -> Any:
+    def _missing(self, name: str, *args: Array) -> Array:
         return kernels.compute(name, *args)
 
-    def _rounded_to(self, name: str, x: Any) -> Any:
+    def _rounded_to(self, name: str, x: Array) -> Array:
         return kernels.compute(f"round_to_{name}", x)
 
-    def op_broadcast_to(self, x: Any, *, shape: tuple[int, ...]) -> Any:
+    def op_broadcast_to(self, x: Array, *, shape: tuple[int, ...]) -> Array:
         """A read-only view; for a number, ten times faster than `numpy.broadcast_to`."""
         if type(x) is not np.ndarray and isinstance(x, np.generic):
             x = np.asarray(x)
@@ -70,35 +71,27 @@ class NumPyAdapter(Adapter):
             return repeated
         return np.broadcast_to(x, shape)
 
-    def op_eig(self, x: Any) -> Any:
+    def op_eig(self, x: Array) -> tuple[Array, Array]:
         """Complex for any matrix, as the standard has it: NumPy's are real where all eigenvalues are."""
         eigenvalues, vectors = np.linalg.eig(x)
         dtype = np.result_type(eigenvalues, np.complex64)
         return eigenvalues.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
 
-    def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
+    def op_where(self, condition: Array, x1: Array, x2: Array) -> Array:
         """`numpy.where`; a number if no argument is an array."""
         if not (is_array(x1) or is_array(x2) or is_array(condition)):
             return x1 if condition else x2
         return np.where(condition, x1, x2)
 
-    def op_take_along_axis(self, x: Any, *, indices: Any, axis: int) -> Any:
+    def op_take_along_axis(self, x: Array, *, indices: Array, axis: int) -> Array:
         """Of rows by their indices: `numpy.take_along_axis` takes several times as long as the elements do."""
         are_rows = axis in (1, -1) and np.ndim(x) == np.ndim(indices) == 2 and len(x) == len(indices)
         if are_rows and type(x) is type(indices) is np.ndarray and indices.dtype.kind == "i":
             return x[np.arange(len(x))[:, None], indices]
         return super().op_take_along_axis(x, indices=indices, axis=axis)
 
-    def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
-        """By assignment to a slice, else by ``numpy.add.at``."""
-        if is_basic(key):
-            return self.scattered_to_slice(g, key, shape)
-        zeros = np.zeros(shape, dtype=g.dtype)
-        np.add.at(zeros, key, g)
-        return zeros
 
-
-def _with_all_digits(name: str, *args: Any) -> Any:
+def _with_all_digits(name: str, *args: Array) -> Array:
     """The core's kernel of floating-point arrays; NumPy's function of other dtypes."""
     return kernels.compute(name, *args) if all(map(is_inexact, args)) else getattr(np, name)(*args)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._typing import Array, Namespace
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, dense_strides
@@ -86,17 +87,17 @@ class TorchAdapter(Adapter):
     follows_numpy = False  # its median of an even number of elements is the lower one; others have other parameters
     methods: Mapping[str, str] | None = MappingProxyType({**{name: name for name in _ELEMENTWISE.split()}, **_RENAMED})
 
-    def detached(self, array: Any) -> Any:
+    def detached(self, array: Array) -> Array:
         """The tensor without its gradient, in the same memory."""
         return array.detach() if array.requires_grad else array
 
-    def resolved(self, array: Any) -> Any:
+    def resolved(self, array: Array) -> Array:
         """The tensor with its values in memory; most tensors are returned unchanged."""
-        if array._is_zerotensor():
+        if _is_without_memory(array):
             return self.library.zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
         return array.resolve_conj().resolve_neg()
 
-    def in_order(self, array: Any) -> Any:
+    def in_order(self, array: Array) -> Array:
         """The tensor, or a contiguous copy of one in host memory."""
         is_on_host = isinstance(array, self.library.Tensor) and array.device.type == "cpu"
         return array.contiguous() if is_on_host else array
@@ -115,15 +116,15 @@ class TorchAdapter(Adapter):
                 blocks.enter_context(torch.autocast(kind, enabled=False))
         return blocks
 
-    def strides(self, array: Any) -> tuple[int, ...]:
+    def strides(self, array: Array) -> tuple[int, ...]:
         """By ``Tensor.stride``."""
         return tuple(array.stride())
 
-    def is_in_fortran_order(self, array: Any) -> bool:
+    def is_in_fortran_order(self, array: Array) -> bool:
         """By ``Tensor.is_contiguous``, also of the tensor with its axes reversed."""
         return not array.is_contiguous() and array.permute(*reversed(range(array.ndim))).is_contiguous()
 
-    def obstacle(self, array: Any) -> str:
+    def obstacle(self, array: Array) -> str:
         """The reason: a layout, or a lazy view, that cannot be updated in place."""
         if why := self.unreadable(array):
             return why
@@ -131,11 +132,11 @@ class TorchAdapter(Adapter):
             return "a lazy view, with its negative bit set: expected tensor.resolve_neg()"
         if array.is_conj():
             return "a lazy view, with its conjugate bit set: expected tensor.resolve_conj()"
-        if array._is_zerotensor():
+        if _is_without_memory(array):
             return "a tensor of zeros without memory: expected torch.zeros"
         return ""
 
-    def unreadable(self, array: Any) -> str:
+    def unreadable(self, array: Array) -> str:
         """The reason: an unsupported layout, or a storage that was freed or shrunk."""
         if str(array.layout) != "torch.strided":
             return f"a tensor of layout {array.layout}: expected torch.strided"
@@ -148,7 +149,7 @@ class TorchAdapter(Adapter):
             return f"a tensor whose storage {what}"
         return ""
 
-    def is_traced(self, array: Any) -> bool:
+    def is_traced(self, array: Array) -> bool:
         """Whether it is a tensor inside a transform such as ``torch.func.vmap``, which has no storage by design."""
         if str(array.layout) != "torch.strided":
             return False
@@ -158,7 +159,7 @@ class TorchAdapter(Adapter):
             return True
         return False
 
-    def is_apart(self, p: Any, g: Any) -> bool:
+    def is_apart(self, p: Array, g: Array) -> bool:
         """Whether layout, device or placements differ: PyTorch raises no error for some of them.
 
         It takes sparse tensors, redistributes ``DTensor``s, and reads memory that was freed.
@@ -170,13 +171,13 @@ class TorchAdapter(Adapter):
             return True
         return _shrunk_to(p) is not None or _shrunk_to(g) is not None
 
-    def place(self, array: Any) -> str | None:
+    def place(self, array: Array) -> str | None:
         """The device, marked for a ``FakeTensor``; the placements of a ``DTensor``."""
         if hasattr(array, "placements"):
             return f"a DTensor of placements {tuple(array.placements)} on {array.device_mesh}"
         return f"{array.device}, fake" if hasattr(array, "fake_mode") else str(array.device)
 
-    def device_memory(self, array: Any) -> DeviceMemory | None:
+    def device_memory(self, array: Array) -> DeviceMemory | None:
         """The memory of a tensor on a CUDA device; None for lazy views, and for tensors without storage."""
         if not array.is_cuda or hasattr(array, "fake_mode") or hasattr(array, "placements") or self.obstacle(array):
             return None
@@ -185,11 +186,11 @@ class TorchAdapter(Adapter):
         strides = None if is_plain else dense_strides(shape, array.stride())
         return DeviceMemory(array.data_ptr(), device, dtype_name(array.dtype), shape, is_plain, strides)
 
-    def current_stream(self, array: Any, device: int) -> int:
+    def current_stream(self, array: Array, device: int) -> int:
         """PyTorch's current stream of the device."""
         return self._cuda.current_stream(device).cuda_stream
 
-    def assign(self, array: Any, value: Any) -> None:
+    def assign(self, array: Array, value: Array) -> None:
         """By ``Tensor.copy_``."""
         array.copy_(value)
 
@@ -201,30 +202,30 @@ class TorchAdapter(Adapter):
                 array.record_stream(used)
 
     @functools.cached_property
-    def _torch(self) -> Any:
+    def _torch(self) -> Namespace:
         return importlib.import_module("torch")
 
     @functools.cached_property
-    def _cuda(self) -> Any:
+    def _cuda(self) -> Namespace:
         return importlib.import_module("torch.cuda")
 
-    def transfers(self, array: Any) -> Copies:
+    def transfers(self, array: Array) -> Copies:
         """Copies by streams of the device, if it has streams."""
         return importlib.import_module("oxigrad.ops.backends.memory.torch_transfers").device_of(array.device)
 
-    def to_host(self, array: Any) -> np.ndarray:
+    def to_host(self, array: Array) -> np.ndarray:
         """The tensor's memory as a NumPy array, or a copy."""
         array = self.resolved(array)
         if _shrunk_to(array) is not None:
             raise BufferError("the storage of the tensor was freed or shrunk: its elements cannot be read")
         return super().to_host(array.detach())
 
-    def copied_like(self, array: Any, like: Any) -> Any:
+    def copied_like(self, array: Array, like: Array) -> Array:
         """By ``Tensor.to``: ``torch.asarray`` copies no array of NumPy without axes to a device."""
         tensor = array.detach() if isinstance(array, self.library.Tensor) else self.library.from_numpy(array)
         return tensor.to(like.device, like.dtype, copy=True)
 
-    def op_sign(self, x: Any) -> Any:
+    def op_sign(self, x: Array) -> Array:
         """Computes the sign by ``torch.sgn``, which returns zero for NaN.
 
         Assignment by a mask would synchronize with the device if ``x`` is a number.
@@ -232,7 +233,7 @@ class TorchAdapter(Adapter):
         sign = self.library.sgn(x)
         return self.library.where(self.library.isnan(x), x, sign) if x.is_floating_point() else sign
 
-    def segment_sum(self, values: Any, numbers: Any, size: int) -> Any:
+    def segment_sum(self, values: Array, numbers: Array, size: int) -> Array:
         """By ``Tensor.index_put_``, which adds up elements of one index."""
         zeros = self.library.zeros(size, dtype=values.dtype, device=device_of(values))
         return zeros.index_put_((numbers,), values, accumulate=True)
@@ -249,7 +250,12 @@ def container(cls: type) -> Any:
     return [("_parameters", "requires_grad"), ("_buffers", False), ("_modules", True)], "grad"
 
 
-def _shrunk_to(tensor: Any) -> int | None:
+def _is_without_memory(tensor: Array) -> bool:
+    """Whether a tensor is one of zeros without memory, as derivatives of PyTorch may be."""
+    return tensor._is_zerotensor()
+
+
+def _shrunk_to(tensor: Array) -> int | None:
     """The bytes of a tensor's storage if its elements need more, else None."""
     try:
         storage = tensor.untyped_storage()

@@ -5,11 +5,13 @@ NumPy's functions on the data.
 """
 
 import sys
-from typing import Any
-
-import numpy as np
+from collections.abc import Hashable
+from typing import Any, TypeAlias
 
 from oxigrad import _core
+from oxigrad._typing import Array
+
+Dataset: TypeAlias = Any
 
 
 def container(cls: type) -> None:
@@ -23,43 +25,31 @@ def container(cls: type) -> None:
         _core.tree_register_functions(cls, _data_arrays, _with_data_arrays)
 
 
-def _variable(array: Any) -> Any:
-    """The variable of an array; data of a file is loaded, and kept in it."""
+def _data(array: Array) -> tuple[dict[str, Array], Array]:
+    """The data of an array by its name, and the array; data of a file is loaded, and kept in it."""
     variable = getattr(array, "variable", array)
-    return variable.load() if hasattr(variable._data, "get_duck_array") else variable
+    return {"data": (variable if variable.chunks else variable.load()).data}, array
 
 
-def _data(array: Any) -> tuple[dict[str, Any], Any]:
-    """The data of an array by its name, and the array."""
-    return {"data": _variable(array).data}, array
-
-
-def _with_data(array: Any, children: list[Any]) -> Any:
+def _with_data(array: Array, children: list[Array]) -> Array:
     """An array like another with other data; data of another shape, or no array, is returned unchanged."""
     (data,) = children
-    shape = getattr(data, "shape", None)
-    if shape is None and not array.shape and isinstance(data, (int, float, complex)):
-        data = np.asarray(data)
-    elif shape is None or tuple(shape) != tuple(array.shape):
-        return data
-    copy = array.copy(deep=False)
-    # Past the conversion to an array of NumPy, which traced values refuse.
-    _variable(copy)._data = data
-    return copy
+    return array.copy(deep=False, data=data) if _fits(data, array) else data
 
 
-def _data_arrays(dataset: Any) -> tuple[dict[Any, Any], Any]:
+def _data_arrays(dataset: Dataset) -> tuple[dict[Hashable, Array], Dataset]:
     """The data of each data variable of a dataset by its name, and the dataset."""
-    return {name: _variable(dataset.variables[name]).data for name in dataset.data_vars}, dataset
+    return {name: _data(dataset.variables[name])[0]["data"] for name in dataset.data_vars}, dataset
 
 
-def _with_data_arrays(dataset: Any, children: list[Any]) -> Any:
+def _with_data_arrays(dataset: Dataset, children: list[Array]) -> Dataset | dict[Hashable, Array]:
     """A dataset like another with other data; a dict by name if a child's shape differs from its variable's."""
     data = dict(zip(dataset.data_vars, children, strict=True))
-    arrays = {name: _with_data(dataset.variables[name], [child]) for name, child in data.items()}
-    if any(array is child for array, child in zip(arrays.values(), children, strict=True)):
-        return data
-    copy = dataset.copy(deep=False)
-    for name, array in arrays.items():
-        copy.variables[name]._data = array._data
-    return copy
+    fit = all(_fits(child, dataset.variables[name]) for name, child in data.items())
+    return dataset.copy(deep=False, data=data) if fit else data
+
+
+def _fits(data: Array, array: Array) -> bool:
+    """Whether data has the shape of an array, as a number has of one without axes."""
+    shape = () if isinstance(data, (int, float, complex)) else getattr(data, "shape", None)
+    return shape is not None and tuple(shape) == tuple(array.shape)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError
+from oxigrad._typing import Array, Function
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array, in_double
 from oxigrad.ops.core.standard import prod
@@ -26,20 +27,20 @@ __all__ = ["chebyshev", "hermite", "hermite_e", "laguerre", "legendre", "polynom
 _Recurrence = Callable[[int], tuple[float, float, float]]
 
 
-def _coefficients(c: Any, x: Any, tensor: bool) -> Any:
+def _coefficients(c: Array, x: Array, tensor: bool) -> Array:
     c, rank = atleast_1d(in_double(c)), len(getattr(x, "shape", ()))
     return ops.reshape(c, (*c.shape, *[1] * rank)) if tensor and rank else c
 
 
-def _places(x: Any) -> Any:
+def _places(x: Array) -> Array:
     return array(x) if isinstance(x, (list, tuple)) else x
 
 
-def _value(of: _Recurrence, x: Any, c: Any, tensor: bool = True) -> Any:
+def _value(of: _Recurrence, x: Array, c: Array, tensor: bool = True) -> Array:
     """The sum of the polynomials by Clenshaw's recurrence."""
     x = _places(x)
     c = _coefficients(c, x, tensor)
-    value: Any = c[-1] + 0.0 * x
+    value: Array = c[-1] + 0.0 * x
     after: Any = 0.0
     for n in range(c.shape[0] - 2, -1, -1):
         a, b, _ = of(n)
@@ -58,7 +59,7 @@ def _in_dimensions(of: _Recurrence, is_grid: bool, *places_and_coefficients: Any
     return value
 
 
-def _named(name: str, doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _named(name: str, doc: str, function: Function) -> Function:
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = __name__, doc
     return function
@@ -88,7 +89,7 @@ class _Basis:
             setattr(self, name, _named(name, doc, function))
 
 
-def polyvalfromroots(x: Any, r: Any, tensor: bool = True) -> Any:
+def polyvalfromroots(x: Array, r: Array, tensor: bool = True) -> Array:
     """Values at ``x`` of the polynomial with the roots ``r`` and the leading coefficient one."""
     x = _places(x)
     rank = len(getattr(x, "shape", ()))

@@ -113,7 +113,7 @@ def is_same_array(a: Array, b: Array) -> bool:
     return a is b or _core.is_same_memory(a, b) or (_on_device(a) is not None and _on_device(a) == _on_device(b))
 
 
-def _is_mutable(array: Any) -> bool:
+def _is_mutable(array: Array) -> bool:
     """Whether an array may be changed in place, so that others must not share its memory; False for None."""
     return array is not None and not adapter_of(array).is_immutable
 

@@ -1,20 +1,21 @@
 """Array_likes with variables as arrays, and their plain values on the host."""
 
+import inspect
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import Variable, plain
-from oxigrad._typing import Dtype
+from oxigrad._typing import Array, Dtype
 from oxigrad.ops.backends import beneath, converted, fetched, has_batched, has_variable, is_array, is_foreign
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
 #: NumPy's default of arguments, where None has another meaning.
-NO_VALUE: Any = np._NoValue
+NO_VALUE: Any = inspect.signature(np.diff).parameters["prepend"].default
 
 
-def array(x: Any, dtype: Dtype = None) -> Any:
+def array(x: Array, dtype: Dtype = None) -> Array:
     """An array, a number, or a nested list, with or without variables, as an array, optionally of a dtype."""
     if isinstance(x, Variable):
         x = x if is_array(plain(x)) else ops.reshape(ops.stack([x]), ())  # of a number of Python's
@@ -25,7 +26,7 @@ def array(x: Any, dtype: Dtype = None) -> Any:
     return x if dtype is None or dtype is NO_VALUE else ops.astype(x, dtype, copy=False)
 
 
-def in_double(x: Any) -> Any:
+def in_double(x: Array) -> Array:
     """As `array`, with NumPy's arrays in float64 or complex128.
 
     Some functions of NumPy compute in double precision and return it for all arrays.
@@ -35,12 +36,12 @@ def in_double(x: Any) -> Any:
     return ops.astype(x, np.result_type(x.dtype, np.float64), copy=False) if is_numpys else x
 
 
-def examples(x: Any) -> np.ndarray:
+def examples(x: Array) -> np.ndarray:
     """As `values`, with a leading axis for the examples of each `vmap` that ``x`` is in, from the outermost one."""
     return values(beneath(array(x)))
 
 
-def values(x: Any) -> np.ndarray:
+def values(x: Array) -> np.ndarray:
     """The plain values of an array_like, on the host."""
     bare = plain(array(x))
     return np.asarray(fetched(bare))

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DtypeError, plain
-from oxigrad._typing import Array, Dtype
+from oxigrad._typing import Array, Dtype, Namespace
 from oxigrad.ops.backends import dtype_in, is_array, is_batched, is_of_kind, namespace, standard_namespace
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 
-def library_of_dtype(dtype: Dtype) -> Any:
+def library_of_dtype(dtype: Dtype) -> Namespace:
     """The namespace of a dtype's library; NumPy for NumPy's dtypes and Python's scalar types.
 
     Raises `DtypeError` for anything else.
@@ -35,7 +35,7 @@ def library_of_dtype(dtype: Dtype) -> Any:
     return np
 
 
-def _library(*values: Any) -> Any:
+def _library(*values: Any) -> Namespace:
     """The namespace of the first array, or of the first dtype if there is no array."""
     arrays = [value for value in values if _is_array(value)]
     return standard_namespace(*arrays) if arrays else library_of_dtype(values[0])
@@ -99,7 +99,7 @@ def finfo(type: Dtype | Array, /) -> Any:
     return library_of_dtype(dtype).finfo(dtype)
 
 
-def floating(x: Array) -> Any:
+def floating(x: Array) -> Array:
     """``x``, converted to its library's floating-point dtype if it has integers or booleans.
 
     >>> floating(np.array([1, 2]))
@@ -111,7 +111,7 @@ def floating(x: Array) -> Any:
     return x * 1.0 if is_of_kind(bare.dtype, ("integral", "bool"), namespace(bare)) else x
 
 
-def nearest(bound: float, dtype: Dtype) -> Any:
+def nearest(bound: float, dtype: Dtype) -> float:
     """An infinity in a dtype: of integers and booleans, the value next to it.
 
     >>> nearest(-np.inf, np.int8), nearest(np.inf, np.float32)

@@ -6,18 +6,17 @@ both.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import Variable, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import beneath, dtype_name, dtype_of, is_array, namespace, on_host, without_variables
 from oxigrad.ops.core import primitives as ops
 
 
-def tiny(x: Any) -> float:
+def tiny(x: Array) -> float:
     """A number near the smallest normal one of the dtype of ``x``: 1e-292 for float64.
 
     Its products with rounding errors are still normal numbers.
@@ -28,7 +27,7 @@ def tiny(x: Any) -> float:
     return float(limits.smallest_normal) / float(limits.eps)
 
 
-def reciprocal_limit(x: Any) -> float:
+def reciprocal_limit(x: Array) -> float:
     """A bound above which powers of the reciprocal do not overflow in the dtype of ``x``.
 
     Such powers appear in second-order derivatives.
@@ -36,7 +35,7 @@ def reciprocal_limit(x: Any) -> float:
     return tiny(x) ** (1.0 / 3.0)
 
 
-def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any], *args: tuple[Any, Any, Any]) -> Any:
+def branch(condition: Array, taken: Function, other: Function, *args: tuple[Any, Any, Any]) -> Array:
     """``taken`` where the condition holds, and ``other`` elsewhere.
 
     Each argument is a triple: its value, and a value at which ``taken`` and one at which ``other`` is smooth.
@@ -48,7 +47,7 @@ def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any],
     return ops.where(condition, first, other(*(ops.where(condition, safe, x) for x, _, safe in args)))
 
 
-def array_beside(x: Any, *others: Any) -> Any:
+def array_beside(x: Array, *others: Array) -> Array:
     """``x``, and if it is a number an array of the dtype of the first array among the others.
 
     Of two numbers, some libraries would choose one in their default dtype, which may have fewer digits.
@@ -57,25 +56,31 @@ def array_beside(x: Any, *others: Any) -> Any:
     return x if like is None or is_array(plain(x)) else ops.zeros_like(like) + x
 
 
-def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, safe: float) -> Any:
+def unless(condition: Array, constant: float, f: Function, x: Array, safe: float) -> Array:
     """``f(x)``, and a constant where the condition holds; ``f`` is smooth at ``safe``."""
     return ops.where(condition, constant, f(ops.where(condition, safe, x)))
 
 
-def growth_by(f: Callable[..., Any], x: Array) -> Any:
+def growth_by(f: Function, x: Array) -> Array:
     """``f(x) / x`` of an exponential function. If ``f`` overflows, its derivatives are infinite, too."""
     is_infinite = ops.abs(f(without_variables(x))) == math.inf
     return branch(is_infinite, lambda x: ops.multiply(ops.sign(x), f(x)), lambda x: f(x) / x, (x, 1.0, 1.0))
 
 
-def log_of(p: Array, rest: Any) -> Array:
+def log_of(p: Array, rest: Array) -> Array:
     """``log(p)`` given ``p`` and ``rest = 1 - p``, accurate near 0 and 1."""
     is_large = p > 0.5
     large = ops.log1p(-ops.where(is_large, rest, 0.0))
     return ops.where(is_large, large, ops.log(ops.where(is_large, 0.5, p)))
 
 
-def log_by(p: Callable[..., Any], rest: Callable[..., Any], *args: tuple[Any, Any]) -> Array:
+def complementary(low: Array, high: Array) -> tuple[Array, Array]:
+    """Both tails, the larger one as the complement of the other, which has all digits of its derivatives."""
+    is_low = plain(low) < plain(high)
+    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
+
+
+def log_by(p: Function, rest: Function, *args: tuple[Any, Any]) -> Array:
     """`log_of` of two functions of the same arguments, each with a value at which both are smooth.
 
     Unlike `log_of`, it is differentiable where the derivatives of both functions are infinite.
@@ -103,19 +108,19 @@ def log1mexp(h: Array, log_h: Array) -> Array:
 
 def _exprel_of_negative(h: Array) -> Array:
     """``(1 - exp(-h)) / h`` for small ``h``, by its series."""
-    total: Any = 1.0
+    total: Array = 1.0
     for k in range(16, 1, -1):
         total = 1.0 - h * total / k
     return total
 
 
-def power_exp(x: Array, power: Array, exponent: Any) -> Array:
+def power_exp(x: Array, power: Array, exponent: Array) -> Array:
     """``x**power * exp(exponent)`` for ``x`` of at least zero, with the derivatives at zero too.
 
     Away from zero it is one exponential, as both factors may overflow.
     """
 
-    def near(x: Array, exponent: Any) -> Array:
+    def near(x: Array, exponent: Array) -> Array:
         # An infinity must not meet the derivative of the other factor.
         is_infinite = ops.logical_and(x == 0.0, power < 0.0)
         product = lambda x, exponent: ops.multiply(ops.pow(x, power), ops.exp(exponent))  # noqa: E731
@@ -231,7 +236,7 @@ _LEVELS = 16
 
 def log_gammainc(a: Array, x: Array, log_x: Array) -> Array:
     """The logarithm of a small `gammainc` (DLMF 8.9.1)."""
-    below: Any = a + (2.0 * _LEVELS + 1.0)
+    below: Array = a + (2.0 * _LEVELS + 1.0)
     for k in range(_LEVELS, 0, -1):
         below = a + 2.0 * k - (a + k) * x / below
         below = a + (2.0 * k - 1.0) + k * x / below
@@ -240,7 +245,7 @@ def log_gammainc(a: Array, x: Array, log_x: Array) -> Array:
 
 def log_gammaincc(a: Array, x: Array, log_x: Array) -> Array:
     """The logarithm of a small `gammaincc` (DLMF 8.9.2)."""
-    below: Any = x + (2.0 * _LEVELS + 1.0) - a
+    below: Array = x + (2.0 * _LEVELS + 1.0) - a
     for k in range(_LEVELS, 0, -1):
         below = x + (2.0 * k - 1.0) - a - k * (k - a) / below
     return a * log_x - x - ops.gammaln(a) - ops.log(below)
@@ -248,7 +253,7 @@ def log_gammaincc(a: Array, x: Array, log_x: Array) -> Array:
 
 def log_betainc(a: Array, b: Array, x: Array, rest: Array) -> Array:
     """The logarithm of a small `betainc` of ``x = 1 - rest`` (DLMF 8.17.22)."""
-    below: Any = 1.0
+    below: Array = 1.0
     for m in range(_LEVELS, -1, -1):
         below = 1.0 - (a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + (2.0 * m + 1.0)) * below)
         below = 1.0 + m * (b - m) * x / ((a + (2.0 * m - 1.0)) * (a + 2.0 * m) * below) if m else below

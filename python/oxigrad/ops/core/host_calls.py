@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import BatchLevel, DerivativeError, Variable, plain, record
 from oxigrad._names import parameter_kinds
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function, Results
 from oxigrad.ops.backends import (
     adapter_of,
     array_of,
@@ -38,10 +38,10 @@ Values = Sequence[Any]
 
 
 def call(
-    function: Callable[..., tuple[Any, ...]],
+    function: Callable[..., tuple[Array, ...]],
     args: Values,
-    pull: Callable[..., Any],
-    push: Callable[..., Any],
+    pull: Function,
+    push: Function,
     *,
     takes_batches: bool = False,
 ) -> Any:
@@ -54,12 +54,12 @@ def call(
     cotangent or tangent.
     """
 
-    def each(*values: Any) -> tuple[Any, ...]:
+    def each(*values: Array) -> tuple[Array, ...]:
         return _of_examples(lambda *values: ops.items(record("call", list(values), attributes)), values) or function(
             *values
         )
 
-    def pull_all(g: TupleCotangent, y: Values, values: Values) -> list[Any]:
+    def pull_all(g: TupleCotangent, y: Values, values: Values) -> list[Array]:
         pulled = pull(tuple(g[at] for at in range(len(y))), tuple(y), *values)
         return [None if part is None else of_dtype(part, value) for part, value in zip(pulled, values, strict=True)]
 
@@ -71,12 +71,12 @@ def call(
     return record("call", list(args), attributes)
 
 
-def is_recorded(value: Any) -> bool:
+def is_recorded(value: Array) -> bool:
     """Whether a function of a value is an entry of a tape, or one of the examples that `vmap` has batched in it."""
     return isinstance(value, Variable) or is_of_vmap(value)
 
 
-def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tuple[Any, ...] | None:
+def _of_examples(function: Callable[..., tuple[Array, ...]], values: Values) -> tuple[Any, ...] | None:
     """The stacked results of a function for each example of the highest level of batched values.
 
     None if no value is batched.
@@ -88,9 +88,7 @@ def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tu
     return tuple(type(top).of(top.level, ops.stack(list(parts))) for parts in zip(*results, strict=True))
 
 
-def call_one(
-    name: str, function: Callable[..., Any], args: Values, pull: Callable[..., Any], push: Callable[..., Any]
-) -> Array:
+def call_one(name: str, function: Function, args: Values, pull: Function, push: Function) -> Array:
     """As `call`, for a function with a single result: one cotangent, value and tangent."""
     outputs = call(
         lambda *values: computed(name, function, values),
@@ -101,7 +99,7 @@ def call_one(
     return ops.item(outputs, 0)
 
 
-def of_dtype(cotangent: Array, value: Any) -> Array:
+def of_dtype(cotangent: Array, value: Array) -> Array:
     """The cotangent in the dtype of its argument; its real part where the argument is real."""
     cotangent = ops.real(cotangent) if is_complex(cotangent) and not is_complex(value) else cotangent
     if not is_array(value) and isinstance(cotangent, np.generic):
@@ -111,7 +109,7 @@ def of_dtype(cotangent: Array, value: Any) -> Array:
     return ops.astype(cotangent, value.dtype)
 
 
-def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any, ...]:
+def computed(name: str, function: Function, args: Values) -> tuple[Array, ...]:
     """The results of a function of NumPy arrays for plain arrays of any library, or numbers.
 
     Raises `NotImplementedError` for an array that the host cannot read. Unless the function is a ufunc, also raises it
@@ -144,7 +142,7 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
     )
 
 
-def _recorded(ufunc: np.ufunc, args: Values, *, is_number: bool) -> tuple[Any, ...]:
+def _recorded(ufunc: np.ufunc, args: Values, *, is_number: bool) -> tuple[Array, ...]:
     """The results of a ufunc for values that stand for values of other calls.
 
     NumPy's protocol is used, so a recording calls the ufunc by name.
@@ -172,7 +170,7 @@ class Elementwise:
     name: str
     names: tuple[str, ...]
 
-    def __init__(self, name: str, ufunc: Callable[[], Any], names: Sequence[str], partials: Sequence[Any]) -> None:
+    def __init__(self, name: str, ufunc: Callable[[], Any], names: Sequence[str], partials: Sequence[Array]) -> None:
         self.name, self.names, self._ufunc = name, tuple(names), ufunc
         self._partials = tuple(part if isinstance(part, tuple) else (part,) for part in partials)
         self._is_single = not any(isinstance(part, tuple) for part in partials)
@@ -182,7 +180,7 @@ class Elementwise:
             for parts in self._partials
         )
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Array) -> Results:
         """The value, recorded if an argument is a variable."""
         if len(args) != len(self.names):
             expected = ", ".join(self.names)
@@ -195,20 +193,20 @@ class Elementwise:
             return results[0] if self._is_single else results
         constants = [None if at in chosen else arg for at, arg in enumerate(args)]
 
-        def filled(values: Values) -> list[Any]:
+        def filled(values: Values) -> list[Array]:
             whole = list(constants)
             for at, value in zip(chosen, values, strict=True):
                 whole[at] = value
             return whole
 
-        def pull(g: Values, y: Values, *values: Any) -> list[Any]:
+        def pull(g: Values, y: Values, *values: Array) -> list[Array]:
             whole = filled(values)
             return [
                 _unbroadcast(_sum_of_products(g, self._derivatives(at, y, whole)), whole[at]) if at in active else None
                 for at in chosen
             ]
 
-        def push(y: Values, *values: Any) -> list[Any]:
+        def push(y: Values, *values: Array) -> list[Array]:
             count = len(values) // 2
             whole, tangents = filled(values[:count]), values[count:]
             active = [(at, t) for at, t in zip(chosen, tangents, strict=True) if t is not None]
@@ -220,7 +218,7 @@ class Elementwise:
         results = ops.items(outputs)
         return results[0] if self._is_single else results
 
-    def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
+    def _derivatives(self, at: int, y: Values, args: Values) -> list[Array]:
         """The partial derivatives of all results with respect to an argument."""
         # In double precision: compositions may overflow or cancel in a narrower dtype in which the function itself does
         # not.
@@ -234,7 +232,7 @@ class Elementwise:
             partials.append(part(*(values[name] for name in names)))
         return partials
 
-    def _values(self, args: Values) -> tuple[Any, ...]:
+    def _values(self, args: Values) -> tuple[Array, ...]:
         """By the library's own function of that name, else by SciPy's; of all examples of batched values at once."""
         top = batched_of(args)
         if top is not None:
@@ -250,7 +248,7 @@ class Elementwise:
         return result if isinstance(result, tuple) else (result,)
 
 
-def _wide(value: Any, are_of_numpy: bool) -> Any:
+def _wide(value: Array, are_of_numpy: bool) -> Array:
     """Real or complex floats in double precision; integers are orders and counts.
 
     Among NumPy's arrays, or without arrays, a Python number becomes a NumPy number, whose quotient by zero is infinite.
@@ -263,19 +261,19 @@ def _wide(value: Any, are_of_numpy: bool) -> Any:
     return in_double(value) if is_inexact else value
 
 
-def _whole(batched: Any, ndim: int) -> Array:
+def _whole(batched: Array, ndim: int) -> Array:
     """All examples of batched values with ``ndim`` dimensions each."""
     count, shape = batched.value.shape[0], batched.shape
     return ops.reshape(batched.value, (count, *(1,) * (ndim - len(shape)), *shape))
 
 
-def _sum_of_products(g: Values, partials: Values) -> Any:
+def _sum_of_products(g: Values, partials: Values) -> Array:
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
     terms = [ops.multiply(one, partial) for one, partial in zip(g, partials, strict=True) if one is not None]
     return sum(terms[1:], start=terms[0]) if terms else None
 
 
-def _unbroadcast(g: Any, value: Any) -> Any:
+def _unbroadcast(g: Array, value: Array) -> Array:
     """The cotangent summed over the axes along which the argument was broadcast."""
     if g is None:
         return None
@@ -287,7 +285,7 @@ def _unbroadcast(g: Any, value: Any) -> Any:
     return ops.reshape(ops.sum(g, axis=axes), target) if axes else g
 
 
-def _like(tangent: Any, y: Any) -> Any:
+def _like(tangent: Array, y: Array) -> Array:
     """The tangent in the shape and dtype of the result."""
     if not is_array(plain(y)) or isinstance(tangent, int):
         return None if isinstance(tangent, int) else of_dtype(tangent, y)
@@ -299,7 +297,7 @@ def _like(tangent: Any, y: Any) -> Any:
 # --- linear maps ------------------------------------------------------------------------------------------------------
 
 
-def linear(name: str, forward: Callable[[Any], Any], adjoint: Callable[[Any], Any], x: Array) -> Array:
+def linear(name: str, forward: Callable[[Array], Array], adjoint: Callable[[Array], Array], x: Array) -> Array:
     """A linear map of NumPy arrays, applied to an array of any library; ``adjoint`` is its transpose, a linear map too.
 
     Both are called with plain arrays; the adjoint of the adjoint is the map, so that derivatives of all orders follow.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function, Key, Results
 from oxigrad.ops.backends import (
     batched_of,
     device_of,
@@ -29,7 +29,7 @@ from oxigrad.ops.core.shapes import position
 # --- out= -------------------------------------------------------------------------------------------------------------
 
 
-def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> Any:
+def written(called: str, result: Array, out: Any, *, broadcasts: bool = False) -> Results:
     """Assigns the result of the function ``called`` to ``out``, and returns ``out``.
 
     The result is cast by NumPy's rule ``casting="same_kind"``. With ``broadcasts``, as for ufuncs, it is broadcast to
@@ -54,7 +54,7 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
     return out
 
 
-def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any], where: Any, out: Any) -> Any:
+def written_where(called: str, ufunc: Function, inputs: Sequence[Array], where: Array, out: Any) -> Results:
     """``ufunc(*inputs, out=out, where=where)``: derivatives flow only through the selected elements."""
     (out,) = out
     inputs = [_array(x, out) if isinstance(x, (list, tuple)) else x for x in inputs]
@@ -78,7 +78,7 @@ def masked(x: Array, mask: np.ndarray) -> Array:
     return ops.where(of_library(mask, x), x, plain(x)) if isinstance(x, Variable) else x
 
 
-def check_target(called: str, target: Array, values: Any) -> None:
+def check_target(called: str, target: Array, values: Array) -> None:
     """Raises `DerivativeError` if a variable would be written to a plain array; ``target`` may be a 1-tuple."""
     if isinstance(target, tuple):
         (target,) = target
@@ -110,7 +110,7 @@ def check_cast(called: str, value: Any, target: Array, casting: Any) -> None:
 # --- ufunc.at ---------------------------------------------------------------------------------------------------------
 
 
-def ufunc_at(called: str, ufunc: np.ufunc, target: Array, key: Any, *operands: Array) -> None:
+def ufunc_at(called: str, ufunc: np.ufunc, target: Array, key: Key, *operands: Array) -> None:
     """``ufunc.at(target, key, *operands)``: repeated elements of the key are updated repeatedly."""
     if not isinstance(target, Variable):
         check_target(called, target, operands)
@@ -143,13 +143,13 @@ def _occurrences(elements: np.ndarray) -> np.ndarray:
 # --- functions --------------------------------------------------------------------------------------------------------
 
 
-def _copyto(dst: Array, src: Array, casting: str = "same_kind", where: Any = True) -> None:
+def _copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = True) -> None:
     src = _array(src, dst)
     check_cast("np.copyto", src, dst, casting)
     dst[...] = src if where is True else ops.where(of_library(np.asarray(plain(where), dtype=bool), dst), src, dst)
 
 
-def _put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
+def _put(a: Array, ind: Array, v: Array, mode: str = "raise") -> None:
     elements, size = np.ravel(np.asarray(plain(ind))), _size(a)
     if mode == "raise" and elements.size and not (-size <= elements.min() and elements.max() < size):
         raise IndexError(f"np.put: an index is out of bounds for an array of {size} elements")
@@ -174,12 +174,12 @@ def _place(arr: Array, mask: Array, vals: Array) -> None:
     _assign(arr, elements, vals, np.arange(elements.size))
 
 
-def _putmask(a: Array, mask: Array, values: Any) -> None:
+def _putmask(a: Array, mask: Array, values: Array) -> None:
     elements = _chosen("np.putmask", a, mask)
     _assign(a, elements, values, elements)
 
 
-def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
+def _fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
     shape = tuple(a.shape)
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
         raise ShapeError(f"np.fill_diagonal: found shape {shape}, expected a matrix, or an array with equal sizes")
@@ -189,7 +189,7 @@ def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     _assign(a, elements, val, np.arange(elements.size))
 
 
-def _put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
+def _put_along_axis(arr: Array, indices: Array, values: Array, axis: int | None) -> None:
     indices = np.asarray(plain(indices))
     shape = (_size(arr),) if axis is None else tuple(arr.shape)
     axis = position(0 if axis is None else axis, len(shape))
@@ -232,7 +232,7 @@ def writing(function: Any) -> Callable[..., None] | None:
     return called
 
 
-def _assign(target: Array, elements: np.ndarray, values: Any, which: np.ndarray) -> None:
+def _assign(target: Array, elements: np.ndarray, values: Array, which: np.ndarray) -> None:
     """Assigns value ``which[i]`` to element ``elements[i]`` of the flattened target; the values are repeated as needed.
 
     The last of several values for one element is assigned.
@@ -278,7 +278,7 @@ def _array(value: Any, like: Array) -> Array:
     return namespace(plain(like)).asarray(value, device=device_of(plain(like)))
 
 
-def _flat(value: Any, shape: tuple[int, ...]) -> Any:
+def _flat(value: Any, shape: tuple[int, ...]) -> Array:
     """The value broadcast to a shape, then flattened."""
     return ops.ravel(ops.broadcast_to(value if is_array(plain(value)) else standard.asarray([value]), shape))
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import DtypeError, ShapeError, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Key
 from oxigrad.ops.backends import device_of, has_variable, is_array, is_complex, namespace, on_host
 from oxigrad.ops.core import primitives, standard
 
@@ -32,7 +32,7 @@ class At:
     def __init__(self, x: Array) -> None:
         self._x = x
 
-    def __getitem__(self, key: Any) -> "IndexedUpdate":
+    def __getitem__(self, key: Key) -> "IndexedUpdate":
         """The elements of ``x`` at ``key``, as an `IndexedUpdate`."""
         return IndexedUpdate(self._x, key)
 
@@ -46,15 +46,15 @@ class IndexedUpdate:
     `DtypeError` if complex values would be assigned to a real array.
     """
 
-    def __init__(self, x: Array, key: Any) -> None:
+    def __init__(self, x: Array, key: Key) -> None:
         self._x = x
         self._key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
 
-    def get(self) -> Any:
+    def get(self) -> Array:
         """``x[key]``."""
         return primitives.index(self._x, self._key)
 
-    def set(self, value: Any) -> Any:
+    def set(self, value: Array) -> Array:
         """``x`` with its elements at the key replaced by ``value``."""
         part = namespace(self._x).ones_like(plain(self.get()))
         touched = primitives.scatter_add(part, self._key, self._x.shape)
@@ -66,27 +66,27 @@ class IndexedUpdate:
             )
         return primitives.where(touched > 0, self._scattered(value), self._x)
 
-    def add(self, value: Any) -> Any:
+    def add(self, value: Array) -> Array:
         """``x`` with ``value`` added at the key."""
         return self._x + self._scattered(value)
 
-    def subtract(self, value: Any) -> Any:
+    def subtract(self, value: Array) -> Array:
         """``x`` with ``value`` subtracted at the key."""
         return self._x - self._scattered(value)
 
-    def multiply(self, value: Any) -> Any:
+    def multiply(self, value: Array) -> Array:
         """``x`` with its elements at the key multiplied by ``value``."""
         return self.apply(lambda part: part * value)
 
-    def divide(self, value: Any) -> Any:
+    def divide(self, value: Array) -> Array:
         """``x`` with its elements at the key divided by ``value``."""
         return self.apply(lambda part: part / value)
 
-    def apply(self, f: Callable[[Any], Any]) -> Any:
+    def apply(self, f: Callable[[Any], Any]) -> Array:
         """``x`` with its elements at the key replaced by ``f`` of them."""
         return self.set(f(self.get()))
 
-    def _scattered(self, value: Any) -> Any:
+    def _scattered(self, value: Array) -> Array:
         part = plain(self.get())
         value = _cast_like(value, self._x)
         if not is_array(value):
@@ -98,7 +98,7 @@ class IndexedUpdate:
         return primitives.scatter_add(value, self._key, self._x.shape)
 
 
-def _cast_like(value: Any, x: Array) -> Array:
+def _cast_like(value: Array, x: Array) -> Array:
     """The value cast to the dtype of ``x``; a list of numbers as an array."""
     if isinstance(value, (list, tuple)):
         library = namespace(x)
@@ -109,12 +109,12 @@ def _cast_like(value: Any, x: Array) -> Array:
     return value if not is_array(plain(value)) or value.dtype == x.dtype else primitives.astype(value, x.dtype)
 
 
-def assigned(x: Array, key: Any, value: Any) -> Array:
+def assigned(x: Array, key: Key, value: Array) -> Array:
     """The new array of ``x`` after ``x[key] = value``."""
     return At(x)[key].set(value)
 
 
-def cast_in_place(x: Array, result: Any) -> Array:
+def cast_in_place(x: Array, result: Array) -> Array:
     """The new array of ``x`` after ``x += y``: ``result``, which is ``x + y``, cast to the dtype of ``x``."""
     shape, expected = tuple(getattr(result, "shape", ())), tuple(x.shape)
     if shape != expected:

@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
-from oxigrad._typing import Array, Device, Dtype
+from oxigrad._typing import Array, Device, Dtype, Key, Results
 from oxigrad.ops.backends import (
     adapter_of,
     array_of,
@@ -71,7 +71,7 @@ def sum(
     dtype: Dtype = None,
     keepdims: bool = False,
     initial: Array | None = None,
-    where: Any = None,
+    where: Array = None,
 ) -> Array:
     """Sum over ``axis``, or over everything, of the elements that ``where`` selects, and of ``initial``."""
     if where is not None or initial is not None:
@@ -84,7 +84,7 @@ def sum(
     return _along("sum", x, {"axis": axis, "keepdims": keepdims})
 
 
-def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool = False, where: Any = None) -> Array:
+def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool = False, where: Array = None) -> Array:
     """Arithmetic mean over ``axis``, or over everything, of the elements that ``where`` selects."""
     x = x if dtype is None else in_floats("mean", x, dtype)
     if where is not None:
@@ -94,7 +94,7 @@ def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool 
 
 
 def max(
-    x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Array | None = None, where: Any = None
+    x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Array | None = None, where: Array = None
 ) -> Array:
     """Largest element along ``axis``; equal largest elements share the gradient evenly.
 
@@ -106,7 +106,7 @@ def max(
 
 
 def min(
-    x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Array | None = None, where: Any = None
+    x: Array, /, axis: Axis = None, *, keepdims: bool = False, initial: Array | None = None, where: Array = None
 ) -> Array:
     """Smallest element along ``axis``; equal smallest elements share the gradient evenly.
 
@@ -124,7 +124,7 @@ def in_floats(name: str, x: Array, dtype: Dtype) -> Array:
     return astype(x, dtype, copy=False)
 
 
-def selected(x: Array, mask: Any, other: complex) -> Array:
+def selected(x: Array, mask: Array, other: complex) -> Array:
     """The elements that a mask selects, with ``other`` elsewhere; ``x`` itself if the mask is None or True."""
     if mask is None or mask is True:
         return x
@@ -142,7 +142,7 @@ def _extreme(
     axis: Axis,
     keepdims: bool,
     initial: Array | None,
-    where: Any,
+    where: Array,
 ) -> Array:
     """The largest or smallest of ``initial`` and the elements that a mask selects."""
     if initial is None:
@@ -369,7 +369,7 @@ def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array
     return _along("take_along_axis", for_examples(x, indices), {"indices": indices, "axis": axis})
 
 
-def index(x: Array, key: Any, /) -> Array:
+def index(x: Array, key: Key, /) -> Array:
     """``x[key]``, for every kind of key."""
     key = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
     try:
@@ -381,7 +381,7 @@ def index(x: Array, key: Any, /) -> Array:
         return _record("index", [repeated], {"key": key})
 
 
-def for_examples(x: Array, key: Any) -> Array:
+def for_examples(x: Array, key: Key) -> Array:
     """``x`` repeated for each example of batched or recorded indices in a key; else ``x`` itself."""
     parts = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, _core.BatchLevel)]
     part: Any = builtins.max(parts, key=operator.attrgetter("level"), default=None)
@@ -397,22 +397,22 @@ def for_examples(x: Array, key: Any) -> Array:
     return type(part).of(part.level, broadcast_to(array, (count, *array.shape)))
 
 
-def along(axis: int, part: Any) -> tuple[Any, ...]:
+def along(axis: int, part: Key) -> tuple[Any, ...]:
     """The key that indexes ``axis`` by ``part``, and selects all of the other axes."""
     return (*[slice(None)] * axis, part, ...)
 
 
-def scatter_add(g: Array, key: Any, shape: tuple[int, ...], /) -> Array:
+def scatter_add(g: Array, key: Key, shape: tuple[int, ...], /) -> Array:
     """Zeros of ``shape`` with ``g`` added at ``key``: the transpose of `index`. Repeated elements accumulate."""
     return _record("scatter_add", [for_examples(g, key)], {"key": key, "shape": tuple(shape)})
 
 
-def item(results: Any, index: int, /) -> Any:
+def item(results: Results, index: int, /) -> Array:
     """One of the results of an op with several results, which is recorded as a tuple."""
     return _record("item", [results], {"index": index})
 
 
-def items(results: Any, /) -> tuple[Any, ...]:
+def items(results: Results, /) -> tuple[Any, ...]:
     """All results of an op with several results."""
     each = enumerate(plain(results))
     return tuple(item(results, at) if is_smooth(leaf) else leaf for at, leaf in each)

@@ -281,7 +281,7 @@ def _of_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return left + (f"->{text(arguments[-1])}" if len(arguments) % 2 else ""), operands
 
 
-def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tuple[int, ...]]:
+def _path(subscripts: str, operands: tuple[Array, ...], optimize: Any) -> list[tuple[int, ...]]:
     """The positions of the terms that each step contracts; the product is appended to the remaining terms."""
     if optimize is None or optimize is False:
         return [tuple(range(len(operands)))]
@@ -320,7 +320,7 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     return labels, output
 
 
-def _without_repeats(x: Array, letters: str, sizes: dict[str, int]) -> tuple[Any, str]:
+def _without_repeats(x: Array, letters: str, sizes: dict[str, int]) -> tuple[Array, str]:
     """``x`` with the diagonal along repeated letters; broadcast dimensions of size 1 are removed."""
     while len(set(letters)) < len(letters):
         letter = next(letter for letter in letters if letters.count(letter) > 1)
@@ -332,12 +332,12 @@ def _without_repeats(x: Array, letters: str, sizes: dict[str, int]) -> tuple[Any
     return (ops.squeeze(x, axis=alone) if alone else x), remaining
 
 
-def _sum_out(x: Array, letters: str, wanted: set[str]) -> tuple[Any, str]:
+def _sum_out(x: Array, letters: str, wanted: set[str]) -> tuple[Array, str]:
     axes = tuple(at for at, letter in enumerate(letters) if letter not in wanted)
     return (ops.sum(x, axis=axes) if axes else x), "".join(letter for letter in letters if letter in wanted)
 
 
-def _contract(first: tuple[Any, str], second: tuple[Any, str], wanted: set[str]) -> tuple[Any, str]:
+def _contract(first: tuple[Array, str], second: tuple[Array, str], wanted: set[str]) -> tuple[Array, str]:
     """The product of two terms, summed over the letters that are not ``wanted``."""
     x1, a = _sum_out(*first, wanted | set(second[1]))
     x2, b = _sum_out(*second, wanted | set(a))

@@ -1,6 +1,6 @@
 """Set functions of the standard. Unique elements are differentiable; indices and counts are plain values."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
@@ -15,24 +15,24 @@ __all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
 class UniqueAllResult(NamedTuple):
     """The unique elements, the index of each one's first occurrence, the inverse indices, and the counts."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCountsResult(NamedTuple):
     """The unique elements and their counts."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
     """The unique elements and the inverse indices."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 @composite

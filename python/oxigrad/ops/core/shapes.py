@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from oxigrad._core import ShapeError
-from oxigrad._typing import F
+from oxigrad._typing import Array, F
 from oxigrad.ops.backends import UnbatchedError, one_by_one
 
 
@@ -55,7 +55,7 @@ def not_negative(name: str, shape: Shape) -> Shape:
     return shape
 
 
-def broadcasting(where: Any, shape: Sequence[int]) -> Any:
+def broadcasting(where: Array, shape: Sequence[int]) -> Array:
     """The mask ``where`` of a reduction; raises `ShapeError` unless it broadcasts to the shape of the array."""
     sizes = tuple(where.shape)
     if len(sizes) > len(shape) or any(m not in (1, n) for m, n in zip(reversed(sizes), reversed(shape), strict=False)):

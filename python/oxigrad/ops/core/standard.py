@@ -76,7 +76,7 @@ __all__ = [
 # --- elementwise ------------------------------------------------------------------------------------------------------
 
 
-def as_floats(value: Any) -> Any:
+def as_floats(value: Array) -> Array:
     """An array of integers as one of the default floating-point dtype of its library; None for anything else."""
     if not is_array(value) or not is_of_kind(value.dtype, "integral", namespace(value)):
         return None
@@ -87,7 +87,7 @@ def _in_native_order(function: F) -> F:
     """Decorates a function whose version in array_api_compat fails of NumPy arrays in the other byte order."""
 
     @functools.wraps(function)
-    def called(x: Any, /, *args: Any, **named: Any) -> Any:
+    def called(x: Array, /, *args: Any, **named: Any) -> Any:
         if isinstance(x, np.ndarray) and not x.dtype.isnative:
             x = x.astype(x.dtype.newbyteorder("="))
         return function(x, *args, **named)
@@ -281,7 +281,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 @composite
-def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Array, repeats: Array, /, *, axis: int | None = None) -> Array:
     """Each element repeated ``repeats`` times; flattened first if ``axis`` is None or ``x`` is 0-d."""
     if axis is None or (not x.ndim and axis in (0, -1)):
         x, axis = reshape(x, (-1,)), 0
@@ -424,7 +424,7 @@ def linspace(
 
 
 @composite
-def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None) -> Any:
+def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None) -> Array:
     """An array; a list with variables is stacked. A variable is returned itself, unless ``copy`` is true.
 
     Raises `ValueError` if ``copy=False`` and a copy is needed, or if ``device`` differs from a variable's device.
@@ -443,5 +443,5 @@ def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bo
     return obj if dtype is None else astype(obj, dtype, copy=False)
 
 
-def _array(value: Any) -> Any:
+def _array(value: Array) -> Array:
     return value if is_array(value) or isinstance(value, Variable) else np.asarray(value)

@@ -6,17 +6,7 @@
 array([0.5, 0.5, 0.5, 0.5])
 """
 
-from oxigrad._names import without
+from oxigrad._names import gathered
 from oxigrad.ops.fft import hankel, hermitian, standard, trigonometric
-from oxigrad.ops.fft.hankel import *
-from oxigrad.ops.fft.hermitian import *
-from oxigrad.ops.fft.standard import *
-from oxigrad.ops.fft.trigonometric import *
 
-__all__: list[str] = []
-__all__ += standard.__all__
-__all__ += hankel.__all__
-__all__ += hermitian.__all__
-__all__ += trigonometric.__all__
-
-__dir__, __getattr__ = without("oxigrad.xp.fft", __all__, package=__name__)
+__dir__, __getattr__ = gathered("oxigrad.xp.fft", __name__, standard, hankel, hermitian, trigonometric)

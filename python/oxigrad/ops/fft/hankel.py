@@ -13,7 +13,7 @@ from oxigrad.ops.scipy_signatures import scipy_signature
 __all__ = ["fht", "ifht"]
 
 
-def _symmetric(name: str, x: Any, *settings: float) -> Array:
+def _symmetric(name: str, x: Array, *settings: float) -> Array:
     """A transform along the last axis: a product with a matrix, which is symmetric for any bias."""
 
     def transform(x: np.ndarray) -> np.ndarray:

@@ -251,7 +251,7 @@ def ifftshift(x: Array, /, axes: Axis = None) -> Array:
     return _shifted(x, axes, -1)
 
 
-def fftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = None) -> Any:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = None) -> Array:
     """The frequencies of `fft` for a sample spacing ``d``, in the library of ``dtype``.
 
     ``dtype`` is NumPy's float64 by default. Raises `DtypeError` if it is not a real floating-point dtype.
@@ -259,12 +259,12 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = 
     return _frequencies("fftfreq", n, d, dtype, device)
 
 
-def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = None) -> Any:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Dtype = None, device: Device = None) -> Array:
     """The frequencies of `rfft` for a sample spacing ``d``, with the arguments of `fftfreq`."""
     return _frequencies("rfftfreq", n, d, dtype, device)
 
 
-def _frequencies(name: str, n: int, d: float, dtype: Dtype, device: Device) -> Any:
+def _frequencies(name: str, n: int, d: float, dtype: Dtype, device: Device) -> Array:
     if dtype is None:
         return getattr(np.fft, name)(n, d, device=device)
     if not isdtype(dtype, "real floating"):

@@ -5,13 +5,12 @@ imaginary parts are transformed.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from oxigrad._core import ShapeError, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function, PerAxis
 from oxigrad.ops.backends import array_of, dtype_of, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import isdtype
@@ -38,14 +37,22 @@ _ALONG_AXIS = "x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers
 _ALONG_AXES = "x, type=2, s=None, axes=None, norm=None, overwrite_x=False, workers=None, orthogonalize=None"
 
 
-def _function(name: str, doc: str) -> Callable[..., Array]:
+def _function(name: str, doc: str) -> Function:
     """A transform or its inverse, whose name begins with "i"; along several axes where the name ends with "n"."""
     kind, transform = name.removeprefix("i")[:3], _inverse if name.startswith("i") else _transform
 
     def along_axis(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
         return transform(kind, x, type, n, axis, norm, orthogonalize)
 
-    def along_axes(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
+    def along_axes(
+        x: Array,
+        /,
+        type: int,
+        s: PerAxis[int] | None,
+        axes: PerAxis[int] | None,
+        norm: Norm,
+        orthogonalize: bool | None,
+    ) -> Array:
         return _along_axes(transform, kind, x, type, s, axes, norm, orthogonalize)
 
     function = along_axes if name.endswith("n") else along_axis
@@ -57,7 +64,14 @@ def _function(name: str, doc: str) -> Callable[..., Array]:
 
 
 def _along_axes(
-    transform: Callable[..., Array], kind: str, x: Array, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: Any
+    transform: Function,
+    kind: str,
+    x: Array,
+    type: int,
+    s: PerAxis[int] | None,
+    axes: PerAxis[int] | None,
+    norm: Norm,
+    orthogonalize: bool | None,
 ) -> Array:
     x = array_of(x)
     name, s, axes = f"{kind}n", [s] if isinstance(s, int) else s, [axes] if isinstance(axes, int) else axes
@@ -100,7 +114,7 @@ def _transform(
     return moveaxis(done[0] if len(done) == 1 else done[0] + 1j * done[1], -1, axis)
 
 
-def _floating(x: Array) -> Any:
+def _floating(x: Array) -> Array:
     """The array in a dtype that has Fourier transforms: of at least 32 bits."""
     library, dtype = namespace(plain(x)), dtype_of(x)
     if not isdtype(dtype, ("real floating", "complex floating")):
@@ -108,7 +122,7 @@ def _floating(x: Array) -> Any:
     return ops.astype(x, library.float32) if str(dtype).endswith("float16") else x
 
 
-def _with_ends(x: Any, places: Sequence[int], factor: float) -> Any:
+def _with_ends(x: Array, places: Sequence[int], factor: float) -> Array:
     """The array with elements along the last axis multiplied by a factor."""
     if not places:
         return x
@@ -118,18 +132,18 @@ def _with_ends(x: Any, places: Sequence[int], factor: float) -> Any:
     return x * _like(weights, x)
 
 
-def _like(values: np.ndarray, x: Array) -> Any:
+def _like(values: np.ndarray, x: Array) -> Array:
     """Numbers in the library and dtype of an array."""
     return ops.astype(of_library(values, x), dtype_of(x), copy=False)
 
 
-def _turns(x: Array, start: float) -> tuple[Any, Any]:
+def _turns(x: Array, start: float) -> tuple[Array, Array]:
     """The cosines and sines of quarter turns, one for each element."""
     angles = np.arange(start, x.shape[-1]) * (np.pi / (2.0 * x.shape[-1]))
     return _like(np.cos(angles), x), _like(np.sin(angles), x)
 
 
-def _cosine(x: Any, type: int) -> Any:
+def _cosine(x: Array, type: int) -> Array:
     """The cosine transform of a real array along the last axis, without a scale."""
     size = x.shape[-1]
     if type == 1:
@@ -145,7 +159,7 @@ def _cosine(x: Any, type: int) -> Any:
     return 2.0 * (ops.real(z) * c + ops.imag(z) * s)
 
 
-def _sine(x: Any, type: int) -> Any:
+def _sine(x: Array, type: int) -> Array:
     """The unscaled sine transform of a real array along the last axis.
 
     Except for the first type, it is computed by the cosine transform.
@@ -160,7 +174,7 @@ def _sine(x: Any, type: int) -> Any:
 
 _KINDS = {"dct": _cosine, "dst": _sine}
 
-dct: Callable[..., Array] = _function(
+dct: Function = _function(
     "dct",
     """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or padding to ``n`` elements.
 
@@ -168,14 +182,12 @@ dct: Callable[..., Array] = _function(
     ``orthogonalize``, the default for the norm "ortho", the matrix of the transform is orthogonal.
     """,
 )
-idct: Callable[..., Array] = _function("idct", "The inverse of `dct`.")
-dst: Callable[..., Array] = _function(
-    "dst", "The sine transform of a ``type`` from 1 to 4, with the arguments of `dct`."
-)
-idst: Callable[..., Array] = _function("idst", "The inverse of `dst`.")
-dctn: Callable[..., Array] = _function(
+idct: Function = _function("idct", "The inverse of `dct`.")
+dst: Function = _function("dst", "The sine transform of a ``type`` from 1 to 4, with the arguments of `dct`.")
+idst: Function = _function("idst", "The inverse of `dst`.")
+dctn: Function = _function(
     "dctn", "`dct` along several axes, by default all; ``s`` has the sizes after truncation or zero-padding."
 )
-idctn: Callable[..., Array] = _function("idctn", "The inverse of `dctn`.")
-dstn: Callable[..., Array] = _function("dstn", "`dst` along several axes, with the arguments of `dctn`.")
-idstn: Callable[..., Array] = _function("idstn", "The inverse of `dstn`.")
+idctn: Function = _function("idctn", "The inverse of `dctn`.")
+dstn: Function = _function("dstn", "`dst` along several axes, with the arguments of `dctn`.")
+idstn: Function = _function("idstn", "The inverse of `dstn`.")

@@ -11,17 +11,7 @@ All functions except the tensor functions accept stacks of matrices.
 array([1. , 0.5])
 """
 
-from oxigrad._names import without
+from oxigrad._names import gathered
 from oxigrad.ops.linalg import compositions, equations, numpy_keywords, standard
-from oxigrad.ops.linalg.compositions import *
-from oxigrad.ops.linalg.equations import *
-from oxigrad.ops.linalg.numpy_keywords import *
-from oxigrad.ops.linalg.standard import *
 
-__all__: list[str] = []
-__all__ += standard.__all__
-__all__ += compositions.__all__
-__all__ += equations.__all__
-__all__ += numpy_keywords.__all__
-
-__dir__, __getattr__ = without("oxigrad.xp.linalg", __all__, package=__name__)
+__dir__, __getattr__ = gathered("oxigrad.xp.linalg", __name__, standard, compositions, equations, numpy_keywords)

@@ -3,12 +3,12 @@
 import builtins
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Results
 from oxigrad.ops.backends import array_of, device_of, namespace, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -50,9 +50,9 @@ __all__ = [
 class LUResult(NamedTuple):
     """The factors ``a = P @ L @ U``: a permutation, a unit lower triangular and an upper triangular matrix."""
 
-    P: Any
-    L: Any
-    U: Any
+    P: Array
+    L: Array
+    U: Array
 
 
 def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
@@ -72,7 +72,7 @@ def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
 
 @scipy_signature("c, r=None")
 @accepts_array_likes
-def toeplitz(x: Array, r: Any, /) -> Array:
+def toeplitz(x: Array, r: Array, /) -> Array:
     """The Toeplitz matrix of a first column ``x`` (m,) and a first row ``r`` (n,), whose first element is ignored.
 
     Without ``r``, the row is the conjugate of the column.
@@ -105,7 +105,7 @@ def circulant(x: Array, /) -> Array:
 
 @scipy_signature("c, r=None")
 @accepts_array_likes
-def hankel(x: Array, r: Any, /) -> Array:
+def hankel(x: Array, r: Array, /) -> Array:
     """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), which is zero by default.
 
     The first element of ``r`` is ignored.
@@ -151,7 +151,7 @@ def khatri_rao(a: Array, b: Array, /) -> Array:
 
 @scipy_signature("a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False")
 @accepts_array_likes
-def lu(a: Array, /, permute_l: bool) -> Any:
+def lu(a: Array, /, permute_l: bool) -> LUResult | tuple[Array, Array]:
     """The LU decomposition ``a = P @ L @ U`` of a regular square matrix, with partial pivoting; ``P`` is constant.
 
     With ``permute_l`` it is the pair of ``P @ L`` and ``U``.
@@ -177,9 +177,9 @@ def _unpivoted(a: Array) -> tuple[Array, Array]:
             lower = p @ lower
         return lower, upper
 
-    def pull(g: Any, y: Any, a: Array) -> tuple[Array]:
+    def pull(g: Array, y: Array, a: Array) -> tuple[Array]:
         lower, upper = y
-        inner: Any = 0.0
+        inner: Array = 0.0
         if g[0] is not None:
             inner = inner + _triangle(matrix_transpose(lower) @ g[0], lower=True, strict=True)
         if g[1] is not None:
@@ -187,7 +187,7 @@ def _unpivoted(a: Array) -> tuple[Array, Array]:
         left = solution(matrix_transpose(lower), inner)
         return (matrix_transpose(solution(upper, matrix_transpose(left))),)
 
-    def push(y: Any, a: Array, t: Array) -> tuple[Array, Array]:
+    def push(y: Array, a: Array, t: Array) -> tuple[Array, Array]:
         lower, upper = y
         inner = solution(lower, matrix_transpose(solution(matrix_transpose(upper), matrix_transpose(t))))
         return lower @ _triangle(inner, lower=True, strict=True), _triangle(inner, lower=False) @ upper
@@ -277,7 +277,7 @@ def solveh_banded(ab: Array, b: Array, /, lower: bool) -> Array:
 
 
 @scipy_signature("c_or_cr, b, check_finite=True")
-def solve_toeplitz(c_or_cr: Any, b: Array, /) -> Array:
+def solve_toeplitz(c_or_cr: Array | tuple[Array, Array], b: Array, /) -> Array:
     """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair.
 
     It costs as much as `solve`.
@@ -399,7 +399,7 @@ def sinhm(x: Array, /) -> Array:
 
 @scipy_signature("A, E, method=None, compute_expm=True, check_finite=True", ignored="method=SPS,blockEnlarge")
 @functools.partial(accepts_array_likes, all_arrays=True)
-def expm_frechet(a: Array, e: Array, /, compute_expm: bool) -> Any:
+def expm_frechet(a: Array, e: Array, /, compute_expm: bool) -> Results:
     """The exponential of ``a`` and its derivative in the direction ``e``, or that alone, matrices of one shape."""
     n, whole = a.shape[-1], expm(_block(a, e))
     derivative = ops.index(whole, (..., slice(n), slice(n, None)))

@@ -22,12 +22,12 @@ __all__ = ["cond", "lstsq", "multi_dot", "tensorinv", "tensorsolve"]
 
 
 @shaped
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: Array, p: Any = None) -> Array:
     """Condition number: of the singular values, or ``norm(x, p) * norm(inv(x), p)``; infinite for a singular matrix."""
     x = array(x)
     if 0 in x.shape[-2:]:
         raise MatrixShapeError(f"cond: found the shape {tuple(x.shape)}, expected matrices that are not empty")
-    infinite: Any = False
+    infinite: Array = False
     if p in (None, 2, -2):
         values = linalg.svdvals(x)
         number = values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
@@ -42,7 +42,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 @shaped
-def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array, Array, Array]:
     """The least-squares solution, sums of squared residuals, rank (a plain value) and singular values."""
     a, b = array(a), array(b)
     rows, columns = a.shape
@@ -60,7 +60,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
 
 
 @shaped
-def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:
+def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Array:
     """Product of several matrices, in the order that takes the fewest multiplications; the ends may be vectors."""
     matrices = [array(x) for x in arrays]
     if len(matrices) < 2:
@@ -82,7 +82,7 @@ def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:
         ]
         return min(parted, default=(0, first))
 
-    def product(first: int, last: int) -> Any:
+    def product(first: int, last: int) -> Array:
         cut = best(first, last)[1]
         return matrices[first] if first == last else ops.matmul(product(first, cut), product(cut + 1, last))
 
@@ -92,7 +92,7 @@ def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:
 
 
 @shaped
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: Array, ind: int = 2) -> Array:
     """The inverse of ``a`` as a linear map; the first ``ind`` dimensions of ``a`` index the outputs of the map."""
     a = array(a)
     if ind <= 0:
@@ -103,7 +103,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 @shaped
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: Array, b: Array, axes: Sequence[int] | None = None) -> Array:
     """The tensor ``x`` of ``tensordot(a, x) = b``; ``axes`` of ``a`` are moved to its end first."""
     a, b = array(a), array(b)
     if axes:
@@ -117,7 +117,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 # --- functions of the standard with NumPy's keywords ------------------------------------------------------------------
 
 
-def from_triangle(name: str, a: Any, UPLO: str) -> Any:
+def from_triangle(name: str, a: Array, UPLO: str) -> Array:
     """The Hermitian matrix with the lower or upper triangle of ``a``, for the function ``name``."""
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise ValueError(f"UPLO is {UPLO!r}: expected 'L' or 'U'")
@@ -133,7 +133,7 @@ def _is_matrix(UPLO: Any) -> bool:
 
 
 @shaped
-def eigh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
+def eigh(a: Array, UPLO: str = "L", *, b: Array = None) -> linalg.EighResult:
     """Eigenvalues and eigenvectors of a symmetric matrix, from its lower (or upper) triangle.
 
     A matrix ``b``, also in the place of ``UPLO``, states the generalized problem, as in `scipy.linalg.eigh`.
@@ -147,7 +147,7 @@ def eigh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
     return linalg.EighResult(eigenvalues, vectors * _phases(np.linalg.eigh(values(a), "U").eigenvectors, vectors))
 
 
-def _phases(expected: np.ndarray, vectors: Array) -> Any:
+def _phases(expected: np.ndarray, vectors: Array) -> Array:
     """The factors that turn the columns of ``vectors`` into LAPACK's eigenvectors.
 
     LAPACK's signs depend on the triangle that it reads.
@@ -158,7 +158,7 @@ def _phases(expected: np.ndarray, vectors: Array) -> Any:
 
 
 @shaped
-def eig(a: Any) -> Any:
+def eig(a: Array) -> linalg.EigResult:
     """Eigenvalues and eigenvectors: real where all eigenvalues of a real matrix are, as NumPy has it."""
     eigenvalues, vectors = linalg.eig(array(a))
     are_real = _are_real(a, eigenvalues)
@@ -170,20 +170,20 @@ def eig(a: Any) -> Any:
 
 
 @shaped
-def eigvals(a: Any) -> Any:
+def eigvals(a: Array) -> Array:
     """Eigenvalues: real where all of a real matrix are, as NumPy has it."""
     eigenvalues = linalg.eigvals(array(a))
     return ops.real(eigenvalues) if _are_real(a, eigenvalues) else eigenvalues
 
 
-def _are_real(a: Any, eigenvalues: Any) -> bool:
+def _are_real(a: Array, eigenvalues: Array) -> bool:
     # A recording checks this, and `vmap` calls the function for each example.
     is_real = isinstance(beneath(a), np.ndarray) and not is_complex(a)
     return is_real and not bool(np.any(np.imag(plain(eigenvalues)) != 0.0))
 
 
 @shaped
-def eigvalsh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
+def eigvalsh(a: Array, UPLO: str = "L", *, b: Array = None) -> Array:
     """Eigenvalues of a symmetric matrix, from its lower (or upper) triangle; of the generalized problem as `eigh`."""
     if b is not None or _is_matrix(UPLO):
         return linalg.eigvalsh(a, b=UPLO if b is None else b)
@@ -191,7 +191,7 @@ def eigvalsh(a: Any, UPLO: str = "L", *, b: Any = None) -> Any:
 
 
 @shaped
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO_VALUE) -> Any:
+def pinv(a: Array, rcond: Array = None, hermitian: bool = False, *, rtol: Array = NO_VALUE) -> Array:
     """Pseudoinverse."""
     if hermitian and a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"pinv: found shape {tuple(a.shape)}, expected square matrices, since hermitian=True")
@@ -200,13 +200,15 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO_V
 
 
 @shaped
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def matrix_rank(A: Array, tol: Array = None, hermitian: bool = False, *, rtol: Array = None) -> Array:
     """Number of singular values above a tolerance: a plain value."""
     return np.linalg.matrix_rank(values(A), tol, hermitian, rtol=rtol)
 
 
 @shaped
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> linalg.SVDResult | Array:
     """Singular value decomposition; the singular values alone without ``compute_uv``."""
     a = array(a)
     if hermitian and compute_uv:

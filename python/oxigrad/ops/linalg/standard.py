@@ -18,11 +18,10 @@ such as ``(v * exp(w)) @ v.T``, is no such sum, and wrong by two calls: `expm`, 
 import functools
 import math
 import operator
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from oxigrad._core import BatchLevel, DerivativeError, ShapeError, Variable, plain, record
-from oxigrad._typing import Array, Axis, Dtype, F
+from oxigrad._typing import Array, Axis, Dtype, F, Function
 from oxigrad.ops.backends import (
     beneath,
     device_of,
@@ -89,37 +88,37 @@ __all__ = [
 class EigResult(NamedTuple):
     """Eigenvalues, and eigenvectors as columns: the result of `eig`."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
     """Eigenvalues in ascending order, and eigenvectors as columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
     """A matrix with orthonormal columns, and an upper triangular one."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
     """Left singular vectors as columns, singular values in descending order, right singular vectors as rows."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 class SlogdetResult(NamedTuple):
     """The sign (or phase) of a determinant, and the logarithm of its absolute value."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def _results(name: str, x: Array, count: int, **named: Any) -> list[Array]:
@@ -174,7 +173,7 @@ def adjoint(x: Array) -> Array:
 
 
 @accepts_array_likes
-def qr(x: Array, /, *, mode: str = "reduced") -> Any:
+def qr(x: Array, /, *, mode: str = "reduced") -> QRResult | Array:
     """The QR decomposition ``x = q @ r``; the first columns of ``x`` must be linearly independent.
 
     ``mode="complete"`` has a derivative only for square and wide matrices, for which ``q`` is unique. Raises
@@ -361,7 +360,7 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     return norm_of_powers(x, total, ord, axis, keepdims)
 
 
-def _largest(x: Array) -> Callable[..., Array]:
+def _largest(x: Array) -> Function:
     """The maximum, or the sum if the array is empty: the norm of an empty array is zero."""
     return ops.max if size_of(x.shape) else ops.sum
 

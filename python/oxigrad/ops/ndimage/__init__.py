@@ -15,15 +15,7 @@ array([0.667, 0.333, 0.   , 0.   ])
 array([0., 0., 1., 0.])
 """
 
-from oxigrad._names import without
+from oxigrad._names import gathered
 from oxigrad.ops.ndimage import filters, interpolation, windows
-from oxigrad.ops.ndimage.filters import *
-from oxigrad.ops.ndimage.interpolation import *
-from oxigrad.ops.ndimage.windows import *
 
-__all__: list[str] = []
-__all__ += filters.__all__
-__all__ += interpolation.__all__
-__all__ += windows.__all__
-
-__dir__, __getattr__ = without("oxigrad.xp.ndimage", __all__, package=__name__)
+__dir__, __getattr__ = gathered("oxigrad.xp.ndimage", __name__, filters, interpolation, windows)

@@ -25,7 +25,7 @@ MODES = {
 Widths = Sequence[tuple[int, int]]
 
 
-def for_each_axis(name: str, parameter: str, value: Any, count: int) -> list[Any]:
+def for_each_axis(name: str, parameter: str, value: Any, count: int) -> list[Array]:
     """A parameter for each axis. Raises `ShapeError` for a sequence of another length."""
     values = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] * count
     if len(values) != count:
@@ -33,7 +33,7 @@ def for_each_axis(name: str, parameter: str, value: Any, count: int) -> list[Any
     return values
 
 
-def check_mode(name: str, mode: Any) -> None:
+def check_mode(name: str, mode: str) -> None:
     """Raises `ValueError` for a mode that SciPy does not have."""
     if mode not in MODES:
         raise ValueError(f"{name}: mode is {mode!r}: expected one of {', '.join(map(repr, MODES))}")

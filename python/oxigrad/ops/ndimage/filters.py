@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad import ShapeError
 from oxigrad._core import plain
-from oxigrad._typing import Array, Axis
+from oxigrad._typing import Array, Axis, PerAxis
 from oxigrad.ops.backends import array_of, dtype_of, is_complex, namespace, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -47,7 +47,7 @@ def _filter(
     name: str,
     x: Array,
     radii: Sequence[int],
-    mode: Any,
+    mode: PerAxis[str],
     cval: float,
     *args: Any,
     axis: int | None = None,
@@ -62,7 +62,7 @@ def _filter(
     ndim = len(x.shape)
     places = axes_of(axes if axis is None else axis, ndim)
     reach, modes = [0] * ndim, ["constant"] * ndim
-    modes_of_axes = [mode] if axis is not None else for_each_axis(name, "mode", mode, len(places))
+    modes_of_axes: list[Any] = [mode] if axis is not None else for_each_axis(name, "mode", mode, len(places))
     for place, radius, each in zip(places, radii, modes_of_axes, strict=True):
         reach[place], modes[place] = radius, each
     named |= {key: value for key, value in (("axis", axis), ("axes", axes)) if value is not None}
@@ -90,7 +90,7 @@ _BY_WEIGHTS_1D = 'input, weights, axis=-1, output=None, mode="reflect", cval=0.0
 
 
 @scipy_signature(_BY_WEIGHTS)
-def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, axes: Axis) -> Array:
+def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: PerAxis[int], axes: Axis) -> Array:
     """The correlation of an array with weights, which have one dimension for each of ``axes``.
 
     Both are differentiable. Complex weights are conjugated. For variable weights, one product is recorded for each
@@ -111,7 +111,7 @@ def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, 
     if any(width < 0 for pair in widths for width in pair):
         raise ValueError(f"correlate: origin is {origin!r}: expected the place of an element of the weights")
     whole, weights = extended_by(x, widths, [mode] * len(x.shape), cval), _conjugate(weights)
-    total: Any = 0.0
+    total: Array = 0.0
     for at in itertools.product(*map(range, weights.shape)):
         part = tuple(slice(start, start + size) for start, size in zip(at, x.shape, strict=True))
         total = total + ops.index(weights, at) * ops.index(whole, part)
@@ -149,7 +149,7 @@ def along_axes(
 
 
 @scipy_signature(_BY_WEIGHTS)
-def convolve(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, axes: Axis) -> Array:
+def convolve(x: Array, weights: Array, /, mode: str, cval: float, origin: PerAxis[int], axes: Axis) -> Array:
     """The convolution of an array with weights: `correlate` with reversed weights.
 
     The weights have one dimension for each of ``axes``.
@@ -188,7 +188,9 @@ def _count(x: Array, axes: Axis) -> int:
     return len(axes_of(axes, len(array_of(x).shape)))
 
 
-def _gaussian_radii(name: str, sigma: Any, count: int, truncate: float, radius: Any) -> list[int]:
+def _gaussian_radii(
+    name: str, sigma: PerAxis[float], count: int, truncate: float, radius: PerAxis[int] | None
+) -> list[int]:
     sigmas = for_each_axis(name, "sigma", sigma, count)
     if radius is not None:
         return [int(each) for each in for_each_axis(name, "radius", radius, count)]
@@ -199,7 +201,15 @@ def _gaussian_radii(name: str, sigma: Any, count: int, truncate: float, radius: 
     'input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None, axes=None'
 )
 def gaussian_filter(
-    x: Array, /, sigma: Any, order: Any, mode: Any, cval: float, truncate: float, radius: Any, axes: Axis
+    x: Array,
+    /,
+    sigma: PerAxis[float],
+    order: PerAxis[int],
+    mode: PerAxis[str],
+    cval: float,
+    truncate: float,
+    radius: PerAxis[int] | None,
+    axes: Axis,
 ) -> Array:
     """The Gaussian filter of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
     count = _count(x, axes)
@@ -225,7 +235,14 @@ _BY_GAUSSIANS = 'input, sigma, output=None, mode="reflect", cval=0.0, *, axes=No
 
 @scipy_signature(_BY_GAUSSIANS)
 def gaussian_laplace(
-    x: Array, /, sigma: Any, mode: Any, cval: float, axes: Axis, truncate: float = 4.0, radius: Any = None
+    x: Array,
+    /,
+    sigma: PerAxis[float],
+    mode: PerAxis[str],
+    cval: float,
+    axes: Axis,
+    truncate: float = 4.0,
+    radius: PerAxis[int] | None = None,
 ) -> Array:
     """The Laplace operator of `gaussian_filter`."""
     radii = _gaussian_radii("gaussian_laplace", sigma, _count(x, axes), truncate, radius)
@@ -234,7 +251,14 @@ def gaussian_laplace(
 
 @scipy_signature(_BY_GAUSSIANS)
 def gaussian_gradient_magnitude(
-    x: Array, /, sigma: Any, mode: Any, cval: float, axes: Axis, truncate: float = 4.0, radius: Any = None
+    x: Array,
+    /,
+    sigma: PerAxis[float],
+    mode: PerAxis[str],
+    cval: float,
+    axes: Axis,
+    truncate: float = 4.0,
+    radius: PerAxis[int] | None = None,
 ) -> Array:
     """The norm of the gradient of `gaussian_filter` along ``axes``, with a zero derivative where the norm is zero."""
     ndim, squares = len(array_of(x).shape), 0.0
@@ -248,7 +272,7 @@ def gaussian_gradient_magnitude(
 
 
 @scipy_signature('input, output=None, mode="reflect", cval=0.0, *, axes=None')
-def laplace(x: Array, /, mode: Any, cval: float, axes: Axis) -> Array:
+def laplace(x: Array, /, mode: PerAxis[str], cval: float, axes: Axis) -> Array:
     """The Laplace operator by second differences."""
     return _filter("laplace", x, [1] * _count(x, axes), mode, cval, axes=axes)
 
@@ -257,19 +281,21 @@ _ALONG = 'input, axis=-1, output=None, mode="reflect", cval=0.0'
 
 
 @scipy_signature(_ALONG)
-def prewitt(x: Array, /, axis: int, mode: Any, cval: float) -> Array:
+def prewitt(x: Array, /, axis: int, mode: PerAxis[str], cval: float) -> Array:
     """Prewitt's filter: differences along an axis, averaged along the others."""
     return _filter("prewitt", x, [1] * _count(x, None), mode, cval, axis)
 
 
 @scipy_signature(_ALONG)
-def sobel(x: Array, /, axis: int, mode: Any, cval: float) -> Array:
+def sobel(x: Array, /, axis: int, mode: PerAxis[str], cval: float) -> Array:
     """Sobel's filter: differences along an axis, smoothed along the others."""
     return _filter("sobel", x, [1] * _count(x, None), mode, cval, axis)
 
 
 @scipy_signature('input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None')
-def uniform_filter(x: Array, /, size: Any, mode: Any, cval: float, origin: Any, axes: Axis) -> Array:
+def uniform_filter(
+    x: Array, /, size: PerAxis[int], mode: PerAxis[str], cval: float, origin: PerAxis[int], axes: Axis
+) -> Array:
     """The mean over a box of ``size`` elements along each of ``axes``."""
     count = _count(x, axes)
     sizes, origins = (
@@ -297,25 +323,25 @@ def _fourier(name: str, x: Array, parameter: str, value: Any, *args: Any) -> Arr
 
 
 @scipy_signature("input, sigma, n=-1, axis=-1, output=None")
-def fourier_gaussian(x: Array, /, sigma: Any, n: int, axis: int) -> Array:
+def fourier_gaussian(x: Array, /, sigma: PerAxis[float], n: int, axis: int) -> Array:
     """The transform ``x`` filtered by a normal density of deviation ``sigma``."""
     return _fourier("fourier_gaussian", x, "sigma", sigma, n, axis)
 
 
 @scipy_signature("input, size, n=-1, axis=-1, output=None")
-def fourier_uniform(x: Array, /, size: Any, n: int, axis: int) -> Array:
+def fourier_uniform(x: Array, /, size: PerAxis[float], n: int, axis: int) -> Array:
     """The transform ``x`` filtered by a box."""
     return _fourier("fourier_uniform", x, "size", size, n, axis)
 
 
 @scipy_signature("input, size, n=-1, axis=-1, output=None")
-def fourier_ellipsoid(x: Array, /, size: Any, n: int, axis: int) -> Array:
+def fourier_ellipsoid(x: Array, /, size: PerAxis[float], n: int, axis: int) -> Array:
     """The transform ``x`` filtered by an ellipsoid."""
     return _fourier("fourier_ellipsoid", x, "size", size, n, axis)
 
 
 @scipy_signature("input, shift, n=-1, axis=-1, output=None")
-def fourier_shift(x: Array, /, shift: Any, n: int, axis: int) -> Array:
+def fourier_shift(x: Array, /, shift: PerAxis[float], n: int, axis: int) -> Array:
     """The transform ``x`` of an array that is shifted: a complex array."""
     return _fourier("fourier_shift", x, "shift", shift, n, axis)
 
@@ -324,7 +350,7 @@ def fourier_shift(x: Array, /, shift: Any, n: int, axis: int) -> Array:
 
 
 @scipy_signature("input, labels=None, index=None")
-def sum_labels(x: Array, /, labels: Any, index: Any) -> Array:
+def sum_labels(x: Array, /, labels: Array | None, index: Array | None) -> Array:
     """The sum of the elements with each label of ``index``; of those with any label but zero without ``index``."""
     x = array_of(x)
     if labels is None:
@@ -341,7 +367,7 @@ sum = sum_labels
 
 
 @scipy_signature("input, labels=None, index=None")
-def mean(x: Array, /, labels: Any, index: Any) -> Array:
+def mean(x: Array, /, labels: Array | None, index: Array | None) -> Array:
     """The mean of the elements with each label of ``index``; of those with any label but zero without ``index``."""
     x = array_of(x)
     places = labels if labels is None else np.asarray(plain(labels))

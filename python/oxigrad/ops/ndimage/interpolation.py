@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad import DerivativeError, ShapeError, Variable
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, PerAxis
 from oxigrad.ops.backends import array_of, dtype_of, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -153,7 +153,7 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
         bounds = zip(coordinates, x.shape, strict=True)
         coordinates = [ops.minimum(ops.maximum(at, -2.0), size + 1.0) for at, size in bounds]
     parts = [_weights(order, at, size, mode) for at, size in zip(coordinates, x.shape, strict=True)]
-    total: Any = 0.0
+    total: Array = 0.0
     for offsets in itertools.product(range(order + 1), repeat=ndim):
         nodes = [
             _nodes(first + offset, size, mode) for (first, _), offset, size in zip(parts, offsets, x.shape, strict=True)
@@ -171,7 +171,7 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
     'input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
 )
 def affine_transform(
-    x: Array, matrix: Array, /, offset: Any, output_shape: tuple[int, ...] | None, **spline: Any
+    x: Array, matrix: Array, /, offset: Array, output_shape: tuple[int, ...] | None, **spline: Any
 ) -> Array:
     """The array whose element at ``index`` is the element of ``x`` at ``matrix @ index + offset``.
 
@@ -211,7 +211,7 @@ def affine_transform(
 @scipy_signature(
     'input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
 )
-def rotate(x: Array, /, angle: Any, axes: Sequence[int], reshape: bool, **spline: Any) -> Array:
+def rotate(x: Array, /, angle: Array, axes: Sequence[int], reshape: bool, **spline: Any) -> Array:
     """An array rotated in the plane of two axes by an angle in degrees, both differentiable.
 
     With ``reshape`` the result has room for all of it.
@@ -230,7 +230,7 @@ def rotate(x: Array, /, angle: Any, axes: Sequence[int], reshape: bool, **spline
     return ops.permute_dims(turned, tuple(np.argsort(order_of_axes).tolist()))
 
 
-def _rotated(x: Array, angle: Any, reshape: bool, spline: dict[str, Any]) -> Array:
+def _rotated(x: Array, angle: Array, reshape: bool, spline: dict[str, Any]) -> Array:
     """An image (m, n), rotated."""
     turn = angle * (math.pi / 180.0)
     # Without the rounding of the angle in radians, by which elements at the edges would be outside after quarter turns.
@@ -250,12 +250,12 @@ def _rotated(x: Array, angle: Any, reshape: bool, spline: dict[str, Any]) -> Arr
     return map_coordinates(x, coordinates, **spline)
 
 
-def _exact(value: Any, name: str, angle: Any) -> Any:
+def _exact(value: Any, name: str, angle: Array) -> Array:
     """A function of an angle, with the value of SciPy's function of degrees."""
     return value + (computed(name, of_scipy("special", name), (plain(angle),))[0] - without_variables(value))
 
 
-def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> Array:
+def _separable(name: str, x: Array, factors: PerAxis[float], cval: float, **named: Any) -> Array:
     """Interpolation on a grid, whose transpose is a product with a matrix for each axis."""
     x, function = array_of(x), of_scipy("ndimage", name)
     sizes = tuple(x.shape)
@@ -275,12 +275,12 @@ def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> 
 
 
 @scipy_signature('input, shift, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
-def shift(x: Array, /, shift: Any, **spline: Any) -> Array:
+def shift(x: Array, /, shift: PerAxis[float], **spline: Any) -> Array:
     """The array shifted by ``shift`` elements along each axis; its transpose is a dense matrix for each axis."""
     return _separable("shift", x, shift, **spline)
 
 
 @scipy_signature('input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True, *, grid_mode=False')
-def zoom(x: Array, /, zoom: Any, **spline: Any) -> Array:
+def zoom(x: Array, /, zoom: PerAxis[float], **spline: Any) -> Array:
     """The array interpolated to another size along each axis; transposed by a dense matrix for each axis."""
     return _separable("zoom", x, zoom, **spline)

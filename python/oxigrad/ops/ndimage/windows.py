@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad import DtypeError, ShapeError
 from oxigrad import xp as standard
-from oxigrad._typing import Array, Axis
+from oxigrad._typing import Array, Axis, Function, PerAxis
 from oxigrad.ops.backends import array_of, dtype_of, is_complex, size_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import of_library
@@ -50,8 +50,8 @@ _GREY = f"input, {_OF_SIZE.replace('footprint=None', 'footprint=None, structure=
 
 
 def _windows(
-    name: str, x: Array, footprint: np.ndarray, modes: Sequence[str], cval: Any, origins: Sequence[int]
-) -> Any:
+    name: str, x: Array, footprint: np.ndarray, modes: Sequence[str], cval: float, origins: Sequence[int]
+) -> Array:
     """The elements of each element's window along a last axis; ``cval`` beyond the edges in the mode "constant"."""
     if is_complex(x):
         raise DtypeError(f"{name}: found a complex array, expected a real one")
@@ -75,7 +75,14 @@ def _windows(
 
 
 def _in_window(
-    name: str, x: Array, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis
+    name: str,
+    x: Array,
+    size: PerAxis[int] | None,
+    footprint: Array | None,
+    mode: PerAxis[str],
+    cval: float,
+    origin: PerAxis[int],
+    axes: Axis,
 ) -> tuple[Any, np.ndarray]:
     """The windows of an image along some axes, by size or by footprint, and the footprint."""
     places = axes_of(axes, len(x.shape))
@@ -95,7 +102,7 @@ def _in_window(
     return _windows(name, x, np.asarray(whole), modes, cval, origins), footprint
 
 
-def _stated_size(name: str, size: Any) -> Any:
+def _stated_size(name: str, size: PerAxis[int] | None) -> Any:
     if size is None:
         raise ValueError(f"{name}: found neither a size nor a footprint, expected one of them")
     return size
@@ -103,18 +110,23 @@ def _stated_size(name: str, size: Any) -> Any:
 
 # --- extremes ---------------------------------------------------------------------------------------------------------
 
-_Reduction = Callable[..., Any]
 
-
-def _along_axis(name: str, reduce: _Reduction, x: Array, size: int, axis: int, **window: Any) -> Any:
+def _along_axis(name: str, reduce: Function, x: Array, size: int, axis: int, **window: Any) -> Array:
     if size < 1:
         raise ValueError(f"{name}: size is {size}: expected a whole number above zero")
     return reduce(_in_window(name, x, size, None, axes=axis, **window)[0], axis=-1)
 
 
 def _extreme(
-    name: str, reduce: _Reduction, x: Array, size: Any, footprint: Any, axes: Axis, structure: Any = None, **window: Any
-) -> Any:
+    name: str,
+    reduce: Function,
+    x: Array,
+    size: PerAxis[int] | None,
+    footprint: Array,
+    axes: Axis,
+    structure: Array = None,
+    **window: Any,
+) -> Array:
     """An extreme of each window, plus the elements of a structure: by a size, along one axis after another."""
     x = array_of(x)
     if footprint is not None and structure is None and np.all(footprint):
@@ -167,7 +179,7 @@ def maximum_filter1d(x: Array, /, **window: Any) -> Array:
 # --- ranks ------------------------------------------------------------------------------------------------------------
 
 
-def _of_rank(name: str, x: Array, rank: Callable[[int], int], **window: Any) -> Any:
+def _of_rank(name: str, x: Array, rank: Callable[[int], int], **window: Any) -> Array:
     """The element of each window with the rank ``rank(count)``, where ``count`` is the size of the window."""
     windows, _ = _in_window(name, array_of(x), **window)
     count = windows.shape[-1]
@@ -204,7 +216,7 @@ def median_filter(x: Array, /, **window: Any) -> Array:
 
 
 @scipy_signature(_GREY)
-def grey_erosion(x: Array, /, structure: Any, **window: Any) -> Array:
+def grey_erosion(x: Array, /, structure: Array, **window: Any) -> Array:
     """The smallest element of each window, less the elements of ``structure``, which is differentiable too."""
     structure = None if structure is None else ops.negative(array_of(structure, [x]))
     return _extreme("grey_erosion", ops.min, x, structure=structure, **window)
@@ -212,7 +224,14 @@ def grey_erosion(x: Array, /, structure: Any, **window: Any) -> Array:
 
 @scipy_signature(_GREY)
 def grey_dilation(
-    x: Array, /, size: Any, footprint: Any, structure: Any, origin: Any, axes: Axis, **window: Any
+    x: Array,
+    /,
+    size: PerAxis[int] | None,
+    footprint: Array | None,
+    structure: Array,
+    origin: PerAxis[int],
+    axes: Axis,
+    **window: Any,
 ) -> Array:
     """The largest element of each reflected window, plus the elements of ``structure``, which is differentiable too."""
     count = len(axes_of(axes, len(array_of(x).shape)))

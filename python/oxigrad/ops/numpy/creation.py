@@ -1,13 +1,13 @@
 """NumPy's functions that make arrays, of variables too: ``np.array([x, 1.0], like=x)`` and spaced numbers."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import is_inexact, plain
-from oxigrad._typing import Dtype
+from oxigrad._typing import Array, Device, Dtype, Results, Shape
 from oxigrad.ops.backends import (
     array_of,
     beneath,
@@ -40,7 +40,7 @@ def array(
     ndmin: int = 0,
     ndmax: int = 0,
     like: None = None,
-) -> Any:
+) -> Array:
     """An array, or a list with variables, as an array of at least ``ndmin`` dimensions."""
     result = as_array(object, dtype)
     result = copied(result) if copy and result is object else result
@@ -48,31 +48,31 @@ def array(
 
 
 def asarray(
-    a: Any,
+    a: Array,
     dtype: Dtype = None,
     order: str | None = None,
     *,
-    device: Any = None,
+    device: Device = None,
     copy: bool | None = None,
     like: None = None,
-) -> Any:
+) -> Array:
     """A variable itself, or a list with variables as an array."""
     result = as_array(a, dtype)
     return copied(result) if copy and result is a else result
 
 
-def ascontiguousarray(a: Any, dtype: Dtype = None, *, like: None = None) -> Any:
+def ascontiguousarray(a: Array, dtype: Dtype = None, *, like: None = None) -> Array:
     """A variable itself, or a list with variables as an array; of at least one dimension."""
     return atleast_1d(as_array(a, dtype))
 
 
-def require(a: Any, dtype: Dtype = None, requirements: Any = None, *, like: None = None) -> Any:
+def require(a: Array, dtype: Dtype = None, requirements: Any = None, *, like: None = None) -> Array:
     """Returns a variable unchanged: requirements on memory apply to its plain array."""
     return as_array(a, dtype)
 
 
 @numpy_signature(np.full)
-def full(shape: Any, fill_value: Any, dtype: Dtype = None, device: Any = None) -> Any:
+def full(shape: int | Shape, fill_value: Array, dtype: Dtype = None, device: Device = None) -> Array:
     """An array filled with a value, which is broadcast."""
     standard.require_device("full", fill_value, device)
     shape = tuple(shape) if isinstance(shape, (list, tuple)) else (operator.index(shape),)
@@ -81,7 +81,9 @@ def full(shape: Any, fill_value: Any, dtype: Dtype = None, device: Any = None) -
 
 
 @numpy_signature(np.full_like)
-def full_like(a: Any, fill_value: Any, dtype: Dtype = None, shape: Any = None, device: Any = None) -> Any:
+def full_like(
+    a: Array, fill_value: Array, dtype: Dtype = None, shape: int | Shape | None = None, device: Device = None
+) -> Array:
     """An array of the shape and dtype of ``a``, filled with a value, which is broadcast."""
     like = plain(a)
     shape = tuple(np.shape(like)) if shape is None else shape
@@ -93,7 +95,7 @@ def _like(name: str) -> Callable[..., Any]:
 
     # Before NumPy 2.4, its empty_like has no signature.
     @numpy_signature(np.ones_like, {"a": "prototype"} if name == "empty_like" else {})
-    def like(dtype: Dtype = None, shape: Any = None, device: Any = None, **named: Any) -> Any:
+    def like(dtype: Dtype = None, shape: int | Shape | None = None, device: Device = None, **named: Any) -> Array:
         a = as_array(*named.values())  # whose name differs
         if shape is None:
             return blank_like(name, a, dtype, device)
@@ -110,8 +112,8 @@ zeros_like: Callable[..., Any] = _like("zeros_like")
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = 1, dtype: Dtype = None, *, device: Any = None, like: None = None
-) -> Any:
+    start: Array, stop: Array = None, step: Array = 1, dtype: Dtype = None, *, device: Device = None, like: None = None
+) -> Array:
     """The numbers from ``start``, in steps of ``step``, before ``stop``, which only decides how many there are."""
     start, stop = (0, start) if stop is None else (start, stop)
     reference = next((plain(x) for x in (start, stop, step) if is_array(plain(x))), 0.0)
@@ -125,15 +127,15 @@ def arange(
     return spaced + ((start - plain(start)) + (step - plain(step)) * places)
 
 
-def _number(x: Any) -> Any:
+def _number(x: Array) -> float:
     """An argument of `arange` as a plain number."""
     return x if type(x) in (int, float) else values(x).item()
 
 
 @numpy_signature(np.linspace)
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, axis: int = 0, **named: Any
-) -> Any:
+    start: Array, stop: Array, num: int = 50, endpoint: bool = True, retstep: bool = False, axis: int = 0, **named: Any
+) -> Results:
     """Evenly spaced numbers along ``axis``; with ``retstep``, a tuple of them and their distance."""
     start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
     spaced = standard.linspace(start, stop, num, endpoint=endpoint, **named)
@@ -143,14 +145,22 @@ def linspace(
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Dtype = None, axis: int = 0
-) -> Any:
+    start: Array,
+    stop: Array,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Array = 10.0,
+    dtype: Dtype = None,
+    axis: int = 0,
+) -> Array:
     """``base`` to the power of evenly spaced numbers."""
     spaced = ops.pow(base, linspace(start, stop, num, endpoint, axis=axis))
     return spaced if dtype is None else ops.astype(spaced, dtype)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Dtype = None, axis: int = 0) -> Any:
+def geomspace(
+    start: Array, stop: Array, num: int = 50, endpoint: bool = True, dtype: Dtype = None, axis: int = 0
+) -> Array:
     """Numbers of constant ratio along ``axis``."""
     start, stop = (as_array(x) for x in (start, stop))
     start, stop = start + 0.0, stop + 0.0
@@ -161,20 +171,22 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     return spaced if dtype is None else ops.astype(spaced, dtype)
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+def meshgrid(*xi: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Results:
     """Coordinates as arrays with a dimension for each argument; of size 1 in the other dimensions if ``sparse``."""
     return moved(np.meshgrid, *map(atleast_1d, xi), sparse=sparse, indexing=indexing)
 
 
 def concatenate(
-    arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, casting: str = "same_kind"
-) -> Any:
+    arrays: Sequence[Array], axis: int | None = 0, out: None = None, *, dtype: Dtype = None, casting: str = "same_kind"
+) -> Array:
     """Arrays joined along ``axis``, or flattened first if ``axis`` is None."""
     parts = arrays_of(arrays, "concatenate")
     return cast_joined("concatenate", ops.concat(parts, axis=axis), parts, dtype, casting)
 
 
-def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, casting: str = "same_kind") -> Any:
+def stack(
+    arrays: Sequence[Array], axis: int = 0, out: None = None, *, dtype: Dtype = None, casting: str = "same_kind"
+) -> Array:
     """Arrays joined along a new ``axis``."""
     parts = arrays_of(arrays, "stack")
     return cast_joined("stack", ops.stack(parts, axis=axis), parts, dtype, casting)
@@ -183,7 +195,7 @@ def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, 
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: Array, to_end: Array = None, to_begin: Array = None) -> Array:
     """Differences of neighbours of the flattened array, between ``to_begin`` and ``to_end``."""
     ary = as_array(ary)
     parts = [
@@ -195,7 +207,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return ops.concat(joined) if len(joined) > 1 else inside
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2.0 * np.pi) -> Any:
+def unwrap(p: Array, discont: Array = None, axis: int = -1, *, period: Array = 2.0 * np.pi) -> Array:
     """Phases without jumps of a period: each is moved by whole periods, which are plain values."""
     p = as_array(p)
     bare, size = values(p), plain(period)

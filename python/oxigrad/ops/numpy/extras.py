@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from oxigrad._core import ShapeError, plain
-from oxigrad._typing import Array, Dtype
+from oxigrad._typing import Array, Dtype, Results
 from oxigrad.ops.backends import array_of, beneath, dtype_of, is_array, is_complex, namespace, size_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
@@ -208,14 +208,14 @@ def cumprod(x: Array, /, *, axis: int | None = None, dtype: Dtype = None) -> Arr
     return cumulative_prod(x, axis=axis, dtype=dtype)
 
 
-def _flattened(x: Array, axis: int | None) -> tuple[Any, int]:
+def _flattened(x: Array, axis: int | None) -> tuple[Array, int]:
     if axis is None or (axis in (0, -1) and not len(getattr(x, "shape", ()))):
         return reshape(x, (-1,)), 0
     return x, axis
 
 
 @accepts_array_likes
-def gradient(f: Any, /, *spacing: Any, axis: Axis = None, edge_order: int = 1) -> Any:
+def gradient(f: Array, /, *spacing: Array, axis: Axis = None, edge_order: int = 1) -> Results:
     """The gradient by finite differences, of second order in the interior and of ``edge_order``, 1 or 2, at the ends.
 
     ``spacing`` is one number, one number for each axis, or the coordinates along each axis. Returns an array for one
@@ -230,7 +230,7 @@ def gradient(f: Any, /, *spacing: Any, axis: Axis = None, edge_order: int = 1) -
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slope(f: Any, axis: int, h: Any, edge_order: int) -> Any:
+def _slope(f: Array, axis: int, h: Array, edge_order: int) -> Array:
     if f.shape[axis] < edge_order + 1:
         raise ShapeError(f"gradient: found size {f.shape[axis]} along axis {axis}, expected at least {edge_order + 1}")
     d = standard.diff(f, axis=axis)
@@ -248,7 +248,7 @@ def _slope(f: Any, axis: int, h: Any, edge_order: int) -> Any:
 _ENDS = (slice(0, 1), slice(1, 2), slice(-2, -1), slice(-1, None))
 
 
-def _slope_between(d: Array, size: int, axis: int, places: Any, edge_order: int) -> Array:
+def _slope_between(d: Array, size: int, axis: int, places: Array, edge_order: int) -> Array:
     """The differences of unevenly spaced elements (Fornberg 1988)."""
     if tuple(places.shape) != (size,):
         raise ShapeError(
@@ -308,22 +308,22 @@ def rot90(x: Array, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return x
 
 
-def atleast_1d(*arrays: Array) -> Any:
+def atleast_1d(*arrays: Array) -> Results:
     """Arrays with at least one dimension: one, or a tuple of several."""
     return _each(lambda x: x if x.ndim else expand_dims(x, axis=0), arrays)
 
 
-def atleast_2d(*arrays: Array) -> Any:
+def atleast_2d(*arrays: Array) -> Results:
     """Arrays with at least two dimensions, new ones in front: one, or a tuple of several."""
     return _each(lambda x: x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + tuple(x.shape)), arrays)
 
 
-def atleast_3d(*arrays: Array) -> Any:
+def atleast_3d(*arrays: Array) -> Results:
     """Arrays with at least three dimensions, as NumPy adds them, (n,) becomes (1, n, 1): one, or a tuple of several."""
     return _each(lambda x: x if x.ndim > 2 else expand_dims(atleast_2d(x), axis=2), arrays)
 
 
-def _each(function: Callable[[Any], Any], arrays: Sequence[Array]) -> Any:
+def _each(function: Callable[[Array], Array], arrays: Sequence[Array]) -> Results:
     results = tuple(function(array(x)) for x in arrays)
     return results[0] if len(results) == 1 else results
 
@@ -336,7 +336,7 @@ def vstack(arrays: Sequence[Array], /, *, dtype: Dtype = None, casting: str = "s
 
 def hstack(arrays: Sequence[Array], /, *, dtype: Dtype = None, casting: str = "same_kind") -> Array:
     """Arrays joined horizontally: along the second axis, or the only one."""
-    parts = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
+    parts: list[Array] = [atleast_1d(x) for x in arrays_of(arrays, "hstack")]
     return cast_joined("hstack", concat(parts, axis=0 if parts[0].ndim == 1 else 1), parts, dtype, casting)
 
 
@@ -359,7 +359,7 @@ def dstack(arrays: Sequence[Array], /) -> Array:
 @accepts_array_likes
 def column_stack(arrays: Sequence[Array], /) -> Array:
     """Arrays as columns of a matrix."""
-    columns = [atleast_1d(x) for x in arrays_of(arrays, "column_stack")]
+    columns: list[Array] = [atleast_1d(x) for x in arrays_of(arrays, "column_stack")]
     return concat([expand_dims(x, axis=1) if x.ndim == 1 else x for x in columns], axis=1)
 
 

@@ -22,35 +22,35 @@ from oxigrad.ops.numpy import creation, extras, histograms, moves, polynomials, 
 from oxigrad.ops.numpy import order_statistics as order
 
 
-def _i0(x: Any) -> Any:
+def _i0(x: Array) -> Array:
     return special.i0(array(x))
 
 
-def _angle(z: Any, deg: bool = False) -> Any:
+def _angle(z: Array, deg: bool = False) -> Array:
     angles = extras.angle(z)
     return extras.rad2deg(angles) if deg else angles
 
 
-def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+def _correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     a, v = array(a), array(v)
     if len(a.shape) != 1 or len(v.shape) != 1:
         raise ShapeError(f"correlate: found shapes {tuple(a.shape)} and {tuple(v.shape)}: expected (m,) and (n,)")
     return products.convolve(a, ops.flip(ops.conj(v) if is_complex(v) else v), mode)
 
 
-def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def _cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
     a, b = standard.moveaxis(array(a), axisa, -1), standard.moveaxis(array(b), axisb, -1)
     return standard.moveaxis(products.cross(a, b), -1, axisc)
 
 
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Array = None, append: Array = None) -> Array:
     a = array(a)
     ends = [None if end is None or end is NO_VALUE else end for end in (prepend, append)]
     return standard.diff(a, axis=axis, n=n, prepend=ends[0], append=ends[1])
 
 
-def _copy(a: Array, order: str = "K", subok: bool = False) -> Any:
+def _copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     return ops.copied(a)
 
 

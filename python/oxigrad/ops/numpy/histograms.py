@@ -15,7 +15,7 @@ from oxigrad.ops.core.array_like import array, in_double, values
 from oxigrad.ops.core.in_place import of_library
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: Array | None = None) -> Array:
     """The edges of the bins: evenly spaced between the smallest and the largest element, or the ends of ``range``."""
     are_edges = isinstance(bins, (list, tuple)) or len(getattr(bins, "shape", ())) > 0
     bins = array(bins) if are_edges else bins
@@ -48,7 +48,7 @@ def _places(data: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return places
 
 
-def _counted(places: Sequence[np.ndarray], shape: tuple[int, ...], weights: Any) -> Any:
+def _counted(places: Sequence[np.ndarray], shape: tuple[int, ...], weights: Array) -> Array:
     """The number of elements, or the sum of their weights, in each bin."""
     flat = np.ravel_multi_index(tuple(np.maximum(each, 0) for each in places), shape)
     inside = functools.reduce(np.logical_and, [each >= 0 for each in places])
@@ -64,8 +64,8 @@ def _counted(places: Sequence[np.ndarray], shape: tuple[int, ...], weights: Any)
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
-) -> tuple[Any, Any]:
+    a: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Array | None = None
+) -> tuple[Array, Array]:
     """Counts, or sums of ``weights``, in bins, and the edges of the bins. With ``density`` their integral is one."""
     edges = histogram_bin_edges(a, bins, range, weights)
     counts = _counted([_places(np.ravel(values(a)), values(edges))], (edges.shape[0] - 1,), weights)
@@ -76,8 +76,8 @@ def histogram(
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
-) -> tuple[Any, tuple[Any, ...]]:
+    sample: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Array | None = None
+) -> tuple[Array, tuple[Array, ...]]:
     """Counts, or sums of ``weights``, of points of several coordinates, and the edges along each of them."""
     if isinstance(sample, (list, tuple)):
         columns = [array(each) for each in sample]
@@ -103,8 +103,8 @@ def histogramdd(
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
-) -> tuple[Any, Any, Any]:
+    x: Array, y: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Array | None = None
+) -> tuple[Array, Array, Array]:
     """Counts, or sums of ``weights``, of points of two coordinates, and the edges along both."""
     count = len(bins) if isinstance(bins, (list, tuple)) or len(getattr(bins, "shape", ())) else 1
     both = bins if count == 2 else [bins, bins]
@@ -112,7 +112,7 @@ def histogram2d(
     return counts, first, second
 
 
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
     """Sums of ``weights`` by the whole numbers ``x``."""
     places = values(x)
     counts = np.bincount(places, minlength=minlength)  # which checks both
@@ -122,7 +122,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return ops.scatter_add(weights, (of_library(places.astype(np.intp), weights),), counts.shape)
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: Array, xp: Array, fp: Array, left: Array | None = None, right: Array | None = None, period: Array | None = None
+) -> Array:
     """Piecewise linear interpolation between the points ``(xp, fp)``; ``left`` and ``right`` outside of them."""
     x, xp, fp = in_double(x), in_double(xp), in_double(fp)
     if period is not None:
@@ -134,7 +136,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if nodes.ndim != 1 or nodes.shape != tuple(fp.shape):
         raise ShapeError(f"interp: found xp of shape {nodes.shape} and fp of {tuple(fp.shape)}, expected (n,) and (n,)")
     if nodes.size == 1:
-        inside: Any = fp[0] + ops.zeros_like(x)
+        inside: Array = fp[0] + ops.zeros_like(x)
     else:
         low = np.clip(np.searchsorted(nodes, points, side="right") - 1, 0, nodes.size - 2)
         first, second = of_library(low, xp), of_library(low + 1, xp)
@@ -145,7 +147,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return ops.where(above, fp[-1] if right is None else right, inside)
 
 
-def _periodic(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Any, Any, Any]:
+def _periodic(x: Array, xp: Array, fp: Array, period: Array) -> tuple[Array, Array, Array]:
     if values(period) == 0:
         raise ValueError("interp: period is 0: expected another number")
     period = ops.abs(period)

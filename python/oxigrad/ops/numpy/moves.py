@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import Variable, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Dtype, Function, Key, Results
 from oxigrad.ops.backends import (
     UnbatchedError,
     array_of,
@@ -50,7 +50,7 @@ ELEMENTS: dict[str, str] = {
 _OF_FIRST = {"insert"}
 
 
-def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Results:
     """Calls ``function(*args, **named)`` for a function of `ELEMENTS`."""
     bound = inspect.signature(function).bind(*args, **named)
     arguments, name = bound.arguments, function.__name__
@@ -79,7 +79,7 @@ class _Elements:
         arrays = [array_of(part, self._parts if like is None else [like]) for part in self._parts]
         return arrays if like is None else [of_library(x, like) if isinstance(x, np.ndarray) else x for x in arrays]
 
-    def numbered(self, value: Any) -> Any:
+    def numbered(self, value: Any) -> Array:
         """Numbers instead of the elements of an array, or of all arrays of a nested list."""
         if isinstance(value, (list, tuple)):
             return type(value)(map(self.numbered, value))
@@ -94,7 +94,7 @@ class _Elements:
         self._count += numbers.size
         return numbers
 
-    def at(self, numbers: Any, dtype: Any = None) -> Any:
+    def at(self, numbers: Array, dtype: Dtype = None) -> Array:
         """The elements of these numbers, zero at 0; for each array of a list or tuple of numbers."""
         if isinstance(numbers, (list, tuple)):
             return type(numbers)(self.at(each, dtype) for each in numbers)
@@ -130,7 +130,7 @@ class Concatenator:
     def __reduce__(self) -> str:
         return self._name
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Key) -> Array:
         """The parts of the key, joined."""
         numpys = getattr(np, self._name)
         parts = key if isinstance(key, tuple) else (key,)
@@ -144,7 +144,7 @@ class Concatenator:
         return elements.at(numpys[tuple(numbered)])
 
 
-def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
+def take(a: Array, indices: Array, axis: int | None = None, out: None = None, mode: str = "raise") -> Array:
     """The elements at ``indices`` along ``axis``, or of the flattened array.
 
     ``mode`` is "raise", "wrap" or "clip" for indices out of bounds.
@@ -160,7 +160,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     return ops.index(a, ops.along(axis, of_library(places, a)))
 
 
-def apply_along_axis(func1d: Callable[..., Array], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Function, axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
     """``func1d`` of each vector of ``arr`` along ``axis``; the dimensions of its results take the place of the axis."""
     arr = array(arr)
     axis = position(axis, arr.ndim)
@@ -175,7 +175,7 @@ def apply_along_axis(func1d: Callable[..., Array], axis: int, arr: Array, *args:
     return standard.moveaxis(whole, tuple(added), tuple(range(axis, axis + len(added))))
 
 
-def apply_over_axes(func: Callable[..., Array], a: Array, axes: Any) -> Any:
+def apply_over_axes(func: Function, a: Array, axes: Any) -> Array:
     """``func(a, axis)`` over each of the axes in turn, which keep size 1."""
     a = array(a)
     for axis in np.ravel(axes).tolist():
@@ -185,7 +185,7 @@ def apply_over_axes(func: Callable[..., Array], a: Array, axes: Any) -> Any:
     return a
 
 
-def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
     """Evaluates for each element the function, or number, of the last condition that holds; else zero.
 
     An additional last function or number applies to the elements without a condition that holds.

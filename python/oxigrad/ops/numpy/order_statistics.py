@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Axis, Function
 from oxigrad.ops.backends import beneath, has_variable
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
@@ -35,12 +35,12 @@ _SLOPES = {
 
 
 def _quantile(
-    function: Callable[..., Any], a: Any, q: Any, method: str = "linear", weights: Any = None, **over: Any
-) -> Any:
+    function: Function, a: Array, q: Array, method: str = "linear", weights: Array = None, **over: Any
+) -> Array:
     bare = values(q)
     named: dict[str, Any] = {"method": method}
 
-    def of_ranks(ranks: np.ndarray, axis: int, weights: Any = None) -> Any:
+    def of_ranks(ranks: np.ndarray, axis: int, weights: Array = None) -> Array:
         return function(ranks, bare, axis=axis, weights=weights, **named)
 
     slope = _SLOPES.get(method) if has_variable((q,)) else None
@@ -52,13 +52,13 @@ def _quantile(
 
 
 def _of_ranks(
-    function: Callable[..., Any],
-    a: Any,
-    weights: Any = None,
+    function: Function,
+    a: Array,
+    weights: Array = None,
     change: Any = None,
-    axis: Any = None,
+    axis: Axis = None,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The interpolated elements at the positions that ``function`` returns for the ranks.
 
     ``change`` moves the positions. It is a pair: a zero that carries the derivative of the quantile, and the slope of
@@ -95,13 +95,13 @@ def _of_ranks(
     return ops.reshape(ops.matrix_transpose(result), (*quantiles, *shape))
 
 
-def _as_rows(a: Any, others: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def _as_rows(a: Array, others: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     """The elements along ``axes`` as rows of a matrix."""
     count = math.prod(a.shape[place] for place in axes)
     return ops.reshape(ops.permute_dims(a, others + axes), (math.prod(a.shape[place] for place in others), count))
 
 
-def _interpolated(ordered: Array, positions: np.ndarray, present: np.ndarray, change: Any) -> Any:
+def _interpolated(ordered: Array, positions: np.ndarray, present: np.ndarray, change: Any) -> Array:
     """The values at ``positions`` in ordered rows with ``present`` elements that are not NaN."""
     missing = np.isnan(positions)
     positions = np.where(missing, 0.0, positions)
@@ -121,7 +121,7 @@ def _interpolated(ordered: Array, positions: np.ndarray, present: np.ndarray, ch
     return ops.where(of_examples(missing, ordered), math.nan, result) if missing.any() else result
 
 
-def _between(below: Array, above: Array, share: Any) -> Any:
+def _between(below: Array, above: Array, share: Array) -> Array:
     """The element at ``share`` of the way from one to another. Infinite ones have no difference, and are kept."""
     apart = above - below
     is_infinite = ~np.isfinite(examples(apart))
@@ -133,7 +133,7 @@ def _between(below: Array, above: Array, share: Any) -> Any:
     return ops.where(infinite, ends, below + ops.where(infinite, 0.0, apart) * share)
 
 
-def _percentile(function: Callable[..., Any], a: Any, q: Any, **named: Any) -> Any:
+def _percentile(function: Function, a: Array, q: Array, **named: Any) -> Array:
     return _quantile(function, a, array(q) / 100.0, **named)
 
 

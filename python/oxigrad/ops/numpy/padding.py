@@ -33,11 +33,11 @@ def pad(
     x: Array,
     pad_width: Any,
     /,
-    mode: Any = "constant",
+    mode: str = "constant",
     *,
-    constant_values: Any = 0.0,
+    constant_values: Array = 0.0,
     stat_length: Any = None,
-    end_values: Any = 0.0,
+    end_values: Array = 0.0,
     reflect_type: str = "even",
 ) -> Array:
     """``x`` with ``pad_width`` elements before and after each axis, by the modes of `numpy.pad`.
@@ -73,7 +73,7 @@ def pad(
     return x
 
 
-def _padded(x: Array, axis: int, width: tuple[int, int], mode: str, values: tuple[Any, Any]) -> Any:
+def _padded(x: Array, axis: int, width: tuple[int, int], mode: str, values: tuple[Array, Array]) -> Array:
     library, device = namespace(x), device_of(plain(x))
     if mode not in ("constant", "empty"):
         places = library.arange(-width[0], x.shape[axis] + width[1], device=device)
@@ -83,14 +83,14 @@ def _padded(x: Array, axis: int, width: tuple[int, int], mode: str, values: tupl
     return ops.concat([before, x, after], axis=axis)
 
 
-def _filled(shape: tuple[int, ...], value: Any, x: Array) -> Any:
+def _filled(shape: tuple[int, ...], value: Array, x: Array) -> Array:
     if isinstance(value, Variable):
         return standard.full(shape, value, dtype=dtype_of(x))
     number = value.item() if hasattr(value, "item") else value
     return namespace(x).full(shape, number, dtype=dtype_of(x), device=device_of(plain(x)))
 
 
-def _places(places: Any, mode: str, size: int) -> Any:
+def _places(places: Array, mode: str, size: int) -> Array:
     """The indices of the elements that a padding mode takes for positions inside and outside of an axis of ``size``."""
     library = namespace(places)
     if mode == "edge":
@@ -111,7 +111,7 @@ def _pairs(value: Any, ndim: int) -> list[Any]:
     return [(whole[axis, 0], whole[axis, 1]) for axis in range(ndim)]
 
 
-def _with_ends(x: Array, widths: list[Any], reduce: Callable[..., Any], lengths: list[Any]) -> Any:
+def _with_ends(x: Array, widths: list[Any], reduce: Callable[..., Any], lengths: list[Any]) -> Array:
     """The axes lengthened in turn, by a statistic of the elements at each end."""
     for axis, pair in enumerate(widths):
         size, parts = x.shape[axis], [x]
@@ -126,7 +126,7 @@ def _with_ends(x: Array, widths: list[Any], reduce: Callable[..., Any], lengths:
     return x
 
 
-def _in_dtype_of(x: Array, part: Any, whole: Callable[[Any], Any] | None = None) -> Any:
+def _in_dtype_of(x: Array, part: Array, whole: Callable[[Array], Array] | None = None) -> Array:
     """A part that is joined to ``x``, in its dtype: ``whole`` gives integers."""
     dtype = dtype_of(x)
     if dtype_of(part) == dtype:
@@ -134,7 +134,7 @@ def _in_dtype_of(x: Array, part: Any, whole: Callable[[Any], Any] | None = None)
     return ops.astype(whole(part) if whole and is_of_kind(dtype, "integral", namespace(x)) else part, dtype)
 
 
-def _ramp(x: Array, widths: list[Any], ends: list[Any]) -> Any:
+def _ramp(x: Array, widths: list[Any], ends: list[Any]) -> Array:
     """The axes lengthened in turn, by numbers evenly spaced between the end values and the edges."""
     for axis, pair in enumerate(widths):
         before, after = pair
@@ -147,7 +147,7 @@ def _ramp(x: Array, widths: list[Any], ends: list[Any]) -> Any:
     return x
 
 
-def _reflected(x: Array, widths: list[Any], mode: str) -> Any:
+def _reflected(x: Array, widths: list[Any], mode: str) -> Array:
     """Padding by reflection in the point at the edge: twice the edge minus the mirrored elements."""
     skipped = 1 if mode == "reflect" else 0
     for axis, pair in enumerate(widths):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError, plain
+from oxigrad._typing import Array, Results
 from oxigrad.ops import linalg
 from oxigrad.ops.backends import fetched, is_array, is_complex, zeros_of
 from oxigrad.ops.core import primitives as ops
@@ -16,11 +17,11 @@ from oxigrad.ops.linalg.numpy_keywords import lstsq
 from oxigrad.ops.numpy.extras import atleast_1d
 
 
-def _coefficients(p: Any) -> Any:
+def _coefficients(p: Array) -> Array:
     return atleast_1d(array(p if is_array(plain(p)) or isinstance(p, (list, tuple)) else [p]))
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: Array) -> Array:
     """The polynomial with these roots; the characteristic polynomial of a square matrix."""
     roots = _coefficients(seq_of_zeros)
     is_real = not is_complex(roots)
@@ -33,31 +34,31 @@ def poly(seq_of_zeros: Any) -> Any:
     return ops.real(result) if is_complex(result) and pairs else result
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: Array, a2: Array) -> Array:
     """Sum of two polynomials."""
     first, second = _of_one_size(a1, a2)
     return first + second
 
 
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: Array, a2: Array) -> Array:
     """Difference of two polynomials."""
     first, second = _of_one_size(a1, a2)
     return first - second
 
 
-def _of_one_size(*polynomials: Any) -> list[Any]:
+def _of_one_size(*polynomials: Array) -> list[Array]:
     """The coefficients, with the shorter list padded by leading zeros."""
     coefficients = [_coefficients(p) for p in polynomials]
     size = max(p.shape[0] for p in coefficients)
     return [p if p.shape[0] == size else ops.concat([zeros_of((size - p.shape[0],), p), p]) for p in coefficients]
 
 
-def polymul(a1: Any, a2: Any) -> Any:
+def polymul(a1: Array, a2: Array) -> Array:
     """Product of two polynomials."""
     return convolve(_coefficients(a1), _coefficients(a2))
 
 
-def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+def polydiv(u: Array, v: Array) -> tuple[Array, Array]:
     """Quotient and remainder of the division of two polynomials; leading zeros of the remainder are left out."""
     u, v = _coefficients(u) + 0.0, _coefficients(v) + 0.0
     count = v.shape[0]
@@ -72,16 +73,16 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     return whole, rest[len(list(leading)) :]
 
 
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: Array, x: Array) -> Array:
     """The value of a polynomial at ``x``, by Horner's scheme."""
     p, x = _coefficients(p), array(x) if isinstance(x, (list, tuple)) else x
-    value: Any = x * 0.0
+    value: Array = x * 0.0
     for coefficient in p:
         value = value * x + coefficient
     return value
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: Array, m: int = 1) -> Array:
     """The ``m``-th derivative of a polynomial."""
     p = _coefficients(p)
     for _ in range(m):
@@ -89,7 +90,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return p
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: Array, m: int = 1, k: Array = None) -> Array:
     """The ``m``-th integral of a polynomial, with the constants ``k``."""
     p = _coefficients(p)
     constants = _coefficients(0.0 if k is None else k)
@@ -101,7 +102,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return p
 
 
-def roots(p: Any) -> Any:
+def roots(p: Array) -> Array:
     """The roots of a polynomial: eigenvalues of its companion matrix."""
     p = _coefficients(p) + 0.0
     (places,) = np.nonzero(fetched(plain(p)))
@@ -118,7 +119,7 @@ def roots(p: Any) -> Any:
     return ops.concat([eigenvalues, zeros_of((trailing,), eigenvalues)]) if trailing else eigenvalues
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of ``x``, from the highest down unless ``increasing``."""
     x = in_double(x)
     if len(x.shape) != 1:
@@ -130,7 +131,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 def polyfit(
     x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
-) -> Any:
+) -> Results:
     """The polynomial of least squares through points: coefficients, and their covariance if ``cov``.
 
     With ``full``, the residuals, the rank, the singular values and ``rcond`` come after the coefficients.

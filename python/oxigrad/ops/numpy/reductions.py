@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError, plain
-from oxigrad._typing import Array, Dtype
+from oxigrad._typing import Array, Axis, Dtype, Function, Results
 from oxigrad.ops.backends import array_of, device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
@@ -24,13 +24,13 @@ from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 
 @numpy_signature(np.prod)
-def prod(a: Any, dtype: Dtype = None, initial: Any = None, where: Any = None, **over: Any) -> Any:
+def prod(a: Array, dtype: Dtype = None, initial: Array = None, where: Array = None, **over: Any) -> Array:
     """Product of the elements that ``where`` selects, and of ``initial``."""
     product = standard.prod(ops.selected(array(a, dtype), where, 1), **over)
     return product if initial is None else product * initial
 
 
-def _count(a: Array, axis: Any, where: Any, keepdims: bool) -> Any:
+def _count(a: Array, axis: Axis, where: Array, keepdims: bool) -> Array:
     """The number of elements of each slice that ``where`` selects: plain numbers."""
     if where is True or where is None:
         return float(math.prod(a.shape[place] for place in standard.axes_of(axis, a.ndim)))
@@ -40,15 +40,15 @@ def _count(a: Array, axis: Any, where: Any, keepdims: bool) -> Any:
 
 def _variance(
     of_too_few: float,
-    a: Any,
+    a: Array,
     dtype: Dtype = None,
     ddof: float = 0,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-    axis: Any = None,
+    where: Array = None,
+    mean: Array = None,
+    correction: float | None = None,
+    axis: Axis = None,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     a = array(a)
     if dtype is not None:  # of the result, which is real
         in_dtype = ops.in_floats("var", ops.real(a) if is_complex(a) else a, dtype)
@@ -69,7 +69,7 @@ def _variance(
 
 
 @numpy_signature(np.var)
-def var(a: Any, **named: Any) -> Any:
+def var(a: Array, **named: Any) -> Array:
     """Variance of the elements that ``where`` selects, around ``mean`` if it is passed.
 
     It is infinite if no more than ``ddof`` elements are selected.
@@ -78,25 +78,27 @@ def var(a: Any, **named: Any) -> Any:
 
 
 @numpy_signature(np.std)
-def std(a: Any, **named: Any) -> Any:
+def std(a: Array, **named: Any) -> Array:
     """Standard deviation, as `var`; its gradient is zero where the deviation is zero."""
     return ops.root_or_zero(var(a, **named))
 
 
 @numpy_signature(np.ptp)
-def ptp(a: Any, **over: Any) -> Any:
+def ptp(a: Array, **over: Any) -> Array:
     """Largest element minus the smallest."""
     a = array(a)
     return ops.max(a, **over) - ops.min(a, **over)
 
 
 @numpy_signature(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(
+    a: Array, axis: Axis = None, weights: Array = None, returned: bool = False, keepdims: bool = False
+) -> Results:
     """Weighted mean; with ``returned``, a tuple of it and the sum of the weights."""
     a = array(a)
     if weights is None:
         average = ops.mean(a, axis=axis, keepdims=keepdims)
-        scale: Any = _count(a, axis, True, keepdims)
+        scale: Array = _count(a, axis, True, keepdims)
     else:
         weights = _along_axes(array_of(weights, [a]) if isinstance(weights, (list, tuple)) else array(weights), a, axis)
         scale = ops.sum(weights, axis=axis, keepdims=keepdims)
@@ -106,7 +108,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (average, ops.zeros_like(average) + scale) if returned else average
 
 
-def _along_axes(weights: Array, a: Array, axis: Any) -> Any:
+def _along_axes(weights: Array, a: Array, axis: Axis) -> Array:
     """Weights broadcast to ``a``, which may be given for the axes alone."""
     if tuple(weights.shape) == tuple(a.shape):
         return weights
@@ -122,16 +124,16 @@ def _along_axes(weights: Array, a: Array, axis: Any) -> Any:
 
 
 def cov(
-    m: Any,
-    y: Any = None,
+    m: Array,
+    y: Array = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
+    fweights: Array = None,
+    aweights: Array = None,
     *,
     dtype: Dtype = None,
-) -> Any:
+) -> Array:
     """Covariance matrix of the rows (columns, if not ``rowvar``) of ``m`` and ``y``."""
     of_dtype = in_double if dtype is None else functools.partial(array, dtype=dtype)
     x = _observations(of_dtype(m), rowvar)
@@ -164,11 +166,11 @@ def cov(
     return ops.squeeze(products / free if is_array(plain(free)) or free else products * math.inf)
 
 
-def _observations(x: Array, rowvar: bool) -> Any:
+def _observations(x: Array, rowvar: bool) -> Array:
     return atleast_2d(x) if rowvar or x.ndim == 1 else ops.permute_dims(atleast_2d(x))
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Dtype = None) -> Any:
+def corrcoef(x: Array, y: Array = None, rowvar: bool = True, *, dtype: Dtype = None) -> Array:
     """Matrix of Pearson's correlation coefficients."""
     covariance = cov(x, y, rowvar, dtype=dtype)
     if not covariance.ndim:
@@ -178,19 +180,19 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Dtype = None)
     return covariance / ops.reshape(deviation, (-1, 1)) / deviation
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Array, x: Array = None, dx: Array = 1.0, axis: int = -1) -> Array:
     """Integral along ``axis`` by the trapezoidal rule, over the points ``x`` or those ``dx`` apart."""
     y = array(y)
     axis = position(axis, y.ndim)
     return ops.sum(trapezoids(y, spacing("trapezoid", y, x, dx, axis), axis), axis=axis)
 
 
-def trapezoids(y: Array, spacing: Any, axis: int) -> Any:
+def trapezoids(y: Array, spacing: Array, axis: int) -> Array:
     """The integral from each point to the next by the trapezoidal rule."""
     return spacing * (y[along(axis, slice(1, None))] + y[along(axis, slice(None, -1))]) / 2.0
 
 
-def spacing(name: str, y: Array, x: Any, dx: Any, axis: int) -> Any:
+def spacing(name: str, y: Array, x: Array, dx: Array, axis: int) -> Array:
     """The distances of the points ``x``, along the axis or of all elements; ``dx`` without points.
 
     The shape broadcasts with ``y``.
@@ -209,7 +211,7 @@ def spacing(name: str, y: Array, x: Any, dx: Any, axis: int) -> Any:
 # --- NaN-skipping reductions -----------------------------------------------------------------------------------------
 
 
-def _present(a: Any, where: Any = None, other: float = 0.0) -> tuple[Any, Any]:
+def _present(a: Array, where: Array = None, other: float = 0.0) -> tuple[Array, Array]:
     """The array with NaN replaced by ``other``, and the mask of its selected elements that are not NaN."""
     a = array(a)
     missing = ops.isnan(a)
@@ -220,36 +222,36 @@ def _present(a: Any, where: Any = None, other: float = 0.0) -> tuple[Any, Any]:
     return ops.where(missing, other, a), mask
 
 
-def _filled(reduce: Callable[..., Any], other: float, a: Any, dtype: Dtype = None, **named: Any) -> Any:
+def _filled(reduce: Function, other: float, a: Array, dtype: Dtype = None, **named: Any) -> Array:
     """A reduction of the array with NaN replaced by a number."""
     return array(reduce(array(_present(a, other=other)[0], dtype), **named), dtype)
 
 
-def _cumulative(function: Callable[..., Any], other: float, a: Any, axis: int | None = None, **named: Any) -> Any:
+def _cumulative(function: Function, other: float, a: Array, axis: int | None = None, **named: Any) -> Array:
     if axis is None:
         a, axis = ops.ravel(array(a)), 0
     return _filled(functools.partial(function, axis=axis), other, a, **named)
 
 
-def _masked(reduce: Callable[..., Any], a: Any, where: Any = None, **named: Any) -> Any:
+def _masked(reduce: Function, a: Array, where: Array = None, **named: Any) -> Array:
     """A reduction of the elements that are not NaN."""
     filled, mask = _present(a, where)
     return reduce(filled, where=mask, **named)
 
 
-def _mean(a: Any, dtype: Dtype = None, **named: Any) -> Any:
+def _mean(a: Array, dtype: Dtype = None, **named: Any) -> Array:
     return ops.mean(a if dtype is None else ops.in_floats("nanmean", a, dtype), **named)
 
 
 def _nanextreme(
-    reduce: Callable[..., Any],
+    reduce: Function,
     bound: float,
-    a: Any,
-    axis: Any = None,
+    a: Array,
+    axis: Axis = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: Array = None,
+    where: Array = None,
+) -> Array:
     """The largest or smallest element that is not NaN; NaN where all are."""
     filled, mask = _present(a, where, bound)
     if initial is not None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Axis, Results
 from oxigrad.ops.backends import array_of, is_complex
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
@@ -15,16 +15,16 @@ from oxigrad.ops.numpy.extras import partition as partition_of_array
 from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 
-def _flat(x: Any) -> Any:
+def _flat(x: Array) -> Array:
     return ops.reshape(array(x), (-1,))
 
 
-def _picked(x: Array, places: np.ndarray, axis: int = 0) -> Any:
+def _picked(x: Array, places: np.ndarray, axis: int = 0) -> Array:
     return ops.index(x, ops.along(axis, of_library(places, x)))
 
 
 @numpy_signature(np.unique)
-def unique(ar: Any, return_index: bool = False, axis: int | None = None, **named: Any) -> Any:
+def unique(ar: Array, return_index: bool = False, axis: int | None = None, **named: Any) -> Results:
     """The unique elements, sorted, or subarrays along ``axis``, with the requested plain values as a tuple.
 
     Gradients flow to the first occurrences.
@@ -37,30 +37,30 @@ def unique(ar: Any, return_index: bool = False, axis: int | None = None, **named
     return (first, *others) if others else first
 
 
-def _unique_flat(x: Any) -> Any:
+def _unique_flat(x: Array) -> Array:
     return unique(_flat(x))
 
 
-def union1d(ar1: Any, ar2: Any) -> Any:
+def union1d(ar1: Array, ar2: Array) -> Array:
     """The unique elements of both arrays, sorted."""
     return unique(ops.concat([_flat(array_of(x, [ar1, ar2])) for x in (ar1, ar2)]))
 
 
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Results:
     """The elements of the first array that are in the second, sorted and unique."""
     _, first, second = np.intersect1d(values(array(ar1)), values(array(ar2)), assume_unique, True)
     common = _picked(_flat(ar1), first)
     return (common, first, second) if return_indices else common
 
 
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements of the first array that are not in the second; sorted and unique unless ``assume_unique``."""
     first = _flat(ar1) if assume_unique else _unique_flat(ar1)
     (positions,) = np.nonzero(~np.isin(values(first), values(array(ar2))))
     return _picked(first, positions)
 
 
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements that are in one array only, sorted and unique."""
     parts = [_flat(x) if assume_unique else _unique_flat(x) for x in (ar1, ar2)]
     joined = ops.concat(parts)
@@ -71,7 +71,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     return _picked(joined, order[is_single])
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: Array) -> Array:
     """The elements as complex numbers along the last axis, sorted by the real part, then the imaginary part."""
     a = array(a)
     a = a if is_complex(a) else a + 0j
@@ -79,7 +79,7 @@ def sort_complex(a: Any) -> Any:
     return ops.take_along_axis(a, of_library(np.lexsort((bare.imag, bare.real), axis=-1), a), axis=-1)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Array, trim: str = "fb", axis: Axis = None) -> Array:
     """The array without the zeros at the front ("f"), at the back ("b") or at both ends of its axes."""
     if set(trim.lower()) - {"f", "b"}:
         raise ValueError(f"trim is {trim!r}: expected 'f', 'b' or 'fb'")
@@ -96,13 +96,13 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     return filt[tuple(key)]
 
 
-def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Any:
+def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Array:
     """The elements in order along ``axis``, or all elements if ``axis`` is None."""
     _require_no_order("sort", order)
     return standard.sort(array(a), axis=axis)
 
 
-def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
+def partition(a: Array, kth: Array, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
     """As `sort`: the elements are fully sorted."""
     _require_no_order("partition", order)
     return partition_of_array(array(a), kth, axis=axis)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DerivativeError, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Axis, Dtype, Function
 from oxigrad.ops.backends import dtype_of, has_variable, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
@@ -20,25 +20,25 @@ from oxigrad.ops.core.shapes import check_shapes, position
 from oxigrad.ops.numpy import reductions as numpy_reductions
 
 
-def divmod(x1: Array, x2: Array, /) -> tuple[Any, Any]:
+def divmod(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     """Quotient rounded down, a plain value, and remainder."""
     return ops.floor_divide(x1, x2), ops.remainder(x1, x2)
 
 
-def fmod(x1: Array, x2: Array, /) -> Any:
+def fmod(x1: Array, x2: Array, /) -> Array:
     """Remainder with the sign of ``x1``."""
     sign = plain(ops.where(ops.less(x1, 0.0), -1.0, 1.0))
     sign = ops.astype(sign, dtype_of(plain(x1)), copy=False) if is_array(plain(x1)) else sign
     return sign * ops.remainder(ops.abs(x1), ops.abs(x2))
 
 
-def frexp(x: Array, /) -> tuple[Any, Any]:
+def frexp(x: Array, /) -> tuple[Array, Array]:
     """Mantissa, between 0.5 and 1, and exponent of 2, a plain value."""
     exponents = of_library(np.frexp(np.asarray(plain(x)))[1], array(x))
     return ldexp(x, -exponents), exponents
 
 
-def ldexp(x1: Array, x2: Array, /) -> Any:
+def ldexp(x1: Array, x2: Array, /) -> Array:
     """``x1`` times 2 to the power of the whole number ``x2``."""
     dtype = dtype_of(plain(array(x1)))
     bound = int(math.log2(float(namespace(array(x1)).finfo(dtype).max))) - 1  # of exponents of normal numbers
@@ -53,26 +53,26 @@ def ldexp(x1: Array, x2: Array, /) -> Any:
     return x1
 
 
-def heaviside(x1: Array, x2: Array, /) -> Any:
+def heaviside(x1: Array, x2: Array, /) -> Array:
     """Zero below zero, one above, and ``x2`` at zero: a plain value, unless ``x2`` is a variable."""
     bare = (values(x) if is_array(plain(x)) else plain(x) for x in (x1, x2))
     step = of_library(np.heaviside(*bare), array(x1 if is_array(plain(x1)) else x2))
     return ops.where(ops.equal(x1, 0.0), x2, step) if has_variable((x2,)) else step
 
 
-def modf(x: Array, /) -> tuple[Any, Any]:
+def modf(x: Array, /) -> tuple[Array, Array]:
     """Fractional part, and whole part, a plain value; both have the sign of ``x``."""
     whole = plain(ops.trunc(x))
     return ops.where(ops.isinf(x), 0.0, x - whole) if np.isinf(values(x)).any() else x - whole, whole
 
 
-def matvec(x1: Array, x2: Array, /) -> Any:
+def matvec(x1: Array, x2: Array, /) -> Array:
     """Matrix times vector, over stacks of both."""
     check_shapes("matvec", [tuple(x1.shape), tuple(x2.shape)])
     return ops.matmul(x1, ops.expand_dims(x2, -1))[..., 0]
 
 
-def vecmat(x1: Array, x2: Array, /) -> Any:
+def vecmat(x1: Array, x2: Array, /) -> Array:
     """Conjugate of a vector times matrix, over stacks of both."""
     check_shapes("vecmat", [tuple(x1.shape), tuple(x2.shape)])
     x1 = ops.conj(x1) if is_complex(x1) else x1
@@ -93,30 +93,30 @@ _ACCUMULATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def own_method(ufunc: np.ufunc, name: str) -> Callable[..., Any] | None:
+def own_method(ufunc: np.ufunc, name: str) -> Function | None:
     """The function for the method ``reduce`` or ``accumulate`` of a ufunc, or None."""
     return {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(name, {}).get(ufunc.__name__)
 
 
-def method(ufunc: np.ufunc, name: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+def method(ufunc: np.ufunc, name: str, inputs: Sequence[Array], named: dict[str, Any]) -> Array:
     """A method of a ufunc, called on variables; ``named`` has neither ``out`` nor arguments that are None."""
     return _METHODS[name](ufunc, *inputs, **named)
 
 
-def _outer(ufunc: np.ufunc, a: Any, b: Any, **named: Any) -> Any:
+def _outer(ufunc: np.ufunc, a: Array, b: Array, **named: Any) -> Array:
     a, b = (array(x) if has_variable((x,)) or is_array(x) else np.asarray(x) for x in (a, b))
     return ufunc(ops.reshape(a, tuple(a.shape) + (1,) * b.ndim), b, **named)
 
 
 def _reduce(
     ufunc: np.ufunc,
-    x: Any,
-    axis: Any = 0,
-    dtype: Any = None,
+    x: Array,
+    axis: Axis = 0,
+    dtype: Dtype = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: Array = None,
+    where: Array = None,
+) -> Array:
     function = own_method(ufunc, "reduce")
     if function is not None:
         return function(array(x, dtype), axis=axis, keepdims=keepdims, initial=initial, where=where)
@@ -147,7 +147,7 @@ def _reduce(
     return ops.reshape(result, shape) if keepdims else result
 
 
-def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> Any:
+def _accumulate(ufunc: np.ufunc, x: Array, axis: int = 0, dtype: Dtype = None) -> Array:
     x = array(x, dtype)
     function = own_method(ufunc, "accumulate")
     if function is not None:
@@ -158,7 +158,7 @@ def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> An
     return ops.stack(list(itertools.accumulate(_slices(x, axis), ufunc)), axis=axis)
 
 
-def _reduceat(ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+def _reduceat(ufunc: np.ufunc, x: Array, indices: Array, axis: int = 0, dtype: Dtype = None) -> Array:
     x = array(x, dtype)
     axis, starts = position(axis, x.ndim), np.asarray(plain(indices)).tolist()
     size = x.shape[axis]
@@ -183,5 +183,5 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _slices(x: Array, axis: int) -> list[Any]:
+def _slices(x: Array, axis: int) -> list[Array]:
     return [x[along(axis, place)] for place in range(x.shape[axis])]

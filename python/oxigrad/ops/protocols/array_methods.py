@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import is_constant, is_inexact, plain
-from oxigrad._typing import Array, Device
+from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops.backends import adapter_of, beneath, is_array, is_complex, without_variables
 from oxigrad.ops.protocols.other_libraries import METHODS
 
@@ -34,7 +34,13 @@ def _shaped(function: Callable[..., Any], parameter: str) -> Callable[..., Any]:
 
 
 def _astype(
-    x: Array, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True, **named: Any
+    x: Array,
+    dtype: Dtype,
+    order: str = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+    **named: Any,
 ) -> Array:
     """NumPy's method, whose parameters have names, unlike the standard's function. No order has an effect on values."""
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):
@@ -50,13 +56,13 @@ def _is_integer(value: Any) -> bool:
 def _in_place(function: Callable[..., Any]) -> Callable[..., None]:
     """A method that changes the array: the result is assigned to the variable."""
 
-    def method(x: Any, *args: Any, **named: Any) -> None:
+    def method(x: Array, *args: Any, **named: Any) -> None:
         x[...] = function(x, *args, **named)
 
     return method
 
 
-def _item(x: Any, *index: Any) -> Any:
+def _item(x: Array, *index: Any) -> Any:
     """The element as a Python number; raises `TypeError` while it is recorded, since the derivative would be lost."""
     if index:
         position = index[0] if len(index) == 1 else index
@@ -69,7 +75,7 @@ def _item(x: Any, *index: Any) -> Any:
     return float(np.reshape(x, ()) if x.shape else x)
 
 
-def _tolist(x: Any) -> Any:
+def _tolist(x: Array) -> Any:
     if is_constant(x):
         return np.asarray(x).tolist()
     raise TypeError(
@@ -98,7 +104,7 @@ _ATTRIBUTES = {"real": np.real, "imag": np.imag}
 _PLAIN = {"itemsize", "nbytes"}
 
 
-def attribute(xp: ModuleType, x: Any, name: str) -> Any:
+def attribute(xp: ModuleType, x: Array, name: str) -> Any:
     """The attribute ``name`` of a variable that its class lacks.
 
     Raises `AttributeError` if the array lacks the attribute, or if it is not recorded.
@@ -127,7 +133,7 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
     raise AttributeError(f"a variable has no attribute {name!r}{hint}", name=name, obj=x)
 
 
-def method(xp: ModuleType, x: Any, like: Any, name: str) -> Any:
+def method(xp: ModuleType, x: Array, like: Any, name: str) -> Any:
     """The method or attribute ``name`` of arrays such as ``like``, bound to ``x``, or None."""
     methods = _methods(like)
     if name in methods:
@@ -135,12 +141,12 @@ def method(xp: ModuleType, x: Any, like: Any, name: str) -> Any:
     return _ATTRIBUTES[name](x) if name in _ATTRIBUTES else None
 
 
-def _to_device(xp: ModuleType, x: Array, device: Device, /, *, stream: Any = None) -> Any:
+def _to_device(xp: ModuleType, x: Array, device: Device, /, *, stream: Any = None) -> Array:
     """The variable itself; raises `ValueError` for another device, since a copy to it has no derivative."""
     return xp.asarray(x, device=device)
 
 
-def names(x: Any) -> list[str]:
+def names(x: Array) -> list[str]:
     """The names of all attributes of a variable, for ``dir(x)``."""
     value = plain(x)
     methods = [name for name in (*_methods(beneath(value)), *_PLAIN) if not is_array(value) or hasattr(value, name)]
@@ -173,13 +179,13 @@ def _bound(xp: ModuleType, method: Any) -> Callable[..., Any]:
     return functools.partial(_call, function, dict(part.partition("=")[::2] for part in parameters))
 
 
-def _call_with_tuple(function: Callable[..., Any], parameter: str, x: Any, *items: Any) -> Any:
+def _call_with_tuple(function: Callable[..., Any], parameter: str, x: Array, *items: Any) -> Any:
     """Calls a function with a tuple that may be given as several arguments, as in ``x.reshape(2, -1)``."""
     value = tuple(items[0] if len(items) == 1 and not _is_integer(items[0]) else items)
     return function(x, **{parameter: value}) if parameter else function(x, value)
 
 
-def _call_alone(function: Callable[..., Any], x: Any, *args: Any, **named: Any) -> Any:
+def _call_alone(function: Callable[..., Any], x: Array, *args: Any, **named: Any) -> Any:
     """Calls a function without further arguments."""
     if args or named:
         name = function.__name__
@@ -187,7 +193,7 @@ def _call_alone(function: Callable[..., Any], x: Any, *args: Any, **named: Any) 
     return function(x)
 
 
-def _call(function: Callable[..., Any], parameters: dict[str, str], x: Any, *args: Any, **named: Any) -> Any:
+def _call(function: Callable[..., Any], parameters: dict[str, str], x: Array, *args: Any, **named: Any) -> Any:
     """Calls a function of ``xp``; positional arguments have the names of ``parameters``, which may have defaults."""
     arguments = {name: float(value) for name, value in parameters.items() if value}
     arguments |= {_KEYWORDS.get(name, name): value for name, value in named.items()}
@@ -201,7 +207,7 @@ def _call(function: Callable[..., Any], parameters: dict[str, str], x: Any, *arg
     return function(x, *args, **arguments)
 
 
-def html(x: Any) -> str:
+def html(x: Array) -> str:
     """A variable as HTML, for notebooks: its name, shape and dtype, and its value."""
     value = plain(x)
     facts = [f"<b>{_escaped(x.name)}</b>"]

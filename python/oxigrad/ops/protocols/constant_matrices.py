@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DtypeError, ShapeError, record
+from oxigrad._typing import Array
 from oxigrad.ops.backends import is_array, is_foreign, is_matrix
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array
@@ -18,7 +19,7 @@ from oxigrad.ops.core.host_calls import computed as on_host
 from oxigrad.ops.core.in_place import of_library
 
 
-def computed(name: str, args: tuple[Any, ...], *, is_operator: bool) -> Any:
+def computed(name: str, args: tuple[Array, ...], *, is_operator: bool) -> Array:
     """An op on a constant matrix and a variable: a product, or a binary elementwise op with a dense result."""
     is_product = name == "matmul" or (name == "multiply" and is_operator and any(map(_multiplies_as_matrix, args)))
     if len(args) == 2 and is_product and not all(map(is_matrix, args)):
@@ -48,7 +49,7 @@ def _multiplies_as_matrix(operand: Any) -> bool:
     )
 
 
-def _product(x1: Any, x2: Any) -> Any:
+def _product(x1: Any, x2: Any) -> Array:
     """``x1 @ x2``, with one constant matrix."""
     matrix, x = (x1, x2) if is_matrix(x1) else (x2, x1)
     x = array(x) if is_foreign(x) or not is_array(x) else x
@@ -68,10 +69,10 @@ def _product(x1: Any, x2: Any) -> Any:
     return ops.matrix_transpose(_applied(matrix.T, ops.matrix_transpose(x)))
 
 
-def _applied(matrix: Any, x: Any) -> Any:
+def _applied(matrix: Any, x: Array) -> Array:
     """``matrix @ x``, for ``x`` of one or two dimensions."""
 
-    def function(value: Any) -> tuple[Any]:
+    def function(value: Array) -> tuple[Any]:
         if type(value) is np.ndarray or not _is_sparse(matrix):
             return on_host("matmul", lambda v: matrix @ v, (value,))
         return (_gathered(matrix, value),)
@@ -86,7 +87,7 @@ def _applied(matrix: Any, x: Any) -> Any:
     return ops.item(outputs, 0)
 
 
-def _gathered(matrix: Any, x: Any) -> Any:
+def _gathered(matrix: Any, x: Array) -> Array:
     """``matrix @ x`` by the elements of a sparse matrix, row by row, as SciPy adds them."""
     rows = matrix.tocsr().tocoo()
     data = rows.data if len(x.shape) == 1 else rows.data[:, None]

@@ -6,11 +6,12 @@ import linecache
 import operator
 import sys
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, Variable, is_constant, plain
+from oxigrad._typing import Dtype
 
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
@@ -34,7 +35,7 @@ _DEFAULTS_OF_SCIPY = {"cholesky": "cholesky(a, upper=True)", "qr": 'qr(a, mode="
 PANDAS_PRIORITY = 10_000
 
 
-def array_of_variable(x: Variable, dtype: Any = None, copy: bool | None = None) -> Any:
+def array_of_variable(x: Variable, dtype: Dtype = None, copy: bool | None = None) -> np.ndarray:
     """Implements ``__array__`` of a variable, which NumPy's and SciPy's functions call.
 
     Returns the array of a constant, read-only unless it is a copy. Raises `TypeError`, which names the function, for
@@ -199,7 +200,7 @@ def _names(frame: FrameType) -> tuple[str, str] | None:
     return (part, name) if hasattr(module, name) and not name.startswith("_") else None
 
 
-def refused_by_torch(cls: type, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def refused_by_torch(cls: type, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
     """Implements ``__torch_function__``: raises `DerivativeError`, a `TypeError`.
 
     After it, operators of tensors try the variable's operator.
@@ -229,7 +230,7 @@ class JAXArray:
     then defer to the value.
     """
 
-    def __get__(self, x: Any, owner: type) -> Any:
+    def __get__(self, x: Any, owner: type) -> NoReturn:
         module = _module(sys._getframe(1))
         if not module.startswith("jax.") or module.endswith(".array_methods"):
             raise AttributeError("__jax_array__")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._typing import Namespace
 from oxigrad.ops.backends import adapter_of_library, array_of, dtype_in, has_variable, is_array, standard_namespace
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.protocols import numpy_protocols, undifferentiated
@@ -71,7 +72,7 @@ def passthrough(name: str) -> Callable[..., Any]:
     return function
 
 
-def _with_array_likes(numpys: Any, library: Any, args: Any, named: Any) -> Callable[[], Any] | None:
+def _with_array_likes(numpys: Any, library: Namespace, args: Any, named: Any) -> Callable[[], Any] | None:
     """A new call of a function whose library rejected numbers, lists or tuples beside arrays, or None."""
     is_listed = any(isinstance(arg, (list, tuple)) for arg in named.values())
     if not is_listed and not any(isinstance(arg, (list, tuple, int, float, complex)) for arg in args[:2]):

@@ -11,15 +11,7 @@ them. Rank filters are in `oxigrad.xp.ndimage`: ``medfilt`` is `median_filter` i
 array([2., 1.])
 """
 
-from oxigrad._names import without
+from oxigrad._names import gathered
 from oxigrad.ops.signal import convolutions, filters, sampling
-from oxigrad.ops.signal.convolutions import *
-from oxigrad.ops.signal.filters import *
-from oxigrad.ops.signal.sampling import *
 
-__all__: list[str] = []
-__all__ += convolutions.__all__
-__all__ += filters.__all__
-__all__ += sampling.__all__
-
-__dir__, __getattr__ = without("oxigrad.xp.signal", __all__, package=__name__)
+__dir__, __getattr__ = gathered("oxigrad.xp.signal", __name__, convolutions, filters, sampling)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import ShapeError
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Axis
 from oxigrad.ops.backends import array_of, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -56,7 +56,7 @@ def _full(name: str, x: Array, h: Array, axes: tuple[int, ...] | None = None) ->
     def pull(g: Array, y: Array, x: Array, h: Array) -> tuple[Array, Array]:
         return transposed(g, h, x.shape), transposed(g, x, h.shape)
 
-    def push(y: Array, x: Array, h: Array, t: Any, u: Any) -> Array:
+    def push(y: Array, x: Array, h: Array, t: Array, u: Array) -> Array:
         terms = [_full(name, t, h, axes)] if t is not None else []
         terms += [_full(name, x, u, axes)] if u is not None else []
         return terms[0] if len(terms) == 1 else terms[0] + terms[1]
@@ -104,13 +104,13 @@ def _pair(name: str, x: Array, h: Array) -> tuple[Array, Array]:
     return x, h
 
 
-def _along_axes(name: str, x: Array, h: Array, mode: str, axes: Any) -> Array:
+def _along_axes(name: str, x: Array, h: Array, mode: str, axes: Axis) -> Array:
     x, h = _pair(name, x, h)
     chosen = _convolved(name, x.shape, h.shape, axes)
     return _part(_full(name, x, h, chosen), x.shape, h.shape, mode, axes=chosen)
 
 
-def _convolved(name: str, sizes: Sequence[int], others: Sequence[int], axes: Any) -> tuple[int, ...]:
+def _convolved(name: str, sizes: Sequence[int], others: Sequence[int], axes: Axis) -> tuple[int, ...]:
     """The axes (all of them if None) without the axes along which one of the arrays is broadcast."""
     chosen = axes_of(axes, len(sizes))
     if len(set(chosen)) < len(chosen) or (not chosen and len(sizes)):
@@ -132,13 +132,13 @@ def convolve(x: Array, h: Array, /, mode: str) -> Array:
 
 
 @scipy_signature('in1, in2, mode="full", axes=None')
-def fftconvolve(x: Array, h: Array, /, mode: str, axes: Any) -> Array:
+def fftconvolve(x: Array, h: Array, /, mode: str, axes: Axis) -> Array:
     """As `convolve`, by Fourier transforms, along all axes or some, while the others are broadcast."""
     return _along_axes("fftconvolve", x, h, mode, axes)
 
 
 @scipy_signature('in1, in2, mode="full", axes=None')
-def oaconvolve(x: Array, h: Array, /, mode: str, axes: Any) -> Array:
+def oaconvolve(x: Array, h: Array, /, mode: str, axes: Axis) -> Array:
     """As `convolve`, by the overlap-add method, along all axes or some; the others are broadcast.
 
     It is fast for arrays of very different sizes.

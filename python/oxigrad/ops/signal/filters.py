@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import DerivativeError, ShapeError, Variable
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Results
 from oxigrad.ops.backends import array_of, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -40,7 +40,7 @@ def _causal(name: str, x: Array, axis: int, run: Callable[[np.ndarray], np.ndarr
 
 
 @scipy_signature("b, a, x, axis=-1, zi=None")
-def lfilter(b: Any, a: Any, x: Array, /, axis: int, zi: Any) -> Any:
+def lfilter(b: Array, a: Array, x: Array, /, axis: int, zi: Array) -> Results:
     """The filter of coefficients ``b`` (numerator) and ``a`` (denominator) along an axis, beginning at rest.
 
     With an initial state ``zi``, of the shape of ``x`` with ``max(len(b), len(a)) - 1`` elements along the axis, the
@@ -59,7 +59,7 @@ def lfilter(b: Any, a: Any, x: Array, /, axis: int, zi: Any) -> Any:
         b, a = np.asarray(b), np.asarray(a)
         return _causal("lfilter", x, axis, lambda x: of_scipy("signal", "lfilter")(b, a, x, axis))
 
-    def backwards(b: Any, a: Array, g: Array) -> Array:
+    def backwards(b: Array, a: Array, g: Array) -> Array:
         return ops.flip(lfilter(b, a, ops.flip(g, axis=axis), axis), axis=axis)
 
     def products(g: Array, x: Array, count: int) -> Array:
@@ -74,7 +74,7 @@ def lfilter(b: Any, a: Any, x: Array, /, axis: int, zi: Any) -> Any:
         inner = backwards(np.ones(1), a, g)
         return products(inner, x, b.shape[0]), -products(inner, y, a.shape[0]), backwards(b, a, g)
 
-    def push(y: Array, b: Array, a: Array, x: Array, tb: Any, ta: Any, tx: Any) -> Array:
+    def push(y: Array, b: Array, a: Array, x: Array, tb: Array, ta: Array, tx: Array) -> Array:
         terms = [] if tx is None else [lfilter(b, a, tx, axis)]
         terms += [] if tb is None else [lfilter(tb, a, x, axis)]
         terms += [] if ta is None else [-lfilter(ta, a, y, axis)]
@@ -99,7 +99,7 @@ def _from_state(b: Array, a: Array, x: Array, axis: int, zi: Array) -> tuple[Arr
 
 
 @scipy_signature("sos, x, axis=-1, zi=None")
-def sosfilt(sos: Any, x: Array, /, axis: int, zi: Any) -> Any:
+def sosfilt(sos: Array, x: Array, /, axis: int, zi: Array) -> Results:
     """The filter of second-order sections ``sos`` (n, 6) along an axis, beginning at rest.
 
     With an initial state ``zi``, of the shape of ``x`` with 2 elements along the axis and the sections in front, the
@@ -127,7 +127,7 @@ def sosfilt(sos: Any, x: Array, /, axis: int, zi: Any) -> Any:
 
 
 @scipy_signature('b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None')
-def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen: int | None) -> Array:
+def filtfilt(b: Array, a: Array, x: Array, /, axis: int, padtype: str | None, padlen: int | None) -> Array:
     """The filter of coefficients ``b`` and ``a`` applied forwards and backwards.
 
     The signal is extended by ``padlen`` at its ends; ``padtype`` is "odd", "even", "constant" or None.
@@ -170,7 +170,7 @@ def _prolonged(x: Array, count: int, padtype: str | None) -> Array:
 
 
 @scipy_signature('data, axis=-1, type="linear", bp=0, overwrite_data=False')
-def detrend(x: Array, /, axis: int, type: str, bp: Any) -> Array:
+def detrend(x: Array, /, axis: int, type: str, bp: Array) -> Array:
     """The signal without its least-squares line or its mean: a projection.
 
     ``type`` is "linear", between breakpoints ``bp``, or "constant".

@@ -1,7 +1,5 @@
 """Signals at other rates, and analytic signals."""
 
-from typing import Any
-
 import numpy as np
 
 from oxigrad import DtypeError
@@ -25,7 +23,7 @@ __all__ = [
 
 
 @scipy_signature('h, x, up=1, down=1, axis=-1, mode="constant", cval=0')
-def upfirdn(h: Any, x: Array, /, up: int, down: int, axis: int) -> Array:
+def upfirdn(h: Array, x: Array, /, up: int, down: int, axis: int) -> Array:
     """The signal with zeros inserted (``up``), filtered by constant weights ``h``, then decimated (``down``)."""
     h, x = constant("upfirdn", "h", h), array_of(x)
     size = x.shape[axis]

@@ -45,29 +45,29 @@ _COUNTS = "dice hamming jaccard kulczynski1 matching rogerstanimoto russellrao s
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
-def _sum(x: Any, w: Any) -> Any:
+def _sum(x: Array, w: Array) -> Array:
     """The sum along the last axis, with weights."""
     return ops.sum(x if w is None else x * w, axis=-1)
 
 
-def _euclidean(u: Any, v: Any, w: Any) -> Any:
+def _euclidean(u: Array, v: Array, w: Array) -> Array:
     return ops.root_or_zero(_sqeuclidean(u, v, w))
 
 
-def _sqeuclidean(u: Any, v: Any, w: Any) -> Any:
+def _sqeuclidean(u: Array, v: Array, w: Array) -> Array:
     return _sum(ops.square(u - v), w)
 
 
-def _cityblock(u: Any, v: Any, w: Any) -> Any:
+def _cityblock(u: Array, v: Array, w: Array) -> Array:
     return _sum(ops.abs(u - v), w)
 
 
-def _chebyshev(u: Any, v: Any, w: Any) -> Any:
+def _chebyshev(u: Array, v: Array, w: Array) -> Array:
     apart = ops.abs(u - v)
     return ops.max(apart if w is None else ops.where(w > 0.0, apart, 0.0), axis=-1)
 
 
-def _minkowski(u: Any, v: Any, w: Any, p: float = 2.0) -> Any:
+def _minkowski(u: Array, v: Array, w: Array, p: float = 2.0) -> Array:
     if isinstance(p, Variable):
         raise DerivativeError("minkowski is not differentiable with respect to p")
     if not p > 0:
@@ -82,38 +82,38 @@ def _minkowski(u: Any, v: Any, w: Any, p: float = 2.0) -> Any:
     return norm_of_powers(u - v, total, p, axis=-1)
 
 
-def _canberra(u: Any, v: Any, w: Any) -> Any:
+def _canberra(u: Array, v: Array, w: Array) -> Array:
     total = ops.abs(u) + ops.abs(v)
     zero = total == 0.0
     return _sum(ops.where(zero, 0.0, ops.abs(u - v) / ops.where(zero, 1.0, total)), w)
 
 
-def _braycurtis(u: Any, v: Any, w: Any) -> Any:
+def _braycurtis(u: Array, v: Array, w: Array) -> Array:
     return _cityblock(u, v, w) / _sum(ops.abs(u + v), w)
 
 
-def _cosine(u: Any, v: Any, w: Any) -> Any:
+def _cosine(u: Array, v: Array, w: Array) -> Array:
     squares = _sum(ops.square(u), w) * _sum(ops.square(v), w)
     return 1.0 - _sum(u * v, w) / ops.sqrt(squares)
 
 
-def _correlation(u: Any, v: Any, w: Any) -> Any:
+def _correlation(u: Array, v: Array, w: Array) -> Array:
     count = u.shape[-1] if w is None else ops.sum(w)
     u, v = (x - ops.expand_dims(_sum(x, w) / count, axis=-1) for x in (u, v))
     return _cosine(u, v, w)
 
 
-def _jensenshannon(u: Any, v: Any, w: None) -> Any:
+def _jensenshannon(u: Array, v: Array, w: None) -> Array:
     u, v = (x / ops.sum(x, axis=-1, keepdims=True) for x in (u, v))
     middle = (u + v) / 2.0
     return ops.root_or_zero(ops.sum(rel_entr(u, middle) + rel_entr(v, middle), axis=-1) / 2.0)
 
 
-def _seuclidean(u: Any, v: Any, w: None, V: Any) -> Any:
+def _seuclidean(u: Array, v: Array, w: None, V: Array) -> Array:
     return ops.root_or_zero(ops.sum(ops.square(u - v) / V, axis=-1))
 
 
-def _mahalanobis(u: Any, v: Any, w: None, VI: Any) -> Any:
+def _mahalanobis(u: Array, v: Array, w: None, VI: Array) -> Array:
     apart = u - v
     return ops.root_or_zero(ops.sum(ops.matmul(apart, VI) * apart, axis=-1))
 
@@ -187,7 +187,7 @@ def _in_out(name: str, result: Array, out: Array | None) -> Array:
     return result if out is None else written(name, result, out)
 
 
-def _observations(function: str, name: str, x: Any) -> Any:
+def _observations(function: str, name: str, x: Array) -> Array:
     """An array of observations (m, k) in floating point."""
     x = array_of(x)
     if len(x.shape) != 2:
@@ -219,7 +219,7 @@ def _arguments(name: str, metric: Any, arguments: dict[str, Any], observations: 
     }
 
 
-def _spread(name: str, x: Any, key: str) -> Any:
+def _spread(name: str, x: Array, key: str) -> Array:
     """The variances of observations, or the inverse of their covariance.
 
     The covariance is singular if there are no more observations than elements.

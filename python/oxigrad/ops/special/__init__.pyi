@@ -5,260 +5,296 @@ from typing import Any
 from oxigrad._typing import Array
 
 from oxigrad.ops.special.composed import (
-    boxcox as boxcox, boxcox1p as boxcox1p, chdtr as chdtr, chdtrc as chdtrc, cosm1 as cosm1, entr as entr,
-    exp10 as exp10, exp2 as exp2, exprel as exprel, gammasgn as gammasgn, gdtr as gdtr, gdtrc as gdtrc, huber as huber,
-    i0 as i0, i1 as i1, inv_boxcox as inv_boxcox, inv_boxcox1p as inv_boxcox1p, j0 as j0, j1 as j1, jn as jn,
-    kl_div as kl_div, log_expit as log_expit, logit as logit, pdtr as pdtr, pdtrc as pdtrc,
-    pseudo_huber as pseudo_huber, radian as radian, rel_entr as rel_entr, rgamma as rgamma, xlog1py as xlog1py,
-    y0 as y0, y1 as y1, yn as yn,
+    cosm1 as cosm1, entr as entr, exprel as exprel, gammasgn as gammasgn, huber as huber, jn as jn, kl_div as kl_div,
+    logit as logit, pseudo_huber as pseudo_huber, rel_entr as rel_entr, rgamma as rgamma, xlog1py as xlog1py, yn as yn,
 )
 from oxigrad.ops.special.elliptic_integrals import (agm as agm)
 
-def airy(x: Any, /) -> Array:
+def airy(x: Array, /) -> Array:
     """Airy functions: Ai, its derivative, Bi, its derivative."""
-def bdtr(k: Any, n: Any, p: Any, /) -> Array:
+def bdtr(k: Array, n: Array, p: Array, /) -> Array:
     """Probability of at most ``k`` successes in ``n`` trials."""
-def bdtrc(k: Any, n: Any, p: Any, /) -> Array:
+def bdtrc(k: Array, n: Array, p: Array, /) -> Array:
     """Probability of more than ``k`` successes in ``n`` trials."""
-def bdtri(k: Any, n: Any, p: Any, /) -> Array:
+def bdtri(k: Array, n: Array, p: Array, /) -> Array:
     """Inverse of `bdtr` in the probability of a success."""
-def bei(x: Any, /) -> Array:
+def bei(x: Array, /) -> Array:
     """Kelvin function bei."""
-def beip(x: Any, /) -> Array:
+def beip(x: Array, /) -> Array:
     """Derivative of the Kelvin function bei."""
-def ber(x: Any, /) -> Array:
+def ber(x: Array, /) -> Array:
     """Kelvin function ber."""
-def berp(x: Any, /) -> Array:
+def berp(x: Array, /) -> Array:
     """Derivative of the Kelvin function ber."""
-def beta(x1: Any, x2: Any, /) -> Array:
+def beta(x1: Array, x2: Array, /) -> Array:
     """The beta function of each pair of elements. Recorded on the tape of its arguments."""
-def betainc(x1: Any, x2: Any, x3: Any, /) -> Array:
+def betainc(x1: Array, x2: Array, x3: Array, /) -> Array:
     """The regularized incomplete beta function of parameters ``x1`` and ``x2`` at ``x3``. Recorded on the tape of
     its arguments.
     """
-def betaincc(a: Any, b: Any, x: Any, /) -> Array:
+def betaincc(a: Array, b: Array, x: Array, /) -> Array:
     """Complement of `betainc`."""
-def betainccinv(a: Any, b: Any, p: Any, /) -> Array:
+def betainccinv(a: Array, b: Array, p: Array, /) -> Array:
     """Inverse of `betaincc`."""
-def betaincinv(a: Any, b: Any, p: Any, /) -> Array:
+def betaincinv(a: Array, b: Array, p: Array, /) -> Array:
     """Inverse of `betainc`."""
-def betaln(x1: Any, x2: Any, /) -> Array:
+def betaln(x1: Array, x2: Array, /) -> Array:
     """The logarithm of the beta function of each pair of elements. Recorded on the tape of its arguments."""
-def binom(n: Any, k: Any, /) -> Array:
+def binom(n: Array, k: Array, /) -> Array:
     """Binomial coefficient of real numbers."""
-def cbrt(x: Any, /) -> Array:
+def boxcox(x: Array, lmbda: Array, /) -> Array:
+    """The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero."""
+def boxcox1p(x: Array, lmbda: Array, /) -> Array:
+    """`boxcox` of ``1 + x``, accurate for small ``x``."""
+def cbrt(x: Array, /) -> Array:
     """The cube root of each element. Recorded on the tape of its arguments."""
-def chdtri(v: Any, p: Any, /) -> Array:
+def chdtr(v: Array, x: Array, /) -> Array:
+    """Cumulative distribution function of the chi-square distribution."""
+def chdtrc(v: Array, x: Array, /) -> Array:
+    """Survival function of the chi-square distribution."""
+def chdtri(v: Array, p: Array, /) -> Array:
     """Inverse of `chdtrc` in its second argument."""
 def comb(N: Any, k: Any, *, exact: _bool = False, repetition: _bool = False) -> Array:
     """The number of ways to choose ``k`` of ``N`` things; with ``repetition`` each may be chosen again."""
-def cosdg(x: Any, /) -> Array:
+def cosdg(x: Array, /) -> Array:
     """Cosine of an angle in degrees."""
-def cotdg(x: Any, /) -> Array:
+def cotdg(x: Array, /) -> Array:
     """Cotangent of an angle in degrees."""
-def dawsn(x: Any, /) -> Array:
+def dawsn(x: Array, /) -> Array:
     """Dawson's integral."""
-def digamma(x: Any, /) -> Array:
+def digamma(x: Array, /) -> Array:
     """The derivative of the logarithm of the gamma function at each element. Recorded on the tape of its arguments."""
-def ellipe(m: Any, /) -> Array:
+def ellipe(m: Array, /) -> Array:
     """Complete elliptic integral of the second kind."""
-def ellipeinc(phi: Any, m: Any, /) -> Array:
+def ellipeinc(phi: Array, m: Array, /) -> Array:
     """Incomplete elliptic integral of the second kind."""
-def ellipk(m: Any, /) -> Array:
+def ellipk(m: Array, /) -> Array:
     """Complete elliptic integral of the first kind, of the parameter ``m``."""
-def ellipkinc(phi: Any, m: Any, /) -> Array:
+def ellipkinc(phi: Array, m: Array, /) -> Array:
     """Incomplete elliptic integral of the first kind."""
-def ellipkm1(p: Any, /) -> Array:
+def ellipkm1(p: Array, /) -> Array:
     """``ellipk(1 - p)``, accurate for small ``p``."""
-def erf(x: Any, /) -> Array:
+def erf(x: Array, /) -> Array:
     """The error function of each element. Recorded on the tape of its arguments."""
-def erfc(x: Any, /) -> Array:
+def erfc(x: Array, /) -> Array:
     """The complementary error function ``1 - erf(x)`` of each element. Recorded on the tape of its arguments."""
-def erfcinv(x: Any, /) -> Array:
+def erfcinv(x: Array, /) -> Array:
     """The inverse of the complementary error function of each element. Recorded on the tape of its arguments."""
-def erfcx(x: Any, /) -> Array:
+def erfcx(x: Array, /) -> Array:
     """Scaled complementary error function, ``exp(x**2) * erfc(x)``."""
-def erfi(x: Any, /) -> Array:
+def erfi(x: Array, /) -> Array:
     """Imaginary error function, ``-i erf(ix)``."""
-def erfinv(x: Any, /) -> Array:
+def erfinv(x: Array, /) -> Array:
     """The inverse of the error function of each element. Recorded on the tape of its arguments."""
-def eval_chebyt(n: Any, x: Any, /) -> Array:
+def eval_chebyt(n: Array, x: Array, /) -> Array:
     """Chebyshev polynomial of the first kind."""
-def eval_chebyu(n: Any, x: Any, /) -> Array:
+def eval_chebyu(n: Array, x: Array, /) -> Array:
     """Chebyshev polynomial of the second kind."""
-def eval_gegenbauer(n: Any, alpha: Any, x: Any, /) -> Array:
+def eval_gegenbauer(n: Array, alpha: Array, x: Array, /) -> Array:
     """Gegenbauer polynomial."""
-def eval_genlaguerre(n: Any, alpha: Any, x: Any, /) -> Array:
+def eval_genlaguerre(n: Array, alpha: Array, x: Array, /) -> Array:
     """Generalized Laguerre polynomial."""
-def eval_hermite(n: Any, x: Any, /) -> Array:
+def eval_hermite(n: Array, x: Array, /) -> Array:
     """Hermite polynomial, the physicist's."""
-def eval_hermitenorm(n: Any, x: Any, /) -> Array:
+def eval_hermitenorm(n: Array, x: Array, /) -> Array:
     """Hermite polynomial, the probabilist's."""
-def eval_jacobi(n: Any, alpha: Any, beta: Any, x: Any, /) -> Array:
+def eval_jacobi(n: Array, alpha: Array, beta: Array, x: Array, /) -> Array:
     """Jacobi polynomial."""
-def eval_laguerre(n: Any, x: Any, /) -> Array:
+def eval_laguerre(n: Array, x: Array, /) -> Array:
     """Laguerre polynomial."""
-def eval_legendre(n: Any, x: Any, /) -> Array:
+def eval_legendre(n: Array, x: Array, /) -> Array:
     """Legendre polynomial."""
-def exp1(x: Any, /) -> Array:
+def exp1(x: Array, /) -> Array:
     """Exponential integral E1."""
-def expi(x: Any, /) -> Array:
+def exp10(x: Array, /) -> Array:
+    """``10**x``."""
+def exp2(x: Array, /) -> Array:
+    """``2**x``."""
+def expi(x: Array, /) -> Array:
     """Exponential integral Ei."""
-def expit(x: Any, /) -> Array:
+def expit(x: Array, /) -> Array:
     """The logistic function ``1 / (1 + exp(-x))`` of each element. Recorded on the tape of its arguments."""
-def expm1(x: Any, /) -> Array:
+def expm1(x: Array, /) -> Array:
     """``exp(x) - 1`` of each element, accurate near zero. Recorded on the tape of its arguments."""
-def expn(n: Any, x: Any, /) -> Array:
+def expn(n: Array, x: Array, /) -> Array:
     """Exponential integral of integer order."""
 def factorial(n: Any, exact: _bool = False, extend: str = 'zero') -> Array:
     """The gamma function of ``n + 1``; zero for negative numbers."""
-def fdtr(dfn: Any, dfd: Any, x: Any, /) -> Array:
+def fdtr(dfn: Array, dfd: Array, x: Array, /) -> Array:
     """Cumulative distribution function of the F distribution."""
-def fdtrc(dfn: Any, dfd: Any, x: Any, /) -> Array:
+def fdtrc(dfn: Array, dfd: Array, x: Array, /) -> Array:
     """Survival function of the F distribution."""
-def fdtri(dfn: Any, dfd: Any, p: Any, /) -> Array:
+def fdtri(dfn: Array, dfd: Array, p: Array, /) -> Array:
     """Inverse of `fdtr`."""
-def fresnel(x: Any, /) -> Array:
+def fresnel(x: Array, /) -> Array:
     """Fresnel integrals: the pair S, C."""
-def gamma(x: Any, /) -> Array:
+def gamma(x: Array, /) -> Array:
     """The gamma function of each element. Recorded on the tape of its arguments."""
-def gammainc(x1: Any, x2: Any, /) -> Array:
+def gammainc(x1: Array, x2: Array, /) -> Array:
     """The regularized lower incomplete gamma function with the parameter ``x1``, from 0 to ``x2``. Recorded on the
     tape of its arguments.
     """
-def gammaincc(x1: Any, x2: Any, /) -> Array:
+def gammaincc(x1: Array, x2: Array, /) -> Array:
     """The regularized upper incomplete gamma function with the parameter ``x1``, from ``x2`` to infinity. Recorded
     on the tape of its arguments.
     """
-def gammainccinv(a: Any, p: Any, /) -> Array:
+def gammainccinv(a: Array, p: Array, /) -> Array:
     """Inverse of `gammaincc` in its second argument."""
-def gammaincinv(a: Any, p: Any, /) -> Array:
+def gammaincinv(a: Array, p: Array, /) -> Array:
     """Inverse of `gammainc` in its second argument."""
-def gammaln(x: Any, /) -> Array:
+def gammaln(x: Array, /) -> Array:
     """The logarithm of the absolute value of the gamma function of each element. Recorded on the tape of its
     arguments.
     """
-def hyp0f1(v: Any, z: Any, /) -> Array:
+def gdtr(a: Array, b: Array, x: Array, /) -> Array:
+    """Cumulative distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
+def gdtrc(a: Array, b: Array, x: Array, /) -> Array:
+    """Survival function of the gamma distribution of rate ``a`` and shape ``b``."""
+def hyp0f1(v: Array, z: Array, /) -> Array:
     """Confluent hypergeometric limit function."""
-def hyp1f1(a: Any, b: Any, x: Any, /) -> Array:
+def hyp1f1(a: Array, b: Array, x: Array, /) -> Array:
     """Kummer's function M."""
-def hyp2f1(a: Any, b: Any, c: Any, z: Any, /) -> Array:
+def hyp2f1(a: Array, b: Array, c: Array, z: Array, /) -> Array:
     """Gauss' hypergeometric function."""
-def hyperu(a: Any, b: Any, x: Any, /) -> Array:
+def hyperu(a: Array, b: Array, x: Array, /) -> Array:
     """Tricomi's function U."""
-def i0e(x: Any, /) -> Array:
+def i0(x: Array, /) -> Array:
+    """Modified Bessel function of the first kind and order 0."""
+def i0e(x: Array, /) -> Array:
     """``exp(-abs(x)) * i0(x)``."""
-def i1e(x: Any, /) -> Array:
+def i1(x: Array, /) -> Array:
+    """Modified Bessel function of the first kind and order 1."""
+def i1e(x: Array, /) -> Array:
     """``exp(-abs(x)) * i1(x)``."""
-def iv(x1: Any, x2: Any, /) -> Array:
+def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
+    """The inverse of `boxcox`."""
+def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
+    """The inverse of `boxcox1p`."""
+def iv(x1: Array, x2: Array, /) -> Array:
     """The modified Bessel function of the first kind of order ``x1`` at each element of ``x2``. Recorded on the tape
     of its arguments.
     """
-def ive(v: Any, x: Any, /) -> Array:
+def ive(v: Array, x: Array, /) -> Array:
     """``exp(-abs(x)) * iv(v, x)``."""
-def jv(v: Any, x: Any, /) -> Array:
+def j0(x: Array, /) -> Array:
+    """Bessel function of the first kind and order 0."""
+def j1(x: Array, /) -> Array:
+    """Bessel function of the first kind and order 1."""
+def jv(v: Array, x: Array, /) -> Array:
     """Bessel function of the first kind and real order."""
-def jve(v: Any, x: Any, /) -> Array:
+def jve(v: Array, x: Array, /) -> Array:
     """`jv` of a real argument."""
-def k0(x: Any, /) -> Array:
+def k0(x: Array, /) -> Array:
     """Modified Bessel function of the second kind and order 0."""
-def k0e(x: Any, /) -> Array:
+def k0e(x: Array, /) -> Array:
     """``exp(x) * k0(x)``."""
-def k1(x: Any, /) -> Array:
+def k1(x: Array, /) -> Array:
     """Modified Bessel function of the second kind and order 1."""
-def k1e(x: Any, /) -> Array:
+def k1e(x: Array, /) -> Array:
     """``exp(x) * k1(x)``."""
-def kei(x: Any, /) -> Array:
+def kei(x: Array, /) -> Array:
     """Kelvin function kei."""
-def keip(x: Any, /) -> Array:
+def keip(x: Array, /) -> Array:
     """Derivative of the Kelvin function kei."""
-def ker(x: Any, /) -> Array:
+def ker(x: Array, /) -> Array:
     """Kelvin function ker."""
-def kerp(x: Any, /) -> Array:
+def kerp(x: Array, /) -> Array:
     """Derivative of the Kelvin function ker."""
-def kn(n: Any, x: Any, /) -> Array:
+def kn(n: Array, x: Array, /) -> Array:
     """Modified Bessel function of the second kind and integer order."""
-def kv(v: Any, x: Any, /) -> Array:
+def kv(v: Array, x: Array, /) -> Array:
     """Modified Bessel function of the second kind and real order."""
-def kve(v: Any, x: Any, /) -> Array:
+def kve(v: Array, x: Array, /) -> Array:
     """``exp(x) * kv(v, x)``."""
 def lambertw(z: Any, k: Any = 0, tol: Any = 1e-08) -> Array:
     """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``."""
-def log1p(x: Any, /) -> Array:
+def log1p(x: Array, /) -> Array:
     """``log(1 + x)`` of each element, accurate near zero. Recorded on the tape of its arguments."""
-def log_ndtr(x: Any, /) -> Array:
+def log_expit(x: Array, /) -> Array:
+    """``log(expit(x))``, which does not underflow."""
+def log_ndtr(x: Array, /) -> Array:
     """Logarithm of `ndtr`."""
 def log_softmax(x: Any, axis: Any = None) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
-def loggamma(x: Any, /) -> Array:
+def loggamma(x: Array, /) -> Array:
     """Principal branch of the logarithm of the gamma function."""
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: _bool = False, return_sign: _bool = False) -> Array:
     """``log(sum(b * exp(x)))``, which does not overflow; NaN where the sum is negative."""
-def modstruve(v: Any, x: Any, /) -> Array:
+def modstruve(v: Array, x: Array, /) -> Array:
     """Modified Struve function."""
 def multigammaln(a: Any, d: Any) -> Array:
     """Logarithm of the multivariate gamma function of ``d`` dimensions."""
-def nbdtr(k: Any, n: Any, p: Any, /) -> Array:
+def nbdtr(k: Array, n: Array, p: Array, /) -> Array:
     """Probability of at most ``k`` failures before ``n`` successes."""
-def nbdtrc(k: Any, n: Any, p: Any, /) -> Array:
+def nbdtrc(k: Array, n: Array, p: Array, /) -> Array:
     """Probability of more than ``k`` failures before ``n`` successes."""
-def ndtr(x: Any, /) -> Array:
+def ndtr(x: Array, /) -> Array:
     """Cumulative distribution function of the standard normal distribution."""
-def ndtri(p: Any, /) -> Array:
+def ndtri(p: Array, /) -> Array:
     """Inverse of `ndtr`."""
-def ndtri_exp(p: Any, /) -> Array:
+def ndtri_exp(p: Array, /) -> Array:
     """Inverse of `log_ndtr`."""
 def of_ufunc(ufunc: Any) -> Array:
     """The function of this module for a ufunc of SciPy, or None."""
-def owens_t(h: Any, a: Any, /) -> Array:
+def owens_t(h: Array, a: Array, /) -> Array:
     """Owen's T function."""
-def pdtri(k: Any, p: Any, /) -> Array:
+def pdtr(k: Array, m: Array, /) -> Array:
+    """Probability that a Poisson number of mean ``m`` is at most ``k``."""
+def pdtrc(k: Array, m: Array, /) -> Array:
+    """Probability that a Poisson number of mean ``m`` is more than ``k``."""
+def pdtri(k: Array, p: Array, /) -> Array:
     """Inverse of `pdtr` in the mean."""
 def perm(N: Any, k: Any, exact: _bool = False) -> Array:
     """The number of orders of ``k`` of ``N`` things; zero for ``k > N`` and negative numbers."""
-def poch(z: Any, m: Any, /) -> Array:
+def poch(z: Array, m: Array, /) -> Array:
     """Pochhammer symbol ``gamma(z + m) / gamma(z)``."""
 def polygamma(n: Any, x: Any) -> Array:
     """The ``n``-th derivative of `digamma`, with ``n`` a whole number."""
-def powm1(x1: Any, x2: Any, /) -> Array:
+def powm1(x1: Array, x2: Array, /) -> Array:
     """``x1**x2 - 1``, accurate near zero."""
-def psi(x: Any, /) -> Array:
+def psi(x: Array, /) -> Array:
     """The derivative of the logarithm of the gamma function at each element. Recorded on the tape of its arguments."""
-def shichi(x: Any, /) -> Array:
+def radian(d: Array, m: Array, s: Array, /) -> Array:
+    """An angle of degrees, minutes and seconds in radians."""
+def shichi(x: Array, /) -> Array:
     """Hyperbolic sine and cosine integrals: the pair Shi, Chi."""
-def sici(x: Any, /) -> Array:
+def sici(x: Array, /) -> Array:
     """Sine and cosine integrals: the pair Si, Ci."""
-def sindg(x: Any, /) -> Array:
+def sindg(x: Array, /) -> Array:
     """Sine of an angle in degrees."""
 def softmax(x: Any, axis: Any = None) -> Array:
     """``exp(x)`` divided by its sum over ``axis``, or over everything."""
 def softplus(x: Any, **kwargs: Any) -> Array:
     """``log(1 + exp(x))``, which does not overflow."""
-def spence(x: Any, /) -> Array:
+def spence(x: Array, /) -> Array:
     """Spence's function, the dilogarithm of ``1 - x``."""
-def stdtr(df: Any, t: Any, /) -> Array:
+def stdtr(df: Array, t: Array, /) -> Array:
     """Cumulative distribution function of Student's t distribution."""
-def stdtrit(df: Any, p: Any, /) -> Array:
+def stdtrit(df: Array, p: Array, /) -> Array:
     """Inverse of `stdtr` in its second argument."""
-def struve(v: Any, x: Any, /) -> Array:
+def struve(v: Array, x: Array, /) -> Array:
     """Struve function."""
-def tandg(x: Any, /) -> Array:
+def tandg(x: Array, /) -> Array:
     """Tangent of an angle in degrees."""
-def voigt_profile(x: Any, sigma: Any, gamma: Any, /) -> Array:
+def voigt_profile(x: Array, sigma: Array, gamma: Array, /) -> Array:
     """Voigt profile: the density of a normal number of deviation ``sigma`` plus a Cauchy number of scale ``gamma``."""
-def wofz(z: Any, /) -> Array:
+def wofz(z: Array, /) -> Array:
     """Faddeeva function ``exp(-z**2) * erfc(-iz)``, complex."""
-def wrightomega(z: Any, /) -> Array:
+def wrightomega(z: Array, /) -> Array:
     """Wright's omega function: the solution of ``y + log(y) = z``."""
-def xlogy(x: Any, y: Any, /) -> Array:
+def xlogy(x: Array, y: Array, /) -> Array:
     """``x * log(y)``, and zero where ``x`` is zero and the logarithm is not finite, as SciPy's."""
-def yv(v: Any, x: Any, /) -> Array:
+def y0(x: Array, /) -> Array:
+    """Bessel function of the second kind and order 0."""
+def y1(x: Array, /) -> Array:
+    """Bessel function of the second kind and order 1."""
+def yv(v: Array, x: Array, /) -> Array:
     """Bessel function of the second kind and real order."""
-def yve(v: Any, x: Any, /) -> Array:
+def yve(v: Array, x: Array, /) -> Array:
     """`yv` of a real argument."""
 def zeta(x: Any, q: Any = None, out: Any = None) -> Array:
     """Hurwitz' zeta function; Riemann's without ``q``. The derivative by the exponent ``x`` assumes positive ``q``."""
-def zetac(x: Any, /) -> Array:
+def zetac(x: Array, /) -> Array:
     """Riemann's zeta function less one."""
 
 __all__ = [

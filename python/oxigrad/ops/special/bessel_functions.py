@@ -6,7 +6,7 @@ from typing import Any
 
 from oxigrad import DerivativeError
 from oxigrad import xp as ops
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import is_complex
 from oxigrad.ops.special.rows import INTEGER, ORDER, Row, f, polynomial, trunc
 from oxigrad.xp import where
@@ -24,13 +24,13 @@ def _real(x: Array) -> Array:
 def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
     """Half the sum, or the difference, of a Bessel function of the orders below and above (DLMF 10.6, 10.29)."""
 
-    def slope(v: Any, x: Array) -> Array:
+    def slope(v: Array, x: Array) -> Array:
         return 0.5 * (getattr(f, name)(v - 1.0, x) + sign * getattr(f, name)(v + 1.0, x))
 
     return slope
 
 
-def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Callable[[Array], Array]) -> Array:
+def _scaled_slope(v: Array, x: Array, y: Array, sign: float, slope: Callable[[Array], Array]) -> Array:
     """The derivative of a scaled Bessel function: ``slope(x)``, or Hankel's expansion for large ``x``.
 
     There ``slope`` would cancel (DLMF 10.40). SciPy's `kve` and `ive` are NaN from 2**31 on.
@@ -49,22 +49,22 @@ def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Callable[[Arra
     return where(is_far, -y * (0.5 + weighted / total) / safe, slope(where(is_far, 1.0, x)))
 
 
-def _kve_slope(y: Array, v: Any, x: Array) -> Array:
+def _kve_slope(y: Array, v: Array, x: Array) -> Array:
     slope = lambda x: y - _half(1.0, "kve")(v, x)  # noqa: E731
     return slope(x) if is_complex(x) else _scaled_slope(v, x, y, 1.0, slope)
 
 
-def _kv_slope(v: Any, x: Array) -> Array:
+def _kv_slope(v: Array, x: Array) -> Array:
     """The derivative of a function of the second kind, from scaled ones where SciPy's `kv` is zero (from 698)."""
     is_far = (ops.real(x) if is_complex(x) else x) > 600.0
     far = where(is_far, x, 600.0)
     return where(is_far, -ops.exp(-far) * _half(1.0, "kve")(v, far), -_half(1.0, "kv")(v, where(is_far, 1.0, x)))
 
 
-def _struve_slope(name: str, sign: float) -> Callable[..., Array]:
+def _struve_slope(name: str, sign: float) -> Function:
     """The derivative of a Struve function (DLMF 11.4.25, 11.4.29), near zero without quotient (11.4.27, 11.4.31)."""
 
-    def slope(y: Array, v: Any, x: Array) -> Array:
+    def slope(y: Array, v: Array, x: Array) -> Array:
         struve, is_near = getattr(f, name), ops.abs(x) < 1.0
         near, far = where(is_near, x, 0.5), where(is_near, 1.0, x)
         power = ops.pow(0.5 * near, v) / (math.sqrt(math.pi) * f.gamma(v + 1.5))

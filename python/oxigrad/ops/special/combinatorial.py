@@ -1,11 +1,10 @@
 """Combinatorial functions, named as in SciPy: of real numbers, and exact ones of integers, which have no derivative."""
 
-from collections.abc import Callable
 from typing import Any
 
 from oxigrad import xp as ops
 from oxigrad._core import DerivativeError, Variable, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.scipy_signatures import scipy_signature
@@ -15,19 +14,19 @@ from oxigrad.xp import gamma
 __all__ = ["comb", "factorial", "perm"]
 
 
-def _exact(name: str, *args: Any, **named: Any) -> Any:
+def _exact(name: str, *args: Any, **named: Any) -> Array:
     """SciPy's exact integers."""
     if any(isinstance(arg, Variable) for arg in args):
         raise DerivativeError(f"{name} is not differentiable with exact=True, of integers: expected exact=False")
     return of_scipy("special", name)(*args, exact=True, **named)
 
 
-def _inside(condition: Any, function: Callable[..., Array], *args: tuple[Array, float]) -> Array:
+def _inside(condition: Array, function: Function, *args: tuple[Array, float]) -> Array:
     """The function where the condition holds, and zero elsewhere; each argument with a value for which it does."""
     return branch(condition, function, lambda *_: 0.0, *((arg, safe, safe) for arg, safe in args))
 
 
-def _is_choice(n: Any, k: Any) -> Any:
+def _is_choice(n: Array, k: Array) -> Array:
     n, k = plain(n), plain(k)
     return ops.logical_and(k <= n, ops.logical_and(n >= 0.0, k >= 0.0))
 

@@ -4,10 +4,9 @@ import builtins
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 from oxigrad._core import Variable, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function, Results
 from oxigrad.ops.backends import is_complex, namespace, without_variables
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
@@ -46,11 +45,7 @@ __all__ = [
     "beta",
     "betainc",
     "betaln",
-    "boxcox",
-    "boxcox1p",
     "cbrt",
-    "chdtr",
-    "chdtrc",
     "cosm1",
     "digamma",
     "entr",
@@ -58,8 +53,6 @@ __all__ = [
     "erfc",
     "erfcinv",
     "erfinv",
-    "exp2",
-    "exp10",
     "expit",
     "expm1",
     "exprel",
@@ -68,39 +61,25 @@ __all__ = [
     "gammaincc",
     "gammaln",
     "gammasgn",
-    "gdtr",
-    "gdtrc",
     "huber",
-    "i0",
-    "i1",
-    "inv_boxcox",
-    "inv_boxcox1p",
     "iv",
-    "j0",
-    "j1",
     "jn",
     "kl_div",
     "lambertw",
     "log1p",
-    "log_expit",
     "log_softmax",
     "logit",
     "logsumexp",
     "multigammaln",
-    "pdtr",
-    "pdtrc",
     "polygamma",
     "pseudo_huber",
     "psi",
-    "radian",
     "rel_entr",
     "rgamma",
     "softmax",
     "softplus",
     "xlog1py",
     "xlogy",
-    "y0",
-    "y1",
     "yn",
 ]
 
@@ -137,11 +116,6 @@ def logit(x: Array, /) -> Array:
     middle = ops.abs(x - 0.5) < 0.25
     inner, outer = ops.where(middle, x, 0.5), ops.where(middle, 0.25, x)
     return ops.where(middle, 2.0 * ops.atanh(2.0 * inner - 1.0), ops.log(outer) - ops.log1p(-outer))
-
-
-def log_expit(x: Array, /) -> Array:
-    """``log(expit(x))``, which does not underflow."""
-    return -ops.logaddexp(0.0, -x)
 
 
 @scipy_signature("x, **kwargs")
@@ -236,16 +210,6 @@ def pseudo_huber(delta: Array, r: Array, /) -> Array:
 # --- powers and exponentials ------------------------------------------------------------------------------------------
 
 
-def exp2(x: Array, /) -> Array:
-    """``2**x``."""
-    return ops.pow(2.0, x)
-
-
-def exp10(x: Array, /) -> Array:
-    """``10**x``."""
-    return ops.pow(10.0, x)
-
-
 def exprel(x: Array, /) -> Array:
     """``expm1(x) / x``, one at zero."""
     series = [1.0 / math.factorial(k + 1) for k in range(16)]
@@ -258,7 +222,7 @@ def log1prel(x: Array) -> Array:
     return near_zero(x, 0.05, series, lambda x: ops.log1p(x) / x)
 
 
-def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
+def _boxcox(x: Array, lmbda: Array, base: Callable[[Array], Array], logarithm: Callable[[Array], Array]) -> Array:
     """The transformation by the logarithm of the base, or by its power if that is not near one."""
     x, lmbda = array_beside(x, lmbda), array_beside(lmbda, x)
     at_zero = base(x) == 0.0
@@ -273,16 +237,6 @@ def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Calla
     return ops.where(is_infinite, -math.inf, value)
 
 
-def boxcox(x: Array, lmbda: Array, /) -> Array:
-    """The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero."""
-    return _boxcox(x, lmbda, lambda x: x, ops.log)
-
-
-def boxcox1p(x: Array, lmbda: Array, /) -> Array:
-    """`boxcox` of ``1 + x``, accurate for small ``x``."""
-    return _boxcox(x, lmbda, lambda x: 1.0 + x, ops.log1p)
-
-
 def _inverse_exponent(x: Array, lmbda: Array) -> Array:
     """``log1p(lmbda * x) / lmbda``, which is ``x`` where ``lmbda`` is zero."""
     near = lambda x, lmbda: x * log1prel(lmbda * x)  # noqa: E731
@@ -291,25 +245,10 @@ def _inverse_exponent(x: Array, lmbda: Array) -> Array:
     return branch(ops.abs(lmbda * x) < 0.05, near, far, (x, 0.0, 1.0), (lmbda, 0.0, 1.0))
 
 
-def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
-    """The inverse of `boxcox`."""
-    return ops.exp(_inverse_exponent(x, lmbda))
-
-
-def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
-    """The inverse of `boxcox1p`."""
-    return expm1_of(_inverse_exponent(x, lmbda))
-
-
 def cosm1(x: Array, /) -> Array:
     """``cos(x) - 1``, accurate near zero."""
     half = ops.sin(0.5 * x)
     return -2.0 * half * half
-
-
-def radian(d: Array, m: Array, s: Array, /) -> Array:
-    """An angle of degrees, minutes and seconds in radians."""
-    return (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0)
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")
@@ -328,73 +267,13 @@ def lambertw(z: Array, /, k: int) -> Array:
 # --- distribution functions -------------------------------------------------------------------------------------------
 
 
-def chdtr(v: Array, x: Array, /) -> Array:
-    """Cumulative distribution function of the chi-square distribution."""
-    return gammainc(0.5 * v, 0.5 * x)
-
-
-def chdtrc(v: Array, x: Array, /) -> Array:
-    """Survival function of the chi-square distribution."""
-    return gammaincc(0.5 * v, 0.5 * x)
-
-
-def gdtr(a: Array, b: Array, x: Array, /) -> Array:
-    """Cumulative distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
-    return gammainc(b, a * x)
-
-
-def gdtrc(a: Array, b: Array, x: Array, /) -> Array:
-    """Survival function of the gamma distribution of rate ``a`` and shape ``b``."""
-    return gammaincc(b, a * x)
-
-
-def pdtr(k: Array, m: Array, /) -> Array:
-    """Probability that a Poisson number of mean ``m`` is at most ``k``."""
-    return gammaincc(ops.floor(k * 1.0) + 1.0, m)
-
-
-def pdtrc(k: Array, m: Array, /) -> Array:
-    """Probability that a Poisson number of mean ``m`` is more than ``k``."""
-    return gammainc(ops.floor(k * 1.0) + 1.0, m)
-
-
 def gammasgn(x: Array, /) -> Array:
     """The sign of the gamma function; its derivative is zero."""
     bare = plain(x)
     return computed("gammasgn", of_scipy("special", "gammasgn"), (bare,))[0]
 
 
-# --- Bessel functions of orders 0 and 1 -------------------------------------------------------------------
-
-
-def j0(x: Array, /) -> Array:
-    """Bessel function of the first kind and order 0."""
-    return ops.jn(0.0, x)
-
-
-def j1(x: Array, /) -> Array:
-    """Bessel function of the first kind and order 1."""
-    return ops.jn(1.0, x)
-
-
-def y0(x: Array, /) -> Array:
-    """Bessel function of the second kind and order 0."""
-    return ops.yn(0.0, x)
-
-
-def y1(x: Array, /) -> Array:
-    """Bessel function of the second kind and order 1."""
-    return ops.yn(1.0, x)
-
-
-def i0(x: Array, /) -> Array:
-    """Modified Bessel function of the first kind and order 0."""
-    return iv(0.0, x)
-
-
-def i1(x: Array, /) -> Array:
-    """Modified Bessel function of the first kind and order 1."""
-    return iv(1.0, x)
+# --- sums of exponentials ---------------------------------------------------------------------------------------------
 
 
 def _largest(x: Array, axis: Axis) -> Array:
@@ -409,7 +288,7 @@ def _largest(x: Array, axis: Axis) -> Array:
 
 @scipy_signature("a, axis=None, b=None, keepdims=False, return_sign=False")
 @_accepts_array_likes
-def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_sign: bool) -> Any:
+def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_sign: bool) -> Results:
     """``log(sum(b * exp(x)))``, which does not overflow; NaN where the sum is negative.
 
     With ``return_sign`` it is a tuple: the logarithm of the sum's absolute value, and its sign.
@@ -445,3 +324,60 @@ def softmax(x: Array, /, axis: Axis) -> Array:
 def log_softmax(x: Array, /, axis: Axis) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
     return x - logsumexp(x, axis=axis, keepdims=True)
+
+
+# --- formulas of one line ---------------------------------------------------------------------------------------------
+
+# By name: the meaning, and the formula.
+_FORMULAS: dict[str, tuple[str, Function]] = {
+    "log_expit": ("``log(expit(x))``, which does not underflow.", lambda x, /: -ops.logaddexp(0.0, -x)),
+    "exp2": ("``2**x``.", lambda x, /: ops.pow(2.0, x)),
+    "exp10": ("``10**x``.", lambda x, /: ops.pow(10.0, x)),
+    "boxcox": (
+        "The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero.",
+        lambda x, lmbda, /: _boxcox(x, lmbda, lambda x: x, ops.log),
+    ),
+    "boxcox1p": (
+        "`boxcox` of ``1 + x``, accurate for small ``x``.",
+        lambda x, lmbda, /: _boxcox(x, lmbda, lambda x: 1.0 + x, ops.log1p),
+    ),
+    "inv_boxcox": ("The inverse of `boxcox`.", lambda x, lmbda, /: ops.exp(_inverse_exponent(x, lmbda))),
+    "inv_boxcox1p": ("The inverse of `boxcox1p`.", lambda x, lmbda, /: expm1_of(_inverse_exponent(x, lmbda))),
+    "radian": (
+        "An angle of degrees, minutes and seconds in radians.",
+        lambda d, m, s, /: (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0),
+    ),
+    "chdtr": (
+        "Cumulative distribution function of the chi-square distribution.",
+        lambda v, x, /: gammainc(0.5 * v, 0.5 * x),
+    ),
+    "chdtrc": ("Survival function of the chi-square distribution.", lambda v, x, /: gammaincc(0.5 * v, 0.5 * x)),
+    "gdtr": (
+        "Cumulative distribution function of the gamma distribution of rate ``a`` and shape ``b``.",
+        lambda a, b, x, /: gammainc(b, a * x),
+    ),
+    "gdtrc": (
+        "Survival function of the gamma distribution of rate ``a`` and shape ``b``.",
+        lambda a, b, x, /: gammaincc(b, a * x),
+    ),
+    "pdtr": (
+        "Probability that a Poisson number of mean ``m`` is at most ``k``.",
+        lambda k, m, /: gammaincc(ops.floor(k * 1.0) + 1.0, m),
+    ),
+    "pdtrc": (
+        "Probability that a Poisson number of mean ``m`` is more than ``k``.",
+        lambda k, m, /: gammainc(ops.floor(k * 1.0) + 1.0, m),
+    ),
+    "j0": ("Bessel function of the first kind and order 0.", lambda x, /: ops.jn(0.0, x)),
+    "j1": ("Bessel function of the first kind and order 1.", lambda x, /: ops.jn(1.0, x)),
+    "y0": ("Bessel function of the second kind and order 0.", lambda x, /: ops.yn(0.0, x)),
+    "y1": ("Bessel function of the second kind and order 1.", lambda x, /: ops.yn(1.0, x)),
+    "i0": ("Modified Bessel function of the first kind and order 0.", lambda x, /: iv(0.0, x)),
+    "i1": ("Modified Bessel function of the first kind and order 1.", lambda x, /: iv(1.0, x)),
+}
+
+__all__.extend(_FORMULAS)  # pyright: ignore[reportUnsupportedDunderAll]
+for _name, (_meaning, _formula) in _FORMULAS.items():
+    _formula.__name__ = _formula.__qualname__ = _name
+    _formula.__doc__ = _meaning
+    globals()[_name] = _formula

@@ -1,7 +1,5 @@
 """Rows of the distribution functions, and of their inverses."""
 
-from typing import Any
-
 from oxigrad import xp as ops
 from oxigrad._typing import Array
 from oxigrad.ops.core.guarded import beta_density, gamma_density, log1p_square
@@ -12,13 +10,13 @@ from oxigrad.xp import exp, log, sqrt
 _K, _N = "its count k", "its count n"
 
 
-def _successes_density(k: Any, n: Any, p: Array) -> Array:
+def _successes_density(k: Array, n: Array, p: Array) -> Array:
     """The derivative of `bdtrc`, which rounds ``k`` down, and ``n`` towards zero."""
     k, n = ops.floor(1.0 * k), trunc(n)
     return beta_density(k + 1.0, n - k, p)
 
 
-def _bdtri_slope(k: Any, n: Any, p: Array, y: Array) -> Array:
+def _bdtri_slope(k: Array, n: Array, p: Array, y: Array) -> Array:
     """The derivative of the inverse of `bdtr`, or of ``1 - y``, an inverse of `betainc`, if ``y`` rounds to one."""
     k, n = ops.floor(1.0 * k), trunc(n)
     return -1.0 / density_of(k + 1.0, n - k, y, f.betaincinv(n - k, k + 1.0, p))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
@@ -55,7 +54,7 @@ def _ellipkm1_slope(p: Array) -> Array:
 def _small_modulus(phi: Array, m: Array, power: float) -> Array:
     """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** power`` from 0 to ``phi`` for small ``m``, by its series."""
     sine, cosine, integral, odd_power = sin(phi), cos(phi), phi, sin(phi)
-    total: Any = 0.0
+    total: Array = 0.0
     for k, coefficient in enumerate(_elliptic_coefficients(power, 12)):
         integral = ((2 * k + 1) * integral - cosine * odd_power) / (2 * k + 2)
         total = total + coefficient * integral * m**k
@@ -75,7 +74,7 @@ def _slope_near_one(phi: Array, m: Array) -> Array:
     """
     tangent, secant = tan(phi), 1.0 / cos(phi)
     integral, odd_power = ops.asinh(tangent), tangent
-    total: Any = 0.0
+    total: Array = 0.0
     for k, coefficient in enumerate(_elliptic_coefficients(-1.5, 12)):
         integral = (odd_power * secant - (2 * k + 1) * integral) / (2 * k + 2)
         total = total + coefficient * integral * (m - 1.0) ** k

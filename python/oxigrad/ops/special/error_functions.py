@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from oxigrad import xp as ops
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import is_complex
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.special.rows import Row, f
@@ -25,7 +24,7 @@ def _asymptotic(u: Array, sign: float) -> Array:
 
     ``u`` is ``1 / (2 x**2)``.
     """
-    total: Any = 1.0
+    total: Array = 1.0
     for odd in range(33, 1, -2):
         total = 1.0 + sign * odd * u * total
     return u * total
@@ -103,9 +102,7 @@ def _voigt_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
     return ops.real(_almost_cauchy(near, lambda c, sigma: 2j * sigma / (math.pi * c * c * c), x, sigma, gamma))
 
 
-def _almost_cauchy(
-    near: Callable[..., Array], far: Callable[..., Array], x: Array, sigma: Array, gamma: Array
-) -> Array:
+def _almost_cauchy(near: Function, far: Function, x: Array, sigma: Array, gamma: Array) -> Array:
     """A function of ``x + i gamma`` and of the deviation, or its limit for a negligible deviation."""
     c = x + 1j * gamma
     return branch(sigma < 1e-9 * ops.abs(c), far, near, (c, 1.0, 1.0), (sigma, 0.0, 1.0))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from oxigrad import xp as ops
 from oxigrad._typing import Array
@@ -11,7 +10,7 @@ from oxigrad.ops.special.rows import INTEGER, Row, f, near_zero, polynomial, tru
 from oxigrad.xp import cos, cosh, exp, log, sin, sinh, where
 
 
-def _expn_slope(n: Any, x: Array) -> Array:
+def _expn_slope(n: Array, x: Array) -> Array:
     n = trunc(n)
     return where(n == 0, -exp(-x) * (1.0 / x + 1.0 / (x * x)), -f.expn(n - (n > 0), x))
 

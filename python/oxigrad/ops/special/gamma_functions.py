@@ -1,10 +1,9 @@
 """Rows of the gamma, beta and zeta functions, and of the inverses of the incomplete ones."""
 
 import math
-from typing import Any
 
 from oxigrad import xp as ops
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.core.guarded import beta_density, branch, digamma_rise, gamma_density
 from oxigrad.ops.special.rows import Row, f
 from oxigrad.xp import where
@@ -46,7 +45,7 @@ def density_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
     )
 
 
-def _beta_slope(by: Any, a: Array, b: Array, y: Array, rest: Array) -> Array:
+def _beta_slope(by: Function, a: Array, b: Array, y: Array, rest: Array) -> Array:
     """The derivative of the inverse of `betainc` by a parameter, given ``rest = 1 - y``; zero at zero and one."""
     at_edge = ops.logical_or(y == 0.0, rest == 0.0)
     y, rest = where(at_edge, 0.5, y), where(at_edge, 0.5, rest)
@@ -128,7 +127,7 @@ def zeta_slope(x: Array, q: Array) -> Array:
 
     It is computed by the formula of Euler and Maclaurin (DLMF 25.11.28).
     """
-    total: Any = 0.0
+    total: Array = 0.0
     for n in range(DIRECT):
         total = total - ops.log(q + n) * ops.pow(q + n, -x)
     x = ops.minimum(x, 1e4)  # beyond, the rest is zero

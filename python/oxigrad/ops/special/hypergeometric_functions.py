@@ -9,7 +9,7 @@ from oxigrad.ops.special.rows import INTEGER, NO_FORM, A, B, Row, f
 from oxigrad.xp import where
 
 
-def _previous(name: str, *parameters: Any, n: Any, x: Array) -> Array:
+def _previous(name: str, *parameters: Any, n: Array, x: Array) -> Array:
     """The polynomial of degree ``n - 1``, zero for ``n = 0``."""
     return where(n == 0, 0.0, getattr(f, name)(n - (n > 0), *parameters, x))
 

@@ -31,7 +31,7 @@ INTEGER, NO_FORM = "its integer order", "its {}: the derivative has no closed fo
 ORDER, A, B = (NO_FORM.format(name) for name in ("order", "parameter a", "parameter b"))
 
 
-def trunc(n: Any) -> Any:
+def trunc(n: Array) -> Array:
     """An order, or a count, as SciPy's functions of integers take it: rounded towards zero."""
     return ops.trunc(1.0 * n)
 

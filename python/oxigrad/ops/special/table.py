@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Results
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core.host_calls import Elementwise
 from oxigrad.ops.special import (
@@ -41,7 +41,7 @@ def _function(name: str, names: str, doc: str, *partials: Any) -> Callable[..., 
     """The function of a row of the table."""
     elementwise = Elementwise(name, functools.partial(of_scipy, "special", name), names.split(), partials)
 
-    def function(*args: Array) -> Any:
+    def function(*args: Array) -> Results:
         return elementwise(*args)
 
     function.__name__ = function.__qualname__ = name

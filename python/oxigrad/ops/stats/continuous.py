@@ -1,12 +1,10 @@
 """The continuous distributions whose distribution functions are elementary, named as in SciPy."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import branch, log1p_square, log_of, xlogy
 from oxigrad.ops.stats.derived import doubled, symmetric
@@ -119,7 +117,7 @@ powerlaw: Continuous = Continuous(
 )
 
 
-def _by_side(left: Callable[..., Any], right: Callable[..., Any]) -> Callable[..., Any]:
+def _by_side(left: Function, right: Function) -> Function:
     """Evaluates ``left(z, c)`` for ``z < c`` and ``right(z, c)`` for ``z >= c``, with the mode ``c``."""
 
     def of(z: Array, c: Array) -> Array:
@@ -162,12 +160,12 @@ def _log_laplace(z: Array, c: Array) -> Array:
     return ops.log(c) - _LOG_2 + branch(z < 0.5, low, high, (z, 0.25, 2.0))
 
 
-def _by_size(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+def _by_size(low: Function, high: Function) -> Function:
     """A function of a number and of ``c``, which differs below one and above."""
     return lambda z, c: branch(z < 1.0, lambda z: low(z, c), lambda z: high(z, c), (z, 0.5, 2.0))
 
 
-def _by_half(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+def _by_half(low: Function, high: Function) -> Function:
     """A function of a probability; ``high`` receives the complement if that is less than a half."""
     return lambda q, *s: branch(q < 0.5, lambda q: low(q, *s), lambda q: high(1.0 - q, *s), (q, 0.25, 0.75))
 
@@ -273,8 +271,7 @@ def _log_shares(z: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """
     whole = _log_ratio(b, a)
     low, high = _log_ratio(z, a) / whole, -_log_ratio(z, b) / whole
-    is_low = plain(low) < plain(high)
-    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
+    return guarded.complementary(low, high)
 
 
 def _log_uniform(name: str) -> Continuous:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from oxigrad import xp as ops
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.stats.distribution import Continuous
@@ -41,7 +41,7 @@ def mirrored(name: str, base: Continuous) -> Continuous:
     )
 
 
-def symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
+def symmetric(name: str, log_density: Function, lower: Function, log_lower: Function, quantile: Function) -> Continuous:
     """A distribution without shape parameters that is symmetric around zero."""
     return Continuous(
         name,
@@ -70,16 +70,16 @@ def doubled(name: str, base: Continuous) -> Continuous:
             z == 0.0, lambda z: f(without_variables(z), *s), lambda z: f(ops.abs(z), *s), (z, inner, inner)
         )
 
-    def lower(z: Array, *s: Any) -> Array:
+    def lower(z: Array, *s: Array) -> Array:
         above = lambda z: 0.5 + 0.5 * base.lower(z, *s)  # noqa: E731
         return branch(z < 0.0, lambda z: 0.5 * base.upper(-z, *s), above, (z, -inner, inner))
 
-    def log_lower(z: Array, *s: Any) -> Array:
+    def log_lower(z: Array, *s: Array) -> Array:
         below = lambda z: cast(Any, base.log_upper)(-z, *s) - _LOG_2  # noqa: E731
         above = lambda z: ops.log1p(-0.5 * base.upper(z, *s))  # noqa: E731
         return branch(z < 0.0, below, above, (z, -inner, inner))
 
-    def quantile(q: Array, *s: Any) -> Array:
+    def quantile(q: Array, *s: Array) -> Array:
         below = lambda q: -cast(Any, base.upper_quantile)(2.0 * q, *s)  # noqa: E731
         above = lambda q: cast(Any, base.upper_quantile)(2.0 - 2.0 * q, *s)  # noqa: E731
         return branch(q < 0.5, below, above, (q, 0.25, 0.75))
@@ -103,7 +103,7 @@ def doubled(name: str, base: Continuous) -> Continuous:
 _FUNCTIONS = "log_density density lower upper log_lower log_upper quantile upper_quantile".split()
 
 
-def with_shapes(name: str, shapes: str, base: Continuous, of: Callable[..., tuple[Any, ...]]) -> Continuous:
+def with_shapes(name: str, shapes: str, base: Continuous, of: Callable[..., tuple[Array, ...]]) -> Continuous:
     """The distribution ``base`` whose shape parameters are a function of others."""
 
     def changed(f: Any) -> Any:

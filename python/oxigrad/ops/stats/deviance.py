@@ -3,9 +3,8 @@
 Differences of `gammaln` would lose the digits that the logarithms of factorials have before the point.
 """
 
-from typing import Any
-
 from oxigrad import xp as ops
+from oxigrad._typing import Array
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.stats.distribution import LOG_2_PI
 from oxigrad.xp import special
@@ -14,10 +13,10 @@ from oxigrad.xp import special
 LARGE = 15.5
 
 
-def log_poisson(k: Any, mu: Any) -> Any:
+def log_poisson(k: Array, mu: Array) -> Array:
     """``k * log(mu) - mu - gammaln(k + 1)`` for a real ``k``."""
 
-    def large(k: Any, mu: Any) -> Any:
+    def large(k: Array, mu: Array) -> Array:
         u = 1.0 / (k * k)
         rest = (((u / 1188.0 - 1.0 / 1680.0) * u + 1.0 / 1260.0) * u - 1.0 / 360.0) * u + 1.0 / 12.0
         return -special.kl_div(k, mu) - rest / k - 0.5 * (LOG_2_PI + ops.log(k))
@@ -26,6 +25,6 @@ def log_poisson(k: Any, mu: Any) -> Any:
     return branch(is_deviant(k, mu), large, small, (k, 16.0, 0.0), (mu, 16.0, 1.0))
 
 
-def is_deviant(k: Any, mu: Any) -> Any:
+def is_deviant(k: Array, mu: Array) -> Array:
     """Whether `log_poisson` is by the deviance."""
     return ops.logical_and(k > LARGE, mu > 0.5)

@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import branch, power_exp
 from oxigrad.ops.stats.deviance import LARGE, is_deviant, log_poisson
@@ -19,34 +19,34 @@ from oxigrad.xp import special
 __all__ = ["bernoulli", "binom", "boltzmann", "dlaplace", "geom", "nbinom", "planck", "poisson", "randint"]
 
 
-def _is_chance(p: Any) -> Any:
+def _is_chance(p: Array) -> Array:
     return ops.logical_and(p >= 0.0, p <= 1.0)
 
 
-def is_whole(x: Any) -> Any:
+def is_whole(x: Array) -> Array:
     """Whether a number is finite, and whole."""
     return ops.logical_and(x == ops.floor(x * 1.0), ops.abs(x) < math.inf)
 
 
-def log_choose(n: Any, k: Any) -> Any:
+def log_choose(n: Array, k: Array) -> Array:
     """The logarithm of a binomial coefficient."""
     return -special.betaln(k + 1.0, n - k + 1.0) - ops.log1p(n * 1.0)
 
 
-def _powers(p: Any, k: Any, rest: Any, constant: Any) -> Any:
+def _powers(p: Array, k: Array, rest: Array, constant: Array) -> Array:
     """``p**k * (1 - p)**rest * exp(constant)``, by the power of the smaller one."""
     low = lambda p, k, rest: power_exp(p, k, rest * ops.log1p(-p) + constant)  # noqa: E731
     high = lambda p, k, rest: power_exp(1.0 - p, rest, k * ops.log(p) + constant)  # noqa: E731
     return branch(p < 0.5, low, high, (p, 0.25, 0.75), (k, 1.0, 1.0), (rest, 1.0, 1.0))
 
 
-def log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
+def log_binomial(k: Array, rest: Array, p: Array, constant: Array) -> Array:
     """The logarithm of a binomial probability for real ``k`` successes and ``rest`` failures.
 
     ``constant`` is the logarithm of the binomial coefficient.
     """
 
-    def large(k: Any, rest: Any, p: Any, _: Any) -> Any:
+    def large(k: Array, rest: Array, p: Array, _: Any) -> Array:
         n = k + rest
         return log_poisson(k, n * p) + log_poisson(rest, n * (1.0 - p)) - log_poisson(n, n)
 
@@ -54,24 +54,24 @@ def log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
     return _by_size(large, few, k, rest, p, constant)
 
 
-def _by_size(many: Any, few: Any, k: Any, rest: Any, p: Any, constant: Any) -> Any:
+def _by_size(many: Function, few: Function, k: Array, rest: Array, p: Array, constant: Array) -> Array:
     args = (k, 20.0, 1.0), (rest, 20.0, 1.0), (p, 0.5, 0.5), (constant, 0.0, 0.0)
     return branch(_is_many(k, rest, p), many, few, *args)
 
 
-def _is_many(k: Any, rest: Any, p: Any) -> Any:
+def _is_many(k: Array, rest: Array, p: Array) -> Array:
     inside = ops.logical_and(p > 0.0, p < 1.0)
     return ops.logical_and(inside, ops.logical_and(k > LARGE, rest > LARGE))
 
 
-def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
+def _binomial(k: Array, rest: Array, p: Array, constant: Array) -> Array:
     """The probability itself, with derivatives at chances of zero and one."""
     many = lambda k, rest, p, constant: ops.exp(log_binomial(k, rest, p, constant))  # noqa: E731
     few = lambda k, rest, p, constant: _powers(p, k, rest, constant)  # noqa: E731
     return _by_size(many, few, k, rest, p, constant)
 
 
-def _left(n: Any, k: Any) -> Any:
+def _left(n: Array, k: Array) -> Array:
     """The number of trials but ``k``; 1 where none are left, as without trials: its value is not used."""
     return ops.where(plain(n) > plain(k), n - k, 1.0)
 
@@ -102,12 +102,12 @@ bernoulli: Discrete = Discrete(
 )
 
 
-def _of_chance(small: Any, large: Any) -> Any:
+def _of_chance(small: Function, large: Function) -> Function:
     """A function of a count and a chance, which is small or may be one."""
     return lambda k, p: branch(p < 0.5, lambda p: small(k, p), lambda p: large(k, 1.0 - p), (p, 0.25, 0.75))
 
 
-def _log_geometric(k: Any, p: Any) -> Any:
+def _log_geometric(k: Array, p: Array) -> Array:
     hazard = -k * ops.log1p(-p)
     return guarded.log1mexp(hazard, ops.log(hazard))
 
@@ -126,12 +126,12 @@ geom: Discrete = Discrete(
 )
 
 
-def _log_ways(k: Any, n: Any) -> Any:
+def _log_ways(k: Array, n: Array) -> Array:
     """The logarithm of ``gamma(n + k) / (gamma(k + 1) * gamma(n))``."""
     return -special.betaln(n * 1.0, k + 1.0) - ops.log(n + k)
 
 
-def _log_share(k: Any, n: Any) -> Any:
+def _log_share(k: Array, n: Array) -> Array:
     return ops.log(n / (n + k))
 
 
@@ -148,7 +148,7 @@ nbinom: Discrete = Discrete(
 )
 
 
-def _poisson(k: Any, mu: Any) -> Array:
+def _poisson(k: Array, mu: Array) -> Array:
     """The probability, with a derivative at a mean of zero."""
     many = lambda k, mu: ops.exp(log_poisson(k, mu))  # noqa: E731
     few = lambda k, mu: power_exp(mu, k, -mu - special.gammaln(k + 1.0))  # noqa: E731
@@ -193,18 +193,18 @@ planck: Discrete = Discrete(
 )
 
 
-def _truncated(rate: Any, k: Any, n: Any) -> Any:
+def _truncated(rate: Array, k: Array, n: Array) -> Array:
     """``(1 - exp(-rate * k)) / (1 - exp(-rate * n))``, which has all digits for small rates."""
     n = ops.where(n > 0.0, n, math.nan)
     return k / n * (special.exprel(-rate * k) / special.exprel(-rate * n))
 
 
-def _log_boltzmann(k: Any, rate: Any, n: Any) -> Any:
+def _log_boltzmann(k: Array, rate: Array, n: Array) -> Array:
     few = lambda rate: ops.log(_truncated(rate, 1.0, n))  # noqa: E731
     return branch(rate < 1.0, few, lambda rate: _log_rise(rate) - _log_rise(rate * n), (rate, 0.5, 2.0)) - rate * k
 
 
-def _log_boltzmann_upper(k: Any, rate: Any, n: Any) -> Any:
+def _log_boltzmann_upper(k: Array, rate: Array, n: Array) -> Array:
     share, rest = _truncated(rate, k + 1.0, n), _truncated(rate, n - k - 1.0, n)
     far = lambda share, rest: ops.log(rest) - rate * (k + 1.0)  # noqa: E731
     return branch(share < 0.5, lambda share, _: ops.log1p(-share), far, (share, 0.25, 0.75), (rest, 0.5, 0.5))
@@ -225,30 +225,30 @@ boltzmann: Discrete = Discrete(
 )
 
 
-def _log_rest_of_laplace(k: Any, a: Any) -> Any:
+def _log_rest_of_laplace(k: Array, a: Array) -> Array:
     """The logarithm of the probability of more than ``k`` of at least zero."""
     return -a * (k + 1.0) - ops.log1p(ops.exp(-a))
 
 
-def _laplace(low: Any, high: Any) -> Any:
+def _laplace(low: Function, high: Function) -> Function:
     """A function of a count by its logarithm of both tails, the lower one of negative counts."""
 
-    def of(k: Any, a: Any) -> Any:
+    def of(k: Array, a: Array) -> Array:
         below = lambda k: low(_log_rest_of_laplace(-k - 1.0, a))  # noqa: E731
         return branch(k < 0.0, below, lambda k: high(_log_rest_of_laplace(k, a)), (k, -1.0, 0.0))
 
     return of
 
 
-def _share_beside(log_p: Any) -> Any:
+def _share_beside(log_p: Array) -> Array:
     return 1.0 - ops.exp(log_p)
 
 
-def _log_beside(log_p: Any) -> Any:
+def _log_beside(log_p: Array) -> Array:
     return ops.log1p(-ops.exp(log_p))
 
 
-def _log_laplace(k: Any, a: Any) -> Any:
+def _log_laplace(k: Array, a: Array) -> Array:
     return _log_rise(a) - ops.log1p(ops.exp(-a)) - a * ops.abs(k)
 
 
@@ -266,7 +266,7 @@ dlaplace: Discrete = Discrete(
 )
 
 
-def _count_of(low: Any, high: Any) -> Any:
+def _count_of(low: Array, high: Array) -> Array:
     """The number of integers of `randint`, or NaN for an empty range."""
     return ops.where(plain(high) > plain(low), (high - low) * 1.0, math.nan)
 

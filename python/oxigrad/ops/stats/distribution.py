@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import array_of, holds_variable, is_array, without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import log_of
@@ -25,22 +25,22 @@ LOG_2_PI = math.log(2.0 * math.pi)
 _LEAST = -1e3
 
 
-def _if(valid: Any, value: Any, factor: float = 1.0) -> Any:
+def _if(valid: Array, value: Array, factor: float = 1.0) -> Array:
     """``factor * value``, and NaN if it is not valid: a product, as the derivative of a constant would be zero."""
     bare = plain(value)
     return ops.multiply(value, ops.where(valid, ops.full_like(bare, factor) if is_array(bare) else factor, math.nan))
 
 
-def _positive(parameter: Any) -> Any:
+def _positive(parameter: Array) -> Array:
     bare = plain(parameter)
     return _if(ops.logical_and(bare > 0.0, bare < math.inf), parameter)
 
 
-def _probability(q: Any) -> Any:
+def _probability(q: Array) -> Array:
     return _if(ops.logical_not(ops.logical_or(q < 0.0, q > 1.0)), q)
 
 
-def _standardized(x: Any, loc: Any, scale: Any) -> Any:
+def _standardized(x: Array, loc: Array, scale: Array) -> Array:
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
     return ops.divide(ops.subtract(x, loc), scale)
 
@@ -49,7 +49,7 @@ def _standardized(x: Any, loc: Any, scale: Any) -> Any:
 Edge = float | Callable[..., Any]
 
 
-def at(edge: Edge, shapes: tuple[Any, ...]) -> Any:
+def at(edge: Edge, shapes: tuple[Array, ...]) -> Array:
     """The place for these shape parameters."""
     return edge(*map(plain, shapes)) if callable(edge) else edge
 
@@ -59,7 +59,7 @@ def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
     first, _, *further = list(inspect.signature(method).parameters)[1:]
 
     @functools.wraps(method)
-    def called(self: Any, *args: Any, **named: Any) -> Any:
+    def called(self: Any, *args: Any, **named: Any) -> Array:
         shapes = self.shapes.split()
         arguments = _named(f"{self.name}.{method.__name__}", [first, *shapes, *further], len(shapes) + 1, args, named)
         arguments = dict(zip(arguments, of_array_likes(*arguments.values()), strict=True))
@@ -118,13 +118,13 @@ class Continuous(_Distribution):
 
     name: str
     shapes: str
-    log_density: Callable[..., Any]
-    lower: Callable[..., Any]
-    upper: Callable[..., Any]
-    log_lower: Callable[..., Any] | None = None
-    log_upper: Callable[..., Any] | None = None
-    quantile: Callable[..., Any] | None = None
-    density: Callable[..., Any] | None = None
+    log_density: Function
+    lower: Function
+    upper: Function
+    log_lower: Function | None = None
+    log_upper: Function | None = None
+    quantile: Function | None = None
+    density: Function | None = None
     low: Edge = -math.inf
     high: Edge = math.inf
     inner: Edge = 0.0
@@ -132,13 +132,13 @@ class Continuous(_Distribution):
     is_open: bool = False
     is_open_above: bool = False
     # The inverse of ``upper``; by default the quantile of ``1 - q``, if that is accurate.
-    upper_quantile: Callable[..., Any] | None = None
-    is_valid: Callable[..., Any] | None = None
+    upper_quantile: Function | None = None
+    is_valid: Function | None = None
 
     def __reduce__(self) -> str:
         return self.name
 
-    def _checked(self, shapes: tuple[Any, ...], scale: Any) -> tuple[tuple[Any, ...], Any]:
+    def _checked(self, shapes: tuple[Array, ...], scale: Array) -> tuple[tuple[Any, ...], Any]:
         """The shape parameters, with invalid ones replaced by NaN, and the scale: NaN where one of them is invalid.
 
         With it, values beyond the support are NaN too.
@@ -153,7 +153,9 @@ class Continuous(_Distribution):
             is_right = ops.logical_and(is_right, bare == bare)
         return shapes, _if(is_right, guarded.array_beside(scale, *shapes) if shapes else scale)
 
-    def _values(self, x: Any, shapes: tuple[Any, ...], loc: Any, scale: Any, f: Any, ends: tuple[float, float]) -> Any:
+    def _values(
+        self, x: Array, shapes: tuple[Array, ...], loc: Array, scale: Array, f: Function, ends: tuple[float, float]
+    ) -> tuple[Array, Array]:
         """``f`` of the standardized ``x`` inside of the support, and constants on both sides; and the scale."""
         shapes, scale = self._checked(shapes, scale)
         z = _standardized(x, loc, scale)
@@ -172,7 +174,7 @@ class Continuous(_Distribution):
             value = f(_standardized(x, loc, scale), *shapes)
         return ops.where(below, ends[0], ops.where(above, ends[1], value)), scale
 
-    def _density(self, z: Array, *shapes: Any) -> Array:
+    def _density(self, z: Array, *shapes: Array) -> Array:
         """The density, which is zero with all its derivatives where its logarithm is below `_LEAST`."""
         is_zero = self.log_density(z, *shapes) < _LEAST
         density = self.density or (lambda z, *shapes: ops.exp(self.log_density(z, *shapes)))
@@ -228,7 +230,7 @@ class Continuous(_Distribution):
     def _inverted(
         self,
         name: str,
-        inverse: Any,
+        inverse: Function | None,
         q: Array,
         shares: tuple[Array, Array],
         shapes: tuple[Array, ...],
@@ -272,29 +274,29 @@ class Discrete(_Distribution):
 
     name: str
     shapes: str
-    log_mass: Callable[..., Any]
-    mass: Callable[..., Any]
-    lower: Callable[..., Any]
-    upper: Callable[..., Any]
-    is_valid: Callable[..., Any]
-    log_lower: Callable[..., Any] | None = None
-    log_upper: Callable[..., Any] | None = None
+    log_mass: Function
+    mass: Function
+    lower: Function
+    upper: Function
+    is_valid: Function
+    log_lower: Function | None = None
+    log_upper: Function | None = None
     low: Edge = 0
-    high: Callable[..., Any] = lambda *shapes: math.inf
+    high: Function = lambda *shapes: math.inf
 
     def __reduce__(self) -> str:
         return self.name
 
-    def _count(self, k: Any, shapes: tuple[Any, ...], loc: Any) -> Any:
+    def _count(self, k: Array, shapes: tuple[Array, ...], loc: Array) -> Array:
         """The count, or NaN for invalid parameters."""
         return _if(self.is_valid(*map(plain, shapes)), k - loc * 1.0)
 
-    def _checked(self, shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _checked(self, shapes: tuple[Array, ...]) -> tuple[Array, ...]:
         """The shape parameters; NaN for numbers that are invalid, by which Python's arithmetic might raise."""
         is_refused = self.is_valid(*map(plain, shapes)) is False
         return tuple(_if(False, shape) for shape in shapes) if is_refused else shapes
 
-    def _of_one(self, f: Callable[..., Any], constant: float, k: Any, shapes: Any, loc: Any) -> Array:
+    def _of_one(self, f: Function, constant: float, k: Array, shapes: tuple[Array, ...], loc: Array) -> Array:
         """``f`` of a count that is one of the distribution's, and a constant of other numbers."""
         count, shapes = self._count(k, shapes, loc), self._checked(shapes)
         low, safe = self._lowest(shapes)
@@ -303,27 +305,27 @@ class Discrete(_Distribution):
         value = f(ops.where(is_one, count, safe), *shapes)
         return ops.where(is_one, value, self._constant(constant, count, shapes))
 
-    def _constant(self, constant: float, count: Any, shapes: Any) -> Any:
+    def _constant(self, constant: float, count: Array, shapes: tuple[Array, ...]) -> Array:
         """A constant, and NaN for a count of NaN."""
         valid = plain(count) == plain(count)
         return ops.where(valid, constant, functools.reduce(ops.add, (_if(valid, shape, 0.0) for shape in shapes)))
 
-    def _lowest(self, shapes: tuple[Any, ...]) -> tuple[Any, Any]:
+    def _lowest(self, shapes: tuple[Array, ...]) -> tuple[Array, Array]:
         """The least count, and one that is finite."""
         low = at(self.low, shapes)
         return low, 0.0 if self.low == -math.inf else low * 1.0
 
     @_by_place_or_name
-    def logpmf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+    def logpmf(self, k: Array, *shapes: Array, loc: Array = 0) -> Array:
         """Logarithm of the probability of ``k``."""
         return self._of_one(self.log_mass, -math.inf, k, shapes, loc)
 
     @_by_place_or_name
-    def pmf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+    def pmf(self, k: Array, *shapes: Array, loc: Array = 0) -> Array:
         """The probability of ``k``, with derivatives at the edges of the parameters' domains too."""
         return self._of_one(self.mass, 0.0, k, shapes, loc)
 
-    def _up_to(self, f: Callable[..., Any], ends: tuple[float, float], k: Any, shapes: Any, loc: Any) -> Array:
+    def _up_to(self, f: Function, ends: tuple[float, float], k: Array, shapes: tuple[Array, ...], loc: Array) -> Array:
         """``f`` of the count rounded down, and constants below and above all counts."""
         count, shapes = self._count(k, shapes, loc), self._checked(shapes)
         low, safe = self._lowest(shapes)
@@ -334,23 +336,23 @@ class Discrete(_Distribution):
         return ops.where(inside, value, ops.where(below, ends[0], self._constant(ends[1], count, shapes)))
 
     @_by_place_or_name
-    def cdf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+    def cdf(self, k: Array, *shapes: Array, loc: Array = 0) -> Array:
         """The probability of at most ``k``."""
         return self._up_to(self.lower, (0.0, 1.0), k, shapes, loc)
 
     @_by_place_or_name
-    def sf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+    def sf(self, k: Array, *shapes: Array, loc: Array = 0) -> Array:
         """The probability of more than ``k``."""
         return self._up_to(self.upper, (1.0, 0.0), k, shapes, loc)
 
     @_by_place_or_name
-    def logcdf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+    def logcdf(self, k: Array, *shapes: Array, loc: Array = 0) -> Array:
         """Logarithm of `cdf`."""
         lower = self.log_lower or (lambda k, *shapes: log_of(self.lower(k, *shapes), self.upper(k, *shapes)))
         return self._up_to(lower, (-math.inf, 0.0), k, shapes, loc)
 
     @_by_place_or_name
-    def logsf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+    def logsf(self, k: Array, *shapes: Array, loc: Array = 0) -> Array:
         """Logarithm of `sf`."""
         upper = self.log_upper or (lambda k, *shapes: log_of(self.upper(k, *shapes), self.lower(k, *shapes)))
         return self._up_to(upper, (0.0, -math.inf), k, shapes, loc)

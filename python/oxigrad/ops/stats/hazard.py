@@ -2,11 +2,10 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 from oxigrad import xp as ops
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import branch, unless, xlogy
 from oxigrad.ops.special.composed import log1prel
@@ -41,12 +40,12 @@ _SURE = 2e3
 def _hazard(
     name: str,
     shapes: str,
-    hazard: Callable[..., Any],
-    log_hazard: Callable[..., Any],
-    log_rate: Callable[..., Any],
-    inverse: Callable[..., Any],
+    hazard: Function,
+    log_hazard: Function,
+    log_rate: Function,
+    inverse: Function,
     *,
-    rate: Callable[..., Any] | None = None,
+    rate: Function | None = None,
     low: float = 0.0,
     inner: Edge = 0.5,
     **edges: Any,
@@ -56,7 +55,7 @@ def _hazard(
     The logarithm of the hazard's derivative and the inverse of the hazard are passed too.
     """
 
-    def decayed(constant: float, f: Callable[..., Any]) -> Callable[..., Any]:
+    def decayed(constant: float, f: Function) -> Function:
         """``f`` of the hazard, and the constant that it is where the hazard is as good as infinite."""
         return lambda z, *s: unless(hazard(z, *s) > _SURE, constant, lambda z: f(hazard(z, *s), z, *s), z, inside(s))
 
@@ -198,7 +197,7 @@ weibull_max: Continuous = mirrored("weibull_max", weibull_min)
 # --- of extremes, and beyond a threshold ------------------------------------------------------------------------------
 
 
-def _is_finite(c: Any) -> Any:
+def _is_finite(c: Array) -> Array:
     return ops.abs(c) < math.inf
 
 
@@ -207,7 +206,7 @@ def _log1p_by(z: Array, c: Array) -> Array:
     return z * log1prel(c * z)
 
 
-def _end(c: Any, limit: float) -> Any:
+def _end(c: Array, limit: float) -> Array:
     """``-1 / c``, and ``limit`` where ``c`` has not its sign."""
     has_end = c * limit < 0.0
     return ops.where(has_end, -1.0 / ops.where(has_end, c, 1.0), limit)
@@ -232,7 +231,7 @@ genpareto: Continuous = dataclasses.replace(
 )
 
 
-def _of_gumbel(f: Any) -> Any:
+def _of_gumbel(f: Function) -> Function:
     return lambda z, c: f(_log1p_by(z, -c), c)
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import branch, log1p_square, log_by, power_exp, unless, xlogy
@@ -39,7 +39,14 @@ _LOG_2 = math.log(2.0)
 # --- of the incomplete gamma function ---------------------------------------------------------------------------------
 
 
-def _log_gamma(which: Any, other: Any, tail: Any, x: Any, log_x: Any, middle: Any) -> Callable[..., Any]:
+def _log_gamma(
+    which: Function,
+    other: Function,
+    tail: Function,
+    x: Callable[[Array], Array],
+    log_x: Callable[[Array], Array],
+    middle: Callable[[Array], Array],
+) -> Function:
     """The logarithm of an incomplete gamma function ``which`` of ``a`` and ``x(z)``; ``x(middle(a))`` is ``a``."""
 
     def of(z: Array, a: Array) -> Array:
@@ -52,7 +59,9 @@ def _log_gamma(which: Any, other: Any, tail: Any, x: Any, log_x: Any, middle: An
     return of
 
 
-def _log_gammas(x: Any, log_x: Any, middle: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _log_gammas(
+    x: Callable[[Array], Array], log_x: Callable[[Array], Array], middle: Callable[[Array], Array]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The logarithms of `gammainc` and of `gammaincc`, functions of ``z`` and ``a``."""
     lower, upper = special.gammainc, special.gammaincc
     return (
@@ -96,7 +105,7 @@ chi2: Continuous = _of_gamma(
 )
 
 
-def _root(x: Array, is_positive: Any) -> Any:
+def _root(x: Array, is_positive: Array) -> Array:
     """The square root, without a derivative if a positive ``x`` has underflowed to zero."""
     return unless(ops.logical_and(x == 0.0, is_positive), 0.0, ops.sqrt, x, 1.0)
 
@@ -105,7 +114,7 @@ def _chi_constant(df: Array) -> Array:
     return (0.5 * df - 1.0) * _LOG_2 + special.gammaln(0.5 * df)
 
 
-def _chi_function(small: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
+def _chi_function(small: Function, f: Function) -> Function:
     """A function of ``z`` and ``df`` by ``df / 2`` and ``z**2 / 2``, or the series' first term if that underflows."""
     return lambda z, df: branch(z < 1e-9, lambda z: small(z, df), lambda z: f(0.5 * df, 0.5 * z * z), (z, 0.0, 1.0))
 
@@ -166,7 +175,7 @@ def _nakagami_density(z: Array, nu: Array) -> Array:
     return branch(z < guarded.reciprocal_limit(z), near, away, (z, 0.0, 1.0), (nu, 1.0, 1.0))
 
 
-def _of_chi(f: Any) -> Callable[..., Any]:
+def _of_chi(f: Any) -> Function:
     def of(z: Array, nu: Array) -> Array:
         root = ops.sqrt(2.0 * nu)
         # At zero, where the derivative may be infinite, the argument is zero for all nu.
@@ -191,7 +200,7 @@ nakagami: Continuous = _of_gamma(
 dgamma: Continuous = doubled("dgamma", gamma)
 
 
-def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
+def _inverse(z: Array, constant: float, f: Callable[[Array], Array]) -> Array:
     """``f(1 / z)``, and the constant that it is where the derivative of ``1 / z`` overflows."""
     return unless(z < guarded.reciprocal_limit(z), constant, lambda z: f(1.0 / z), z, 1.0)
 
@@ -245,10 +254,10 @@ def _log_beta_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
     return branch(value <= guarded.tiny(value), far, near, (x, 0.5 * mean, mean), (rest, 1.0 - 0.5 * mean, 1.0 - mean))
 
 
-def _of_beta(name: str, shapes: str, arguments: Callable[..., Any], **functions: Any) -> Continuous:
+def _of_beta(name: str, shapes: str, arguments: Function, **functions: Any) -> Continuous:
     """A distribution by the arguments of its distribution function as a `_beta_of`."""
 
-    def swapped(z: Array, *shape: Any) -> tuple[Any, ...]:
+    def swapped(z: Array, *shape: Any) -> tuple[Array, ...]:
         a, b, x, rest = arguments(z, *shape)
         return b, a, rest, x
 
@@ -307,7 +316,7 @@ def _t_log_tail(z: Array, df: Array) -> Array:
     return a * (ops.log(0.25 * df) - 2.0 * ops.log(z)) - ops.log(a) - special.betaln(a, a)
 
 
-def _t_function(f: Any, low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+def _t_function(f: Any, low: Function, high: Function) -> Function:
     """A function of ``z`` and ``df``; of the logarithm of a tail where shares of ``z**2`` would underflow."""
 
     def of(z: Array, df: Array) -> Array:
@@ -376,7 +385,7 @@ def _betaprime_arguments(z: Array, a: Array, b: Array) -> tuple[Array, ...]:
     return a, b, -ops.expm1(-log), ops.exp(-log)
 
 
-def _odds(share: Callable[..., Any], rest: Callable[..., Any], edge: float) -> Callable[..., Any]:
+def _odds(share: Function, rest: Function, edge: float) -> Function:
     """The ratio of two inverses of ``q`` that sum to one.
 
     At the ``edge``, where the ratio is zero, it omits the infinite derivative of the second inverse.

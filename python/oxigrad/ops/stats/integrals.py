@@ -6,7 +6,6 @@ The nodes are constants, so integrals are differentiable functions of any librar
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ def _nodes(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return 0.5 + 0.5 * nodes, 0.5 * weights
 
 
-def integral(f: Callable[[Any], Any], count: int, *shaped: Array) -> Any:
+def integral(f: Callable[[Array], Array], count: int, *shaped: Array) -> Array:
     """The integral of ``f`` from zero to one, by the Gauss-Legendre rule.
 
     It is exact to rounding if ``f`` is near a polynomial of degree ``2 * count - 1``. A function that falls from 1 to
@@ -45,14 +44,14 @@ def integral(f: Callable[[Any], Any], count: int, *shaped: Array) -> Any:
     axes = max(map(len, shapes))
     at_once = max(1, _ELEMENTS // max(1, *map(math.prod, shapes)))
     like = [beneath(each) for each in shaped if is_array(beneath(each))]
-    total: Any = 0.0
+    total: Array = 0.0
     for start in range(0, count, at_once):
         nodes, weights = (_column(values[start : start + at_once], axes, like) for values in _nodes(count))
         total = total + ops.sum(weights * f(nodes), axis=0)
     return total
 
 
-def _column(values: NDArray[np.float64], axes: int, like: list[Any]) -> Any:
+def _column(values: NDArray[np.float64], axes: int, like: list[Array]) -> Array:
     """Numbers along an axis before others, as an array of the library and of the dtype of others."""
     column = values.reshape(-1, *(1,) * axes)
     return ops.astype(of_library(column, like[0]), namespace(like[0]).result_type(*like)) if like else column

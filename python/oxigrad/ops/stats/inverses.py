@@ -5,7 +5,7 @@ zero: two of them have the derivatives of the inverse up to the third order.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import holds_variable, without_variables
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import computed
@@ -25,17 +25,17 @@ Bounds = Callable[..., tuple[Any, Any, Any]]
 
 def quantile(
     name: str,
-    log_density: Callable[..., Any],
-    log_lower: Callable[..., Any],
-    log_upper: Callable[..., Any],
+    log_density: Function,
+    log_lower: Function,
+    log_upper: Function,
     bounds: Bounds,
-) -> Callable[..., Any]:
+) -> Function:
     """A quantile function of ``q``, ``1 - q`` and the shape parameters, from logarithms of distribution functions.
 
     ``bounds`` returns the least and the greatest value for the shape parameters, and a value between them.
     """
 
-    def root(q: Any, rest: Any, *shapes: Any) -> Any:
+    def root(q: Array, rest: Array, *shapes: Array) -> Array:
         """The number, of plain arrays of NumPy or numbers."""
         q, rest, *s = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (q, rest, *shapes)))
         roots = np.full(q.shape, np.nan)
@@ -47,8 +47,12 @@ def quantile(
             target, args = np.log(share[mask]), [each[mask] for each in s]
 
             def excess(
-                x: Floats, log_p: Any = log_p, target: Floats = target, args: Any = args, sign: float = sign
-            ) -> Any:
+                x: Floats,
+                log_p: Function = log_p,
+                target: Floats = target,
+                args: Sequence[Array] = args,
+                sign: float = sign,
+            ) -> tuple[Array, Array]:
                 """The logarithm of the probability minus the target's, as an increasing function; and its slope."""
                 log_share = log_p(x, *args)
                 return sign * (log_share - target), np.exp(log_density(x, *args) - log_share)
@@ -58,7 +62,7 @@ def quantile(
 
     def of(q: Array, rest: Array, *shapes: Array) -> Array:
         like = q
-        x: Any = computed(name, root, tuple(map(plain, (q, rest, *shapes))))[0]
+        x: Array = computed(name, root, tuple(map(plain, (q, rest, *shapes))))[0]
         if hasattr(plain(like), "dtype") and hasattr(x, "dtype") and x.dtype != plain(like).dtype:
             x = ops.astype(x, plain(like).dtype)
         for _ in range(2 if any(map(holds_variable, (q, rest, *shapes))) else 0):
@@ -66,13 +70,13 @@ def quantile(
             x = x + (step - without_variables(step))
         return x
 
-    def _newton(x: Any, q: Any, rest: Any, *s: Any) -> Any:
+    def _newton(x: Array, q: Array, rest: Array, *s: Array) -> Array:
         log_p = log_density(x, *s)
         # Newton's method for the probabilities if they are floats, and for their logarithms in the tails beyond.
         is_float = plain(log_p) > _LEAST
         slope = ops.exp(-ops.where(is_float, log_p, 0.0))
 
-        def step(q: Any, side: Any) -> Any:
+        def step(q: Array, side: Array) -> Array:
             return ops.where(is_float, (q - ops.exp(side)) * slope, (ops.log(q) - side) * ops.exp(side - log_p))
 
         below = lambda q, _: step(q, log_lower(x, *s))  # noqa: E731
@@ -82,13 +86,13 @@ def quantile(
     return of
 
 
-def _root(excess: Callable[..., Any], low: Any, high: Any, x: Any) -> Any:
+def _root(excess: Function, low: Array, high: Array, x: Array) -> Array:
     """The root of an increasing function between two numbers, from ``x`` on.
 
     Newton's steps. A bisection replaces a step that leaves the bounds, or that follows a step which has not halved the
     function.
     """
-    before: Any = math.inf
+    before: Array = math.inf
     with np.errstate(all="ignore"):
         for _ in range(_MOST_STEPS):
             over, slope = excess(x)

@@ -1,7 +1,6 @@
 """The distributions of vectors, named as in SciPy."""
 
 import math
-from typing import Any
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array
@@ -89,7 +88,7 @@ class _MultivariateNormal:
             half_logdet = 0.5 * (sum(ops.log(cov)) if axes else size * ops.log(cov))
         return half_logdet + 0.5 * size * (1.0 + LOG_2_PI)
 
-    def _half_logdet(self, factor: Any) -> Any:
+    def _half_logdet(self, factor: Array) -> Array:
         return sum(ops.log(linalg.diagonal(factor)), axis=-1)
 
     def _on_range(self, apart: Array, cov: Array) -> Array:
@@ -110,11 +109,11 @@ class _MultivariateNormal:
         return ops.where(is_inside, log_density, -math.inf)
 
 
-def _shape(x: Any) -> tuple[int, ...]:
+def _shape(x: Array) -> tuple[int, ...]:
     return tuple(getattr(x, "shape", ()))
 
 
-def _size(mean: Any, cov: Any) -> int:
+def _size(mean: Array, cov: Array) -> int:
     """The number of elements of a vector, as the mean and the covariance state it."""
     sizes = {shape[-1] for shape in (_shape(mean), _shape(cov)) if shape}
     if len(sizes) > 1:

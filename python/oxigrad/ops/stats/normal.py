@@ -1,12 +1,11 @@
 """The distributions whose distribution functions are of the error function, named as in SciPy."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import array_beside, branch, log1p_square, log_of, unless
 from oxigrad.ops.stats.derived import symmetric
@@ -109,9 +108,9 @@ moyal: Continuous = Continuous(
 def _of_normal(
     name: str,
     shapes: str,
-    to: Callable[..., Any],
-    log_slope: Callable[..., Any],
-    back: Callable[..., Any],
+    to: Function,
+    log_slope: Function,
+    back: Function,
     **edges: Any,
 ) -> Continuous:
     """A distribution by the normal number ``to(z, *shapes)``, the logarithm of its derivative, and its inverse."""
@@ -129,7 +128,7 @@ def _of_normal(
     )
 
 
-def _is_johnson(a: Any, b: Any) -> Any:
+def _is_johnson(a: Array, b: Array) -> Array:
     return ops.logical_and(ops.abs(a) < math.inf, ops.logical_and(b > 0.0, b < math.inf))
 
 
@@ -188,7 +187,7 @@ fatiguelife: Continuous = _of_normal(
 _LOWEST = -1e100
 
 
-def _is_narrow(a: Any, b: Any) -> Any:
+def _is_narrow(a: Array, b: Array) -> Array:
     """Whether the density varies so little from ``a`` to ``b`` that probabilities of the tails would cancel."""
     half = 0.5 * (plain(b) - plain(a))
     return ops.logical_and(half < 1.0, half * ops.abs(plain(a) + half) < 1.0)
@@ -262,7 +261,7 @@ def _truncated_quantile(q: Array, rest: Array, a: Array, b: Array) -> Array:
     return ops.where(is_left, x, -x)
 
 
-def _between(a: Any, b: Any) -> Any:
+def _between(a: Array, b: Array) -> Array:
     """A number from ``a`` to ``b``."""
     low, high = (ops.where(ops.abs(edge) == math.inf, ops.where(ops.abs(other) == math.inf, 0.0, other + by), edge)
                  for edge, other, by in ((a, b, -2.0), (b, a, 2.0)))  # fmt: skip

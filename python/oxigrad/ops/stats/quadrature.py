@@ -11,7 +11,7 @@ from typing import Any
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.guarded import branch, unless
@@ -32,7 +32,7 @@ def _mills(x: Array) -> Array:
     return math.sqrt(0.5 * math.pi) * special.erfcx(x * math.sqrt(0.5))
 
 
-def _reach(slope: Any, curvature: Any = 1.0) -> Any:
+def _reach(slope: Array, curvature: Array = 1.0) -> Array:
     """The width in which ``exp(-curvature * (slope * u + u**2 / 2))`` is above exp(-40), as a plain value."""
     slope, level = without_variables(slope), 2.0 * _FALL / without_variables(curvature)
     return level / (slope + ops.sqrt(slope * slope + level))
@@ -42,17 +42,19 @@ def _complement(log_p: Array) -> Array:
     return guarded.log1mexp(-log_p, ops.log(-log_p))
 
 
-def _inverse(distribution: str, density: Any, lower: Any, upper: Any, bounds: Any) -> dict[str, Any]:
+def _inverse(
+    distribution: str, density: Function, lower: Function, upper: Function, bounds: Function
+) -> dict[str, Any]:
     """The quantiles by the logarithms of the density and of both distribution functions."""
     of = quantile(f"stats.{distribution}.ppf", density, lower, upper, bounds)
     return {"quantile": lambda q, *s: of(q, 1.0 - q, *s), "upper_quantile": lambda q, *s: of(1.0 - q, q, *s)}
 
 
-def _log_rest(log_tail: Callable[..., Any]) -> Callable[..., Any]:
+def _log_rest(log_tail: Function) -> Function:
     return lambda *args: ops.log1p(-ops.exp(log_tail(*args)))
 
 
-def _rest(share: Callable[..., Any]) -> Callable[..., Any]:
+def _rest(share: Function) -> Function:
     return lambda *args: 1.0 - share(*args)
 
 
@@ -72,14 +74,14 @@ def _log_least_tail(w: Array, a: Array) -> Array:
     return peak + ops.log(reach) + ops.log(integral(relative, _NODES, w, a))
 
 
-def _skewed(below: Callable[..., Any], above: Callable[..., Any]) -> Callable[..., Any]:
+def _skewed(below: Function, above: Function) -> Function:
     """A function of ``z`` and the skewness ``a``: ``below(-z, a)`` for negative ``z``, else ``above(z, -a)``."""
     return lambda z, a: branch(
         z < 0.0, lambda z, a: below(-z, a), lambda z, a: above(z, -a), (z, -1.0, 1.0), (a, 1.0, 1.0)
     )
 
 
-def _by_direction(same: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+def _by_direction(same: Function, other: Function) -> Function:
     return lambda w, b: branch(b >= 0.0, same, lambda w, b: other(w, -b), (w, 1.0, 1.0), (b, 1.0, -1.0))
 
 
@@ -169,7 +171,7 @@ def _log_difference_of_tails(z: Array, mu: Array) -> Array:
 _SURE = 2e3
 
 
-def _by_mean(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+def _by_mean(low: Function, high: Function) -> Function:
     return lambda z, mu: branch(
         z < mu, lambda z: low(z, mu), lambda z: high(z, mu), (z, 0.5 * plain(mu), 2.0 * plain(mu))
     )
@@ -183,7 +185,7 @@ def _log_gauss_density(z: Array, mu: Array) -> Array:
     return log_density(_normal_of(z, mu)) - 1.5 * ops.log(z)
 
 
-def _sure(log_p: Callable[..., Any]) -> Callable[..., Any]:
+def _sure(log_p: Function) -> Function:
     """The probability by its logarithm; zero, with its derivatives, if it is far below the range of floats."""
 
     def of(z: Array, mu: Array) -> Array:
@@ -261,7 +263,7 @@ def _log_rice_upper_tail(z: Array, b: Array) -> Array:
     return -0.5 * apart * apart + ops.log(reach) + ops.log(integral(relative, _NODES, z, b))
 
 
-def _rice_by_side(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+def _rice_by_side(low: Function, high: Function) -> Function:
     def of(z: Array, b: Array) -> Array:
         edge = ops.where(plain(b) > _MEDIAN, plain(b), _MEDIAN)
         return branch(z < edge, lambda z: low(z, b), lambda z: high(z, b), (z, 0.5 * edge, 2.0 * edge))
@@ -286,7 +288,7 @@ _log_rice_lower = _rice_by_side(_log_rice_lower_tail, _log_rest(_log_rice_upper_
 _log_rice_upper = _rice_by_side(lambda z, b: ops.log1p(-_share_of_rice(z, b)), _log_rice_upper_tail)
 
 
-def _with_edge(inverse: Callable[..., Any], edge: float, root: Callable[[Any], Any]) -> Callable[..., Any]:
+def _with_edge(inverse: Function, edge: float, root: Callable[[Array], Array]) -> Function:
     """An inverse with the infinite derivative of ``root`` at the ``edge``, where the value is zero."""
     return lambda q, b: branch(q == edge, root, lambda q: inverse(q, b), (q, 0.5, 0.5))
 
@@ -343,7 +345,7 @@ def _log_circle_density(z: Array, kappa: Array) -> Array:
     return -2.0 * kappa * ops.square(ops.sin(0.5 * z)) - LOG_2_PI - ops.log(_scaled_i0(kappa))
 
 
-def _turns(z: Array) -> Any:
+def _turns(z: Array) -> Array:
     return ops.round(plain(z) / (2.0 * math.pi))
 
 

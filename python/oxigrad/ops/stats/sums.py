@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad import xp as ops
 from oxigrad._core import plain
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import array_of, is_array
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core.array_like import values
@@ -23,18 +24,12 @@ from oxigrad.xp import special
 __all__ = ["betabinom", "hypergeom", "logser", "zipf"]
 
 
-def _complementary(low: Any, high: Any) -> tuple[Any, Any]:
-    """Both tails, the larger one as the complement of the other, which has all digits of its derivatives."""
-    is_low = plain(low) < plain(high)
-    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
-
-
 # --- of powers --------------------------------------------------------------------------------------------------------
 
 
-def _after(w: Any, a: Any) -> Any:
+def _after(w: Array, a: Array) -> Array:
     """The sum of the powers ``-a`` from ``w`` on less its integral (DLMF 25.11.28), to rounding for ``w`` above 12."""
-    power: Any = 1.0 / w
+    power: Array = 1.0 / w
     rest, product = 0.5 + 0.0 * power, a
     for k, number in enumerate(BERNOULLI):
         rest = rest + number * product * power
@@ -42,14 +37,14 @@ def _after(w: Any, a: Any) -> Any:
     return ops.pow(w, -a) * rest
 
 
-def _power_sum(k: Any, a: Any) -> Any:
+def _power_sum(k: Array, a: Array) -> Array:
     """The sum of the powers ``-a`` of the numbers from one to ``k``."""
-    total: Any = 0.0
+    total: Array = 0.0
     for n in range(1, DIRECT + 1):
         total = total + ops.where(plain(k) >= n, ops.pow(float(n), -a), 0.0)
     first = DIRECT + 1.0
 
-    def further(k: Any) -> Any:
+    def further(k: Array) -> Array:
         log_ratio = ops.log((k + 1.0) / first)
         integral = ops.pow(first, 1.0 - a) * log_ratio * exprel((1.0 - a) * log_ratio)
         return integral + _after(first, a) - _after(k + 1.0, a)
@@ -57,10 +52,10 @@ def _power_sum(k: Any, a: Any) -> Any:
     return total + guarded.unless(plain(k) <= DIRECT, 0.0, further, k, 2.0 * first)
 
 
-def _zipf_shares(k: Any, a: Any) -> tuple[Any, Any]:
+def _zipf_shares(k: Array, a: Array) -> tuple[Array, Array]:
     """The probabilities up to ``k`` and above."""
     whole = special.zeta(a, 1.0)
-    return _complementary(_power_sum(k, a) / whole, special.zeta(a, k + 1.0) / whole)
+    return guarded.complementary(_power_sum(k, a) / whole, special.zeta(a, k + 1.0) / whole)
 
 
 zipf: Discrete = Discrete(
@@ -78,12 +73,12 @@ zipf: Discrete = Discrete(
 # --- of logarithms ----------------------------------------------------------------------------------------------------
 
 
-def _log_series(k: Any, p: Any, factor: Any) -> Any:
+def _log_series(k: Array, p: Array, factor: Array) -> Array:
     """The logarithm of ``p**k * factor / -log(1 - p)``."""
     return (k - 1.0) * ops.log(p) + ops.log(factor) - ops.log(log1prel(-p))
 
 
-def _log_series_tail(k: Any, p: Any) -> Any:
+def _log_series_tail(k: Array, p: Array) -> Array:
     # The sum of p**j / j for j above k (DLMF 15.2.1).
     return _log_series(k + 1.0, p, special.hyp2f1(1.0, k + 1.0, k + 2.0, p) / (k + 1.0))
 
@@ -104,7 +99,7 @@ logser: Discrete = Discrete(
 # --- without replacement ----------------------------------------------------------------------------------------------
 
 
-def _log_hypergeometric(k: Any, size: Any, good: Any, draws: Any) -> Any:
+def _log_hypergeometric(k: Array, size: Array, good: Array, draws: Array) -> Array:
     """By binomial probabilities of the share that is drawn (Loader 2000)."""
     p = draws / (size * 1.0)
     bad = size - good
@@ -115,7 +110,7 @@ def _log_hypergeometric(k: Any, size: Any, good: Any, draws: Any) -> Any:
     )
 
 
-def _fraction(k: Any, ratio: Callable[[Any], Any], step: float) -> Any:
+def _fraction(k: Array, ratio: Callable[[Array], Array], step: float) -> Array:
     """The sum of the probabilities from ``k`` on, relative to the first one, by ratios of neighbours."""
     total, term = np.ones_like(k), np.ones_like(k)
     while np.any(term > 1e-17 * total):
@@ -124,7 +119,7 @@ def _fraction(k: Any, ratio: Callable[[Any], Any], step: float) -> Any:
     return total
 
 
-def _hypergeometric_logs(k: Any, size: Any, good: Any, draws: Any) -> tuple[Any, Any]:
+def _hypergeometric_logs(k: Array, size: Array, good: Array, draws: Array) -> tuple[Array, Array]:
     """The logarithms of the probabilities of at most and of more than ``k``, for NumPy arrays.
 
     Sums run over the smaller tail.
@@ -143,7 +138,7 @@ def _hypergeometric_logs(k: Any, size: Any, good: Any, draws: Any) -> tuple[Any,
 
 
 def _log_tail(side: int) -> Elementwise:
-    def computed(*args: Any) -> Any:
+    def computed(*args: Any) -> Array:
         with np.errstate(all="ignore"):
             return _hypergeometric_logs(*args)[side]
 
@@ -155,7 +150,7 @@ def _log_tail(side: int) -> Elementwise:
 _log_below, _log_beyond = _log_tail(0), _log_tail(1)
 
 
-def _is_urn(size: Any, good: Any, draws: Any) -> Any:
+def _is_urn(size: Array, good: Array, draws: Array) -> Array:
     size, good, draws = 1.0 * size, 1.0 * good, 1.0 * draws
     are_whole = functools.reduce(ops.logical_and, map(is_whole, (size, good, draws)))
     is_within = ops.logical_and(
@@ -182,24 +177,24 @@ hypergeom: Discrete = Discrete(
 # --- with a beta-distributed probability -----------------------------------------------------------------------------
 
 
-def _log_rise(x: Any, m: Any) -> Any:
+def _log_rise(x: Array, m: Array) -> Array:
     """``log(gamma(x + m) / gamma(x))``, by the beta function if both are large."""
     few = lambda x, m: special.gammaln(x + m) - special.gammaln(x)  # noqa: E731
     many = lambda x, m: special.gammaln(m) - special.betaln(x, m)  # noqa: E731
     return branch(ops.logical_or(x < 1.0, m < 1.0), few, many, (x, 0.5, 2.0), (m, 0.5, 2.0))
 
 
-def _log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> Any:
+def _log_beta_binomial(k: Array, n: Array, a: Array, b: Array) -> Array:
     return log_choose(n, k) + _log_rise(1.0 * a, k) + _log_rise(1.0 * b, n - k) - _log_rise(a + 1.0 * b, n + 0.0 * k)
 
 
 _trials = Elementwise("betabinom.cdf", lambda: lambda n: n * 1.0, ["n"], ["its number n of trials"])
 
 
-def _log_sum(is_in: Callable[..., Any]) -> Callable[..., Any]:
+def _log_sum(is_in: Function) -> Function:
     """The logarithm of the sum of the probabilities of those ``j`` from zero to ``n`` that are in."""
 
-    def of(k: Any, n: Any, a: Any, b: Any) -> Any:
+    def of(k: Array, n: Array, a: Array, b: Array) -> Array:
         k, n, a, b = (ops.expand_dims(x, axis=-1) if is_array(x) else x for x in (k, _trials(n), a, b))
         bare = np.asarray(values(n))
         counts = [float(j) for j in range(int(np.max(bare, initial=0.0, where=np.isfinite(bare))) + 1)]
@@ -214,11 +209,11 @@ def _log_sum(is_in: Callable[..., Any]) -> Callable[..., Any]:
 _log_up_to, _log_above = _log_sum(lambda j, k: j <= k), _log_sum(lambda j, k: j > k)
 
 
-def _beta_binomial_shares(k: Any, *s: Any) -> tuple[Any, Any]:
-    return _complementary(ops.exp(_log_up_to(k, *s)), ops.exp(_log_above(k, *s)))
+def _beta_binomial_shares(k: Array, *s: Array) -> tuple[Array, Array]:
+    return guarded.complementary(ops.exp(_log_up_to(k, *s)), ops.exp(_log_above(k, *s)))
 
 
-def _log_smaller(log_p: Any, log_rest: Any) -> Any:
+def _log_smaller(log_p: Array, log_rest: Array) -> Array:
     """``log_p``, computed from its complement if it is the larger one."""
     is_small = plain(log_p) < plain(log_rest)
     return branch(

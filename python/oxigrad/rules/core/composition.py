@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Namespace
 from oxigrad.rules.core.rule import Rule, Stages
 from oxigrad.rules.core.slots import Formula
 
@@ -38,7 +38,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         values[number] |= {name: _shared(parts, number, name, values) for name in part.shared - {GRADIENT}}
     ends = [sum(len(part.slots) for part in parts[: k + 1]) for k in range(len(parts))]
 
-    def call(xp: Any, p: Array, g: Array, *all_slots: Any, **named: Any) -> Stages:
+    def call(xp: Namespace, p: Array, g: Array, *all_slots: Array, **named: Any) -> Stages:
         new, after = None, []
         for number, part in enumerate(parts):
             part_slots = all_slots[ends[number] - len(part.slots) : ends[number]]

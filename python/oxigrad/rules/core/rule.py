@@ -9,12 +9,12 @@ import dataclasses
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oxigrad._core import RuleError
 from oxigrad._names import check_callable
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Namespace
 from oxigrad.rules.core import ranges
 from oxigrad.rules.core.slots import Formula, Slot, declared
 
@@ -41,7 +41,7 @@ class Total:
 
 
 # An evaluation of a rule, which is suspended at each total and returns the results.
-Stages = Generator[Total, None, list[Any]]
+Stages = Generator[Total, None, list[Array]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Rule:
         """The rule without the optional slots ``absent``, and with the others."""
         mask = [slot.name not in absent for slot in self.slots]
 
-        def call(xp: Any, p: Array, g: Array, *present_slots: Any, **named: Any) -> Stages:
+        def call(xp: Namespace, p: Array, g: Array, *present_slots: Array, **named: Any) -> Stages:
             present = iter(present_slots)
             outputs = yield from self.stages(xp, p, g, [next(present) if keep else None for keep in mask], named)
             return [outputs[0], *itertools.compress(outputs[1:], mask)]
@@ -119,14 +119,14 @@ class Rule:
         names = (*self.defaults, *self.shared, *supplied)
         return dict(zip(names, map(values.__getitem__, names), strict=True))
 
-    def run(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> list[Any]:
+    def run(self, xp: Namespace, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> list[Array]:
         """The results of the rule: the parameter (or the gradient) and the slots; ``values`` has every argument."""
         evaluation = Evaluation(self.stages(xp, p, g, slots, values))
         if evaluation.resume() is not None:
             raise RuleError(f"the rule {self.name}: total is missing among the values")
         return evaluation.results
 
-    def stages(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> Stages:
+    def stages(self, xp: Namespace, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> Stages:
         """As `run`; where ``values`` lacks ``total``, yields a `Total` for each total and resumes with its sum."""
         named = self.named(values)
         if self.is_staged:
@@ -144,24 +144,24 @@ class Rule:
             )
         return listed
 
-    def _totalled(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], named: Mapping[str, Any]) -> Stages:
+    def _totalled(self, xp: Namespace, p: Array, g: Array, slots: Sequence[Array], named: Mapping[str, Any]) -> Stages:
         """The outputs of a function that calls ``total``; runs it again for each sum that differs from its term.
 
         Until a sum is known, ``total`` returns the leaf's term, which is the sum of a model with one leaf.
         """
         sums: list[Array] = []
-        draws: list[Any] = []
+        draws: list[Array] = []
         while True:
             terms: list[Array] = []
             guards: list[Array] = []
             drawn = itertools.count()
 
-            def total(value: Any, terms: list[Array] = terms) -> Any:
+            def total(value: Array, terms: list[Array] = terms) -> Array:
                 number = len(terms)
                 terms.append(None if number < len(sums) else xp.sum(value))
                 return sums[number] if number < len(sums) else terms[number]
 
-            def noise(drawn: Any = drawn) -> Any:
+            def noise(drawn: Iterator[int] = drawn) -> Array:
                 number = next(drawn)
                 if number == len(draws):
                     draws.append(named["noise"]())
@@ -187,7 +187,7 @@ class Rule:
         """The name of the slot with the average of the parameters, the last of several; None without one."""
         return last_named([slot.name for slot in self.slots], "average")
 
-    def averaged(self, xp: Any, p: Array, slots: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+    def averaged(self, xp: Namespace, p: Array, slots: Mapping[str, Array], values: Mapping[str, Any]) -> Array:
         """The average of the parameter, by `average` or from the slot of that name, or None."""
         if self.average is None:
             return slots.get(self.average_slot or "")

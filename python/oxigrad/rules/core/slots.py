@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oxigrad._typing import Array, Dtype
+from oxigrad._typing import Array, Dtype, Namespace
 from oxigrad.ops.backends import blank_like
 
 
@@ -31,7 +31,7 @@ class Formula:
             self, names={argument: names.get(name, name) for argument, name in self.names.items()}
         )
 
-    def __call__(self, xp: Any, p: Array, value: Callable[[str], Any]) -> Any:
+    def __call__(self, xp: Namespace, p: Array, value: Callable[[str], Any]) -> Array:
         """The result for the parameter ``p``; ``value`` maps names to values."""
         return self.function(xp, p, **{argument: value(name) for argument, name in self.names.items()})
 
@@ -143,7 +143,7 @@ class Slot:
         """Whether the slot is one number for the leaf instead of an array."""
         return isinstance(self.begin, (int, float))
 
-    def first(self, xp: Any, p: Array, dtype: Dtype, value: Callable[[str], Any]) -> Any:
+    def first(self, xp: Namespace, p: Array, dtype: Dtype, value: Callable[[str], Any]) -> Array:
         """The initial value of the slot of ``p``, or None without a slot; ``value`` maps names to hyperparameters."""
         if self.begin is None:
             return blank_like("zeros_like", p, dtype, None)
@@ -177,9 +177,9 @@ def declared(name: str, default: Any) -> Slot:
     )
 
 
-def _copied(xp: Any, p: Array) -> Any:
+def _copied(xp: Namespace, p: Array) -> Array:
     return xp.asarray(p, copy=True)
 
 
-def _filled(xp: Any, p: Array, value: Any) -> Any:
+def _filled(xp: Namespace, p: Array, value: Array) -> Array:
     return xp.full_like(p, value)

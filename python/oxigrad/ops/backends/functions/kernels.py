@@ -9,13 +9,14 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError
+from oxigrad._typing import Array
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 
 # Ops whose SciPy function of the same name supports complex numbers.
 _OF_COMPLEX_NUMBERS = ("digamma", "erf", "erfc", "gamma")
 
 
-def compute(name: str, *args: Any) -> Any:
+def compute(name: str, *args: Array) -> Array:
     """Computes the op ``name`` for NumPy arrays and numbers, broadcast, in float32 or float64.
 
     The precision is the smaller one that holds the dtype.
@@ -32,7 +33,7 @@ def compute(name: str, *args: Any) -> Any:
     return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
 
 
-def _of_complex_numbers(name: str, dtype: np.dtype[Any], args: tuple[Any, ...]) -> Any:
+def _of_complex_numbers(name: str, dtype: np.dtype[Any], args: tuple[Array, ...]) -> Array:
     """SciPy's function of complex numbers."""
     if name not in _OF_COMPLEX_NUMBERS:
         raise DtypeError(f"{name}: found dtype {dtype}, expected a real floating dtype")

@@ -2,8 +2,8 @@
 
 import cmath
 import math
-from typing import Any
 
+from oxigrad._typing import Array, Namespace
 from oxigrad.ops.backends.arrays import device_of, on_host
 from oxigrad.ops.backends.functions.minors import diagonal_minors
 
@@ -11,7 +11,7 @@ from oxigrad.ops.backends.functions.minors import diagonal_minors
 _MAX_ITERATIONS = 24
 
 
-def cofactor(library: Any, x: Any, *directions: Any, is_complex: bool) -> Any:
+def cofactor(library: Namespace, x: Array, *directions: Array, is_complex: bool) -> Array:
     """The transposed cofactor matrix: the derivative of the determinant; with directions its derivative along them.
 
     For matrices on the host whose determinant is a normal number or NaN, the inverse is used. All other matrices use
@@ -39,7 +39,7 @@ def cofactor(library: Any, x: Any, *directions: Any, is_complex: bool) -> Any:
     return library.where(is_finite, sign * y, library.ones_like(y) * math.nan)
 
 
-def sqrtm(library: Any, x: Any, *, is_complex: bool) -> Any:
+def sqrtm(library: Namespace, x: Array, *, is_complex: bool) -> Array:
     """The principal square root of each matrix; NaN if it has no root of its dtype."""
     root = _denman_beavers(library, x)
     if not (is_complex and on_host(x) and hasattr(library.linalg, "eigvals")) or not library.any(library.isnan(root)):
@@ -54,23 +54,23 @@ def sqrtm(library: Any, x: Any, *, is_complex: bool) -> Any:
     return _denman_beavers(library, x / (turn * turn)) * turn
 
 
-def has_negative_eigenvalue(library: Any, x: Any) -> bool:
+def has_negative_eigenvalue(library: Namespace, x: Array) -> bool:
     """Whether a matrix in host memory has a negative eigenvalue, so that its principal square root is complex."""
     return bool(library.any(math.pi - _phases(library, x) <= _precision(library, x)))
 
 
-def _phases(library: Any, x: Any) -> Any:
+def _phases(library: Namespace, x: Array) -> Array:
     """The absolute values of the phases of the eigenvalues."""
     values = library.linalg.eigvals(x)
     return library.abs(library.atan2(library.imag(values), library.real(values)))
 
 
-def _precision(library: Any, x: Any) -> float:
+def _precision(library: Namespace, x: Array) -> float:
     """The error of the phases of double eigenvalues."""
     return 10.0 * math.sqrt(float(library.finfo(x.dtype).eps))
 
 
-def _denman_beavers(library: Any, x: Any) -> Any:
+def _denman_beavers(library: Namespace, x: Array) -> Array:
     """The principal square root of matrices without negative eigenvalues, NaN for others.
 
     The product form of the Denman-Beavers iteration, scaled by determinants (Cheng, Higham, Kenney and Laub 2001).

@@ -4,12 +4,12 @@ import functools
 import itertools
 import math
 import operator
-from typing import Any
 
+from oxigrad._typing import Array, Namespace
 from oxigrad.ops.backends.arrays import device_of
 
 
-def diagonal_minors(library: Any, s: Any, directions: list[Any]) -> Any:
+def diagonal_minors(library: Namespace, s: Array, directions: list[Array]) -> Array:
     """The derivative of the determinant at ``diag(s)`` along ``directions``, as a linear map of one more direction.
 
     The result is the matrix that multiplies this last direction. By Leibniz' formula, the derivative along ``E_1, ...,
@@ -39,7 +39,7 @@ def _sign(order: tuple[int, ...]) -> int:
     return math.prod(-1 if a > b else 1 for a, b in itertools.combinations(order, 2))
 
 
-def _factor(library: Any, x: Any, row: int, column: int, count: int) -> Any:
+def _factor(library: Namespace, x: Array, row: int, column: int, count: int) -> Array:
     """The elements ``x[i_row, i_column]`` along the axes of ``count`` indices."""
     if row == column:
         return _placed(library, library.linalg.diagonal(x), (row,), count)
@@ -47,13 +47,13 @@ def _factor(library: Any, x: Any, row: int, column: int, count: int) -> Any:
     return _placed(library, x, (row, column), count)
 
 
-def _placed(library: Any, x: Any, axes: tuple[int, ...], count: int) -> Any:
+def _placed(library: Namespace, x: Array, axes: tuple[int, ...], count: int) -> Array:
     """``x`` with its last dimensions, in order, at ``axes`` among ``count``."""
     lead, n = x.shape[: len(x.shape) - len(axes)], x.shape[-1]
     return library.reshape(x, (*lead, *(n if at in axes else 1 for at in range(count))))
 
 
-def _products_without(library: Any, s: Any, count: int) -> Any:
+def _products_without(library: Namespace, s: Array, count: int) -> Array:
     """The products of ``s`` without ``count`` elements, along ``count`` axes; zero where two indices are equal."""
     index = library.arange(s.shape[-1], device=device_of(s))
     is_behind = index[None, :] > index[:, None]
@@ -70,7 +70,7 @@ def _products_without(library: Any, s: Any, count: int) -> Any:
     return functools.reduce(operator.add, [library.permute_dims(ordered, (*range(lead), *order)) for order in orders])
 
 
-def _cumulative(library: Any, x: Any) -> Any:
+def _cumulative(library: Namespace, x: Array) -> Array:
     """Cumulative products along the last axis."""
     width = 1
     while width < x.shape[-1]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._typing import Array
 from oxigrad.ops.backends.memory.transfers import DONE, BlockingTransfers, Copies, Event
 
 
@@ -21,7 +22,7 @@ class CuPyTransfers(Copies):
             self._down, self._up = (self._cuda.Stream(non_blocking=True) for _ in range(2))
         self.mark()
 
-    def like(self, array: Any) -> Any:
+    def like(self, array: Array) -> Array:
         """A new array of NumPy's in page-locked memory, with the shape, dtype and order of an array."""
         count = int(array.nbytes)
         memory = self._cuda.alloc_pinned_memory(max(count, 1))
@@ -33,19 +34,19 @@ class CuPyTransfers(Copies):
         with self._cuda.Device(self._number):
             self._marked = self._cuda.get_current_stream(self._number).record()
 
-    def copy_down(self, source: Any, target: Any) -> Event:
+    def copy_down(self, source: Array, target: Array) -> Event:
         """Begins a copy on the stream down."""
         if not self._is_alike(source, target):
             return self._blocking.copy_down(source, target)
         return self._copied(self._down, source.data.copy_to_host_async, target)
 
-    def copy_up(self, source: Any, target: Any) -> Event:
+    def copy_up(self, source: Array, target: Array) -> Event:
         """Begins a copy on the stream up."""
         if not self._is_alike(target, source):
             return self._blocking.copy_up(source, target)
         return self._copied(self._up, target.data.copy_from_host_async, source)
 
-    def _copied(self, stream: Any, copy: Any, here: Any) -> Event:
+    def _copied(self, stream: Any, copy: Any, here: np.ndarray) -> Event:
         if not here.nbytes:
             return DONE
         with self._cuda.Device(self._number):
@@ -54,11 +55,11 @@ class CuPyTransfers(Copies):
             end = stream.record()
             return Event(lambda: end.done, end.synchronize)
 
-    def _is_alike(self, there: Any, here: Any) -> bool:
+    def _is_alike(self, there: Array, here: np.ndarray) -> bool:
         """Whether both arrays are dense with the same order of axes."""
         return self._is_dense(there) and (here.strides == there.strides or here.size <= 1)
 
-    def _is_dense(self, array: Any) -> bool:
+    def _is_dense(self, array: Array) -> bool:
         return self._adapter.device_memory(array).is_dense
 
     def join(self) -> None:

@@ -1,8 +1,9 @@
 """Descriptions of arrays in the memory of CUDA devices."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from oxigrad._typing import Array
 from oxigrad.ops.backends.arrays import REFUSALS, dtype_name
 
 CUDA = 2  # kDLCUDA of DLPack
@@ -31,7 +32,7 @@ class DeviceMemory(NamedTuple):
         return self.is_plain or self.strides is not None
 
 
-def device_number(array: Any) -> int | None:
+def device_number(array: Array) -> int | None:
     """The CUDA device number of an array, by DLPack; None if it lies elsewhere or does not say."""
     query = getattr(array, "__dlpack_device__", None)
     try:
@@ -43,7 +44,7 @@ def device_number(array: Any) -> int | None:
     return int(number) if kind is not None and int(kind) == CUDA else None
 
 
-def interface_memory(array: Any) -> DeviceMemory | None:
+def interface_memory(array: Array) -> DeviceMemory | None:
     """The memory of an array by ``__cuda_array_interface__``; None without it, or with a mask."""
     number = device_number(array)
     if number is None:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from oxigrad._names import library
+from oxigrad._typing import Array
 from oxigrad.ops.backends.memory.transfers import Copies, Event
 
 torch: Any = library("torch", "copies of tensors need PyTorch")
@@ -22,19 +23,19 @@ class FileDevice(Copies):
         self._file = file  # open for as long as there are copies
         self._threads: dict[str, ThreadPoolExecutor] = {}
 
-    def memory(self, count: int) -> Any:
+    def memory(self, count: int) -> Array:
         """New host memory of ``count`` bytes, which begins at a page."""
         return torch.frombuffer(mmap.mmap(-1, max(count, 1)), dtype=torch.uint8)
 
-    def copy_down(self, source: Any, target: Any) -> Event:
+    def copy_down(self, source: int | Array, target: int | Array) -> Event:
         """Begins a read."""
         return self._begun("read", self._file.read, source, target)
 
-    def copy_up(self, source: Any, target: Any) -> Event:
+    def copy_up(self, source: int | Array, target: int | Array) -> Event:
         """Begins a write."""
         return self._begun("write", self._file.overwrite, target, source)
 
-    def _begun(self, kind: str, copy: Callable[[int, memoryview], None], start: int, memory: Any) -> Event:
+    def _begun(self, kind: str, copy: Callable[[int, memoryview], None], start: int, memory: Array) -> Event:
         if kind not in self._threads:
             self._threads[kind] = ThreadPoolExecutor(1, f"oxigrad state {kind}")
         future = self._threads[kind].submit(copy, start, memoryview(memory.numpy()))

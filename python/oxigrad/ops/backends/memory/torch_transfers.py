@@ -3,6 +3,7 @@
 from typing import Any
 
 from oxigrad._names import library
+from oxigrad._typing import Array, Device
 from oxigrad.ops.backends.memory.transfers import DONE, Copies, Event
 
 torch: Any = library("torch", "copies of tensors need PyTorch")
@@ -11,15 +12,15 @@ torch: Any = library("torch", "copies of tensors need PyTorch")
 class HostDevice(Copies):
     """Copies that are done at once: of parameters in host memory, and on devices without streams."""
 
-    def memory(self, count: int) -> Any:
+    def memory(self, count: int) -> Array:
         """New host memory of ``count`` bytes."""
         return torch.empty(count, dtype=torch.uint8, device="cpu")
 
-    def like(self, array: Any) -> Any:
+    def like(self, array: Array) -> Array:
         """A new tensor in host memory with the shape, dtype and order of a tensor."""
         return torch.empty_like(array, device="cpu")
 
-    def copy_down(self, source: Any, target: Any) -> Event:
+    def copy_down(self, source: Array, target: Array) -> Event:
         """Copies a tensor."""
         target.copy_(source)
         return DONE
@@ -30,16 +31,16 @@ class HostDevice(Copies):
 class CudaDevice(Copies):
     """Copies on two streams of a CUDA device, one in each direction, between its memory and page-locked host memory."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Device) -> None:
         self._device = device
         self._down, self._up = torch.cuda.Stream(device), torch.cuda.Stream(device)
         self.mark()
 
-    def memory(self, count: int) -> Any:
+    def memory(self, count: int) -> Array:
         """New page-locked host memory of ``count`` bytes."""
         return torch.empty(count, dtype=torch.uint8, device="cpu", pin_memory=True)
 
-    def like(self, array: Any) -> Any:
+    def like(self, array: Array) -> Array:
         """A new tensor in page-locked host memory with the shape, dtype and order of a tensor."""
         return torch.empty_like(array, device="cpu", pin_memory=True)
 
@@ -47,15 +48,15 @@ class CudaDevice(Copies):
         """Lets later copies begin after the work in the current stream."""
         self._marked = torch.cuda.current_stream(self._device).record_event()
 
-    def copy_down(self, source: Any, target: Any) -> Event:
+    def copy_down(self, source: Array, target: Array) -> Event:
         """Begins a copy on the stream down."""
         return self._copied(self._down, source, target)
 
-    def copy_up(self, source: Any, target: Any) -> Event:
+    def copy_up(self, source: Array, target: Array) -> Event:
         """Begins a copy on the stream up."""
         return self._copied(self._up, source, target)
 
-    def _copied(self, stream: Any, source: Any, target: Any) -> Event:
+    def _copied(self, stream: Any, source: Array, target: Array) -> Event:
         stream.wait_event(self._marked)
         with torch.cuda.stream(stream):
             target.copy_(source, non_blocking=True)
@@ -67,6 +68,6 @@ class CudaDevice(Copies):
         torch.cuda.current_stream(self._device).wait_stream(self._up)
 
 
-def device_of(device: Any) -> HostDevice | CudaDevice:
+def device_of(device: Device) -> HostDevice | CudaDevice:
     """The copies of a device of PyTorch."""
     return CudaDevice(device) if device.type == "cuda" else HostDevice()

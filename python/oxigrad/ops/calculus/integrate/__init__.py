@@ -17,17 +17,7 @@
 -0.135335
 """
 
-from oxigrad._names import without
+from oxigrad._names import gathered
 from oxigrad.ops.calculus.integrate import adaptive_steps, initial_values, quadrature, samples
-from oxigrad.ops.calculus.integrate.adaptive_steps import *
-from oxigrad.ops.calculus.integrate.initial_values import *
-from oxigrad.ops.calculus.integrate.quadrature import *
-from oxigrad.ops.calculus.integrate.samples import *
 
-__all__: list[str] = []
-__all__ += adaptive_steps.__all__
-__all__ += initial_values.__all__
-__all__ += quadrature.__all__
-__all__ += samples.__all__
-
-__dir__, __getattr__ = without("oxigrad.xp.integrate", __all__, package=__name__)
+__dir__, __getattr__ = gathered("oxigrad.xp.integrate", __name__, adaptive_steps, initial_values, quadrature, samples)

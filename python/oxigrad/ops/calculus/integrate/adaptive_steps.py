@@ -1,12 +1,11 @@
 """Ordinary differential equations by differentiable steps of Dormand and Prince, as in `scipy.integrate.odeint`."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import plain
 from oxigrad._names import check_callable
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import fetched, is_array
 from oxigrad.ops.calculus.integrate.roots import check_args
 from oxigrad.ops.core import primitives as ops
@@ -40,7 +39,7 @@ _SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
     ignored="Dfun col_deriv ml mu printmessg ixpr mxhnil",
 )
 def odeint(
-    func: Callable[..., Any], y0: Any, t: Array, args: Any, rtol: float | None, atol: float | None, tfirst: bool
+    func: Function, y0: Array, t: Array, args: Any, rtol: float | None, atol: float | None, tfirst: bool
 ) -> Array:
     """The solution of ``dy/dt = func(y, t, *args)`` at times ``t`` of shape (n,), from ``y0`` at the first of them.
 
@@ -64,14 +63,14 @@ def odeint(
     return stack([asarray(y) for y in solution])
 
 
-def _state(y: Any) -> Any:
+def _state(y: Array) -> Array:
     """A list as an array, integers in floating point."""
     y = array(y) if isinstance(y, (list, tuple)) else y
     return floating(y) if is_array(plain(y)) else y
 
 
 def _advanced(
-    f: Callable[..., Any], y: Array, times: tuple[Any, Any], size: float, tolerances: tuple[float, ...]
+    f: Function, y: Array, times: tuple[Array, Array], size: float, tolerances: tuple[float, ...]
 ) -> tuple[Any, float]:
     """The solution at the second of two times, from that at the first, and the next step size."""
     now, end = times
@@ -95,9 +94,9 @@ def _advanced(
             raise ArithmeticError(f"odeint: at t = {_number(now)!r} the step size would be smaller than {size:.1e}")
 
 
-def _step(f: Callable[..., Any], y: Array, now: Any, step: Any) -> tuple[Array, Array]:
+def _step(f: Function, y: Array, now: Array, step: Array) -> tuple[Array, Array]:
     """The solution after a step, and an estimate of its error."""
-    slopes: list[Any] = []
+    slopes: list[Array] = []
     new = y
     for at, weights in zip(_AT, _OF, strict=True):
         new = y + step * _sum(weights, slopes) if slopes else y
@@ -105,7 +104,7 @@ def _step(f: Callable[..., Any], y: Array, now: Any, step: Any) -> tuple[Array, 
     return new, step * _sum(_ERROR, slopes)
 
 
-def _sum(weights: tuple[float, ...], slopes: list[Any]) -> Any:
+def _sum(weights: tuple[float, ...], slopes: list[Array]) -> Array:
     terms = [weight * slope for weight, slope in zip(weights, slopes, strict=True) if weight]
     return sum(terms[1:], terms[0])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, NonFiniteError, Tape, Variable, plain
 from oxigrad._names import check_callable
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends import UnbatchedError, for_each_example, is_of_vmap, one_by_one
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.calculus.integrate.roots import check_args, corrected, has_variable, plain_tree
@@ -22,11 +22,11 @@ Slope = Callable[[Any, Any], Any]
 
 
 def solve_ivp(
-    fun: Callable[..., Any],
+    fun: Function,
     t_span: Any,
-    y0: Any,
+    y0: Array,
     method: Any = "RK45",
-    t_eval: Any = None,
+    t_eval: Array | None = None,
     dense_output: bool = False,
     events: Any = None,
     vectorized: bool = False,
@@ -49,7 +49,7 @@ def solve_ivp(
     reads: list[bool] = [any(map(has_variable, (t_span, y0, t_eval, arguments)))]
 
     def bare(f: Callable[..., Any]) -> Callable[..., Any]:
-        def called(t: Any, y: Any) -> Any:
+        def called(t: Array, y: Array) -> Array:
             value = f(t, y, *arguments_of_scipy[3])
             reads[0] = reads[0] or has_variable(value)
             return np.asarray(plain_tree(value))
@@ -57,7 +57,7 @@ def solve_ivp(
         vars(called).update(vars(f) if hasattr(f, "__dict__") else {})
         return called
 
-    def slope(t: Any, y: Any) -> Any:
+    def slope(t: Array, y: Array) -> Array:
         value = unchecked(t, y)
         if not checked:  # SciPy would choose steps of size NaN forever
             _check_slope(value)
@@ -126,10 +126,10 @@ def _differentiated(result: Any, events: Sequence[Callable[..., Any]], call: tup
     result.y = ops.stack([steps[0].y, *ends], axis=1)
 
 
-def _time(event: Callable[..., Any], solution: "Solution", t: float, args: tuple[Any, ...]) -> Any:
+def _time(event: Function, solution: "Solution", t: float, args: tuple[Array, ...]) -> Array:
     """The time of an event near ``t`` as a function of all variables."""
 
-    def value(t: Any) -> Any:
+    def value(t: Array) -> Array:
         return event(t, solution(t), *args)
 
     with Tape() as tape:
@@ -145,17 +145,17 @@ class Solution:
     """
 
     def __init__(
-        self, result: Any, fun: Callable[..., Any], call: tuple[Any, ...], method: Any, *, reads_variables: bool
+        self, result: Any, fun: Function, call: tuple[Array, ...], method: Any, *, reads_variables: bool
     ) -> None:
         self._plain, self._call, self._method, self._fun = result.sol, call, method, fun
         self._is_whole, self._reads_variables = result.status == 0, reads_variables
         self.ts: np.ndarray = result.sol.ts
-        self.interpolants: list[Any] = result.sol.interpolants
+        self.interpolants: list[Array] = result.sol.interpolants
         self.t_min: float = result.sol.t_min
         self.t_max: float = result.sol.t_max
 
     @functools.cached_property
-    def times(self) -> list[Any]:
+    def times(self) -> list[Array]:
         """The ends of the steps, as functions of ``t_span``."""
         (start, end), pieces = self._call[0], self.interpolants
         offsets = [piece.t_old - float(plain(start)) for piece in pieces[1:]]
@@ -175,7 +175,7 @@ class Solution:
         sizes = [piece.t - piece.t_old for piece in self.interpolants]
         return _METHODS[name](f, self.times, _floats(array(y0)), sizes)
 
-    def __call__(self, t: Any) -> Array:
+    def __call__(self, t: Array) -> Array:
         """The solution at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
         if is_of_vmap(t):  # whose examples are in different steps
             return type(t).of(t.level, ops.stack(for_each_example(self, [t], t.level)))
@@ -184,7 +184,7 @@ class Solution:
         except UnbatchedError as error:
             return one_by_one(self._at, (t,), {}, error)
 
-    def _at(self, t: Any) -> Array:
+    def _at(self, t: Array) -> Array:
         if not self._reads_variables and not has_variable(t):
             return self._plain(t)
         at, sign = np.asarray(plain_tree(t)), 1.0 if self.ts[-1] >= self.ts[0] else -1.0
@@ -200,14 +200,14 @@ class Solution:
 class Step:
     """One step: ``y`` at its time ``t``, its size ``h``, and the solution at its ``end``."""
 
-    def __init__(self, t: Any, h: Any, y: Array, end: Array, polynomial: Callable[[Any], Array]) -> None:
-        self.t: Any = t
-        self.h: Any = h
+    def __init__(self, t: Array, h: Array, y: Array, end: Array, polynomial: Callable[[Array], Array]) -> None:
+        self.t: Array = t
+        self.h: Array = h
         self.y: Array = y
         self.end: Array = end
         self._polynomial = polynomial
 
-    def at(self, t: Any) -> Array:
+    def at(self, t: Array) -> Array:
         """The solution at a time within the step."""
         return self.y + self._polynomial((t - self.t) / self.h)
 
@@ -216,7 +216,7 @@ class Step:
 
 
 def _explicit(name: str) -> Callable[..., list[Step]]:
-    def steps(f: Slope, times: list[Any], y: Array, sizes: list[float]) -> list[Step]:
+    def steps(f: Slope, times: list[Array], y: Array, sizes: list[float]) -> list[Step]:
         tableau: Any = of_scipy("integrate", name)
         taken, slope = [], f(times[0], y)
         for t, h in zip(times, _sizes(times, sizes), strict=False):
@@ -234,18 +234,20 @@ def _explicit(name: str) -> Callable[..., list[Step]]:
     return steps
 
 
-def _dense(tableau: Any, h: Any, stages: list[Any]) -> Callable[[Any], Array]:
-    def polynomial(x: Any) -> Array:
+def _dense(tableau: Any, h: Array, stages: list[Array]) -> Callable[[Array], Array]:
+    def polynomial(x: Array) -> Array:
         powers = [x**k for k in range(1, tableau.P.shape[1] + 1)]
         return h * _sum([_sum(row, powers) for row in tableau.P], stages)
 
     return polynomial
 
 
-def _dense_8(tableau: Any, f: Slope, t: Any, h: Any, y: Array, end: Array, stages: list[Any]) -> Callable[[Any], Array]:
-    parts: list[Any] = []
+def _dense_8(
+    tableau: Any, f: Slope, t: Array, h: Array, y: Array, end: Array, stages: list[Array]
+) -> Callable[[Array], Array]:
+    parts: list[Array] = []
 
-    def polynomial(x: Any) -> Array:
+    def polynomial(x: Array) -> Array:
         if not parts:
             every = [*stages]
             for row, node in zip(tableau.A_EXTRA, tableau.C_EXTRA, strict=True):
@@ -253,7 +255,7 @@ def _dense_8(tableau: Any, f: Slope, t: Any, h: Any, y: Array, end: Array, stage
             change = end - y
             parts.extend([change, h * stages[0] - change, 2.0 * change - h * (stages[-1] + stages[0])])
             parts.extend(h * _sum(row, every) for row in tableau.D)
-        value: Any = 0.0
+        value: Array = 0.0
         for k, part in enumerate(reversed(parts)):
             value = (value + part) * (x if k % 2 == 0 else 1.0 - x)
         return value
@@ -277,13 +279,13 @@ _THROUGH = np.linalg.inv(_NODES[:, None] ** np.arange(1, 4)).T
 _ITERATIONS = 30
 
 
-def _radau(f: Slope, times: list[Any], y: Array, sizes: list[float]) -> list[Step]:
+def _radau(f: Slope, times: list[Array], y: Array, sizes: list[float]) -> list[Step]:
     taken = []
     for t, h in zip(times, _sizes(times, sizes), strict=False):
         changes = _changes(f, t, h, y)
         end = y + changes[2]
 
-        def polynomial(x: Any, changes: Array = changes) -> Array:
+        def polynomial(x: Array, changes: Array = changes) -> Array:
             powers = [x, x**2, x**3]
             return _sum([_sum(row, powers) for row in _THROUGH], [changes[k] for k in range(3)])
 
@@ -292,11 +294,11 @@ def _radau(f: Slope, times: list[Any], y: Array, sizes: list[float]) -> list[Ste
     return taken
 
 
-def _changes(f: Slope, t: Any, h: Any, y: Array) -> Array:
+def _changes(f: Slope, t: Array, h: Array, y: Array) -> Array:
     """The solution of the equations of a step: the changes of ``y`` at the nodes, of shape (3, n)."""
     count = y.shape[0]
 
-    def residual(changes: Any, t: Any, h: Any, y: Any) -> Any:
+    def residual(changes: Array, t: Array, h: Array, y: Array) -> Array:
         slopes = ops.stack([f(t + node * h, y + changes[k]) for k, node in enumerate(_NODES)])
         return changes - h * ops.matmul(_WEIGHTS, slopes)
 
@@ -316,7 +318,7 @@ def _changes(f: Slope, t: Any, h: Any, y: Array) -> Array:
     )
 
 
-def _system(f: Slope, changes: np.ndarray, t: Any, h: Any, y: np.ndarray) -> np.ndarray:
+def _system(f: Slope, changes: np.ndarray, t: Array, h: Array, y: np.ndarray) -> np.ndarray:
     """The Jacobian of the equations of a step."""
     count = y.size
     matrix = np.eye(3 * count)
@@ -327,7 +329,7 @@ def _system(f: Slope, changes: np.ndarray, t: Any, h: Any, y: np.ndarray) -> np.
     return matrix
 
 
-def _jacobian(f: Callable[[Any], Any], y: np.ndarray) -> np.ndarray:
+def _jacobian(f: Callable[[Array], Array], y: np.ndarray) -> np.ndarray:
     with Tape() as tape:
         variable = tape.watch(y)
         value = f(variable)
@@ -345,13 +347,13 @@ _METHODS: dict[Any, Callable[..., list[Step]]] = {
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def _sizes(times: list[Any], sizes: list[float]) -> list[Any]:
+def _sizes(times: list[Array], sizes: list[float]) -> list[Array]:
     """The sizes of the steps: numbers, but for a last step that ends at a variable."""
     last = times[-1] - times[-2] if isinstance(times[-1], Variable) or isinstance(times[0], Variable) else sizes[-1]
     return [*sizes[:-1], last]
 
 
-def _sum(weights: Any, terms: Sequence[Any]) -> Any:
+def _sum(weights: Array, terms: Sequence[Array]) -> Array:
     """The sum of the terms with weights that are not zero, of which there may be fewer terms."""
     products = [
         weight * term
@@ -361,9 +363,9 @@ def _sum(weights: Any, terms: Sequence[Any]) -> Any:
     return sum(products[1:], products[0]) if products else 0.0 * terms[0]
 
 
-def _vector(value: Any) -> Array:
+def _vector(value: Array) -> Array:
     return _floats(ops.reshape(array(value), (-1,)))
 
 
-def _floats(x: Any) -> Any:
+def _floats(x: Array) -> Array:
     return x if np.asarray(plain_tree(x)).dtype.kind in "fc" else x * 1.0

@@ -10,6 +10,7 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, plain
 from oxigrad._names import check_callable
+from oxigrad._typing import Array, Function
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.calculus.integrate.roots import has_variable, plain_tree
 
@@ -19,9 +20,9 @@ _COUNT = 21  # nodes an interval: exact for one degree more than SciPy's rules
 
 
 def quad(
-    func: Callable[..., Any],
-    a: Any,
-    b: Any,
+    func: Function,
+    a: Array,
+    b: Array,
     args: Any = (),
     full_output: int = 0,
     epsabs: float = 1.49e-8,
@@ -34,7 +35,7 @@ def quad(
     maxp1: int = 50,
     limlst: int = 50,
     complex_func: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """The integral of ``func(x, *args)`` from ``a`` to ``b``, also infinite, and its error: `scipy.integrate.quad`.
 
     It is a function of the limits, of ``args`` and of the variables that ``func`` reads, which is called with plain
@@ -51,7 +52,7 @@ def quad(
             raise TypeError(f"quad: {name} is {limit_of!r}: expected a number")
     reads = [has_variable((a, b, args))]
 
-    def number(x: float, *args: Any) -> Any:
+    def number(x: float, *args: Any) -> Array:
         value = func(x, *args)
         reads[0] = reads[0] or has_variable(value)
         bare = plain(value)
@@ -91,12 +92,12 @@ def _check_integrand(value: Any, *, is_complex: bool) -> None:
 
 
 @functools.cache
-def _nodes() -> tuple[Any, Any]:
+def _nodes() -> tuple[Array, Array]:
     nodes, weights = np.polynomial.legendre.leggauss(_COUNT)
     return 0.5 + 0.5 * nodes, 0.5 * weights
 
 
-def _sum(f: Callable[[Any], Any], limits: tuple[Any, Any], facts: dict[str, Any]) -> Any:
+def _sum(f: Callable[[Array], Array], limits: tuple[Array, Array], facts: dict[str, Any]) -> Array:
     count = facts["last"]
     intervals = [*zip(facts["alist"][:count], facts["blist"][:count], strict=True)]
     a, b = limits
@@ -115,7 +116,7 @@ def _sum(f: Callable[[Any], Any], limits: tuple[Any, Any], facts: dict[str, Any]
         scale = b - a
         point = lambda t: scale * f(a + scale * t)  # noqa: E731
         intervals = [((one - low) / (high - low), (other - low) / (high - low)) for one, other in intervals]
-    total: Any = 0.0
+    total: Array = 0.0
     for one, other in intervals:
         for node, weight in zip(*_nodes(), strict=True):
             size = abs(float(other - one))

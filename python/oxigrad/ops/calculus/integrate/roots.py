@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import Variable, plain
+from oxigrad._typing import Array, Tree
 from oxigrad.ops.backends import holds_variable
 
 
@@ -17,7 +18,7 @@ def levels_of(value: Any) -> int:
     return levels
 
 
-def corrected(residual: Callable[[Any], Any], x: Any, solve: Callable[[Any], Any]) -> Any:
+def corrected(residual: Callable[[Array], Array], x: Array, solve: Callable[[Array], Array]) -> Array:
     """The solution ``x`` of ``residual(x) = 0``, whose value is ``x``, as a function of the variables of the residual.
 
     ``solve`` multiplies by the inverse of the Jacobian there. Each chord iteration is right to one more order.
@@ -38,7 +39,7 @@ def has_variable(value: Any) -> bool:
     return any(map(has_variable, value)) if isinstance(value, (list, tuple)) else holds_variable(value)
 
 
-def plain_tree(value: Any) -> Any:
+def plain_tree(value: Any) -> Tree:
     """A value, or a list or tuple of values, without variables."""
     return type(value)([plain_tree(each) for each in value]) if type(value) in (list, tuple) else plain(value)
 

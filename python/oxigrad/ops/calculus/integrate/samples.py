@@ -1,7 +1,6 @@
 """Integrals of samples, named as in `scipy.integrate`."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ __all__ = ["cumulative_simpson", "cumulative_trapezoid", "simpson", "trapezoid"]
 
 
 @scipy_signature("y, x=None, dx=1.0, axis=-1")
-def trapezoid(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
+def trapezoid(y: Array, /, x: Array, dx: Array, axis: int) -> Array:
     """The integral along ``axis`` by the trapezoidal rule, over the points ``x`` or with spacing ``dx``.
 
     Points have shape ``(n,)`` or the shape of ``y``; they are differentiable too.
@@ -29,7 +28,7 @@ def trapezoid(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
 
 
 @scipy_signature("y, x=None, dx=1.0, axis=-1, initial=None")
-def cumulative_trapezoid(y: Array, /, x: Any, dx: Any, axis: int, initial: float | None) -> Array:
+def cumulative_trapezoid(y: Array, /, x: Array, dx: Array, axis: int, initial: float | None) -> Array:
     """The integrals from the first point to each other point by the trapezoidal rule.
 
     ``initial``, None or 0, is prepended.
@@ -42,7 +41,7 @@ def cumulative_trapezoid(y: Array, /, x: Any, dx: Any, axis: int, initial: float
 
 
 @scipy_signature("y, x=None, *, dx=1.0, axis=-1")
-def simpson(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
+def simpson(y: Array, /, x: Array, dx: Array, axis: int) -> Array:
     """The integral along ``axis`` by Simpson's rule, over the points ``x`` or with spacing ``dx``.
 
     A parabola passes through every second point and its neighbours. For an odd number of intervals, the last one is
@@ -70,7 +69,7 @@ def simpson(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
 
 
 @scipy_signature("y, *, x=None, dx=1.0, axis=-1, initial=None")
-def cumulative_simpson(y: Array, /, x: Any, dx: Any, axis: int, initial: Any) -> Array:
+def cumulative_simpson(y: Array, /, x: Array, dx: Array, axis: int, initial: Array) -> Array:
     """The integrals from the first point to each other one by Simpson's rule, with the parabolas of `simpson`.
 
     ``initial``, a number or an array with one element along ``axis``, is added to them and prepended. Raises
@@ -99,7 +98,7 @@ def cumulative_simpson(y: Array, /, x: Any, dx: Any, axis: int, initial: Any) ->
     return _cumulative(parts, initial, axis)
 
 
-def _samples(name: str, y: Any, axis: int) -> tuple[Any, int]:
+def _samples(name: str, y: Array, axis: int) -> tuple[Array, int]:
     """Samples in floating point, and the axis counted from the front."""
     y = array(y)
     axis = position(axis, y.ndim, name)
@@ -108,20 +107,20 @@ def _samples(name: str, y: Any, axis: int) -> tuple[Any, int]:
     return y, axis
 
 
-def _neighbours(spacing: Any, one: slice, other: slice, axis: int) -> tuple[Any, Any]:
+def _neighbours(spacing: Array, one: slice, other: slice, axis: int) -> tuple[Array, Array]:
     """The distances of two sets of intervals; a scalar distance holds for both."""
     if len(getattr(spacing, "shape", ())) <= axis or spacing.shape[axis] == 1:
         return spacing, spacing
     return spacing[along(axis, one)], spacing[along(axis, other)]
 
 
-def _last_interval(y: Any, spacing: Any, axis: int) -> Any:
+def _last_interval(y: Array, spacing: Array, axis: int) -> Array:
     count = y.shape[axis] - 1
     pair = _neighbours(spacing, slice(count - 1, None), slice(count - 2, count - 1), axis)
     return _below_parabola((y[along(axis, slice(at, at + 1))] for at in (count, count - 1, count - 2)), pair)
 
 
-def _below_parabola(points: Iterable[Any], spacing: tuple[Any, Any]) -> Any:
+def _below_parabola(points: Iterable[Array], spacing: tuple[Array, Array]) -> Array:
     """The integral of the parabola through three points, from the first point to the second.
 
     ``spacing`` has the distances of the points.
@@ -137,7 +136,7 @@ def _below_parabola(points: Iterable[Any], spacing: tuple[Any, Any]) -> Any:
     return parts * h / 6.0
 
 
-def _ratio(x: Any, y: Any) -> Any:
+def _ratio(x: Array, y: Array) -> Array:
     """A ratio that is zero, with its derivatives, if the denominator is zero."""
     if isinstance(y, (int, float)) and y:
         return x / y
@@ -145,7 +144,7 @@ def _ratio(x: Any, y: Any) -> Any:
     return ops.where(zero, 0.0, x / ops.where(zero, 1.0, y))
 
 
-def _cumulative(parts: Any, initial: Any, axis: int) -> Any:
+def _cumulative(parts: Array, initial: Array, axis: int) -> Array:
     """The sums up to each of some integrals, after the initial value."""
     sums = standard.cumulative_sum(parts, axis=axis)
     if initial is None:

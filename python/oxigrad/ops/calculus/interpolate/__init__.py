@@ -7,15 +7,7 @@
 array([-0.0625,  0.5625,  0.5625, -0.0625])
 """
 
-from oxigrad._names import without
+from oxigrad._names import gathered
 from oxigrad.ops.calculus.interpolate import b_splines, cubic_polynomials, grids
-from oxigrad.ops.calculus.interpolate.b_splines import *
-from oxigrad.ops.calculus.interpolate.cubic_polynomials import *
-from oxigrad.ops.calculus.interpolate.grids import *
 
-__all__: list[str] = []
-__all__ += b_splines.__all__
-__all__ += cubic_polynomials.__all__
-__all__ += grids.__all__
-
-__dir__, __getattr__ = without("oxigrad.xp.interpolate", __all__, package=__name__)
+__dir__, __getattr__ = gathered("oxigrad.xp.interpolate", __name__, b_splines, cubic_polynomials, grids)

@@ -31,7 +31,7 @@ class BSpline:
         """The coefficients, along the first axis."""
         return ops.reshape(self._c, (self._c.shape[0], *self._row))
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Array:
+    def __call__(self, x: Array, nu: int = 0, extrapolate: Any = None) -> Array:
         """The values at ``x``, or derivatives by it."""
         if nu:
             return self.derivative(nu)(x, 0, extrapolate)
@@ -70,7 +70,7 @@ def basis(x: Array, t: Array, k: int) -> Array:
     """
     knots, count = host(t), t.shape[0]
     at = interval(knots, host(x), k, count - k - 2)
-    value: Any = (at[:, None] == np.arange(count - 1)) * 1.0
+    value: Array = (at[:, None] == np.arange(count - 1)) * 1.0
     x = ops.reshape(x, (-1, 1))
     for p in range(1, k + 1):
         width = t[p:] - t[:-p]
@@ -118,7 +118,7 @@ _CONDITIONS: dict[str, list[tuple[int, Any]]] = {"clamped": [(1, 0.0)], "natural
 def _ends(bc_type: Any, k: int) -> list[list[tuple[int, Any]]]:
     """Orders and values of the derivatives at either end."""
     is_open = bc_type is None or (isinstance(bc_type, str) and bc_type == "not-a-knot")
-    pair: list[Any] = (
+    pair: list[Array] = (
         [None, None] if is_open else [bc_type, bc_type] if isinstance(bc_type, str) else [*(bc_type or ())]
     )
     if len(pair) != 2 or any(isinstance(end, str) and end not in _CONDITIONS for end in pair):
@@ -134,7 +134,7 @@ def _ends(bc_type: Any, k: int) -> list[list[tuple[int, Any]]]:
 
 
 @scipy_signature("x, y, k=3, t=None, bc_type=None, axis=0, check_finite=True", ignored="check_finite")
-def make_interp_spline(x: Any, y: Any, /, k: int, t: Any, bc_type: Any, axis: int) -> BSpline:
+def make_interp_spline(x: Array, y: Array, /, k: int, t: Array, bc_type: Any, axis: int) -> BSpline:
     """The spline of degree ``k`` through values ``y`` at points ``x``, a function of these and of the knots ``t``.
 
     ``bc_type`` is "not-a-knot", "periodic", "clamped", "natural", or a pair: at either end None, one of the last two

@@ -37,7 +37,7 @@ class Piecewise:
         """The coefficients, from the highest power on."""
         return ops.reshape(self._c, (*self._c.shape[:2], *self._row))
 
-    def __call__(self, t: Any, nu: int = 0, extrapolate: Any = None) -> Array:
+    def __call__(self, t: Array, nu: int = 0, extrapolate: Any = None) -> Array:
         """The values at ``t``, or derivatives by it."""
         if nu:
             return self.derivative(nu)(t, 0, extrapolate)
@@ -73,14 +73,14 @@ class Piecewise:
         powers = np.arange(self._c.shape[0], 0, -1.0)[:, None, None]
         c = self._c / powers
         size = ops.reshape(self.x[1:] - self.x[:-1], (-1, 1))
-        whole: Any = 0.0 * c[0]
+        whole: Array = 0.0 * c[0]
         for k in range(c.shape[0]):
             whole = (whole + c[k]) * size
         before = np.tril(np.ones((whole.shape[0],) * 2), -1)
         starts = ops.expand_dims(ops.matmul(before, whole), axis=0)
         return Piecewise(ops.concat([c, starts]), self.x, self.extrapolate, self._row, self.axis)
 
-    def integrate(self, a: Any, b: Any) -> Array:
+    def integrate(self, a: Array, b: Array) -> Array:
         """The integral from ``a`` to ``b``."""
         if self.extrapolate == "periodic":
             raise NotImplementedError("integrate: extrapolate is 'periodic': expected True or False")
@@ -90,7 +90,7 @@ class Piecewise:
 
 def _of_slopes(
     x: Array, y: Array, slopes: Array, extrapolate: Any, row: tuple[int, ...], place: int
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """The arguments of a `Piecewise` with these values and slopes at the breaks."""
     size = ops.reshape(x[1:] - x[:-1], (-1, 1))
     mean = (y[1:] - y[:-1]) / size
@@ -106,7 +106,7 @@ class CubicSpline(Piecewise):
     function of ``x``, ``y`` and these values, and has SciPy's.
     """
 
-    def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
+    def __init__(self, x: Array, y: Array, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
         x = points("CubicSpline", x)
         y, row, place = columns("CubicSpline", y, axis, x.shape[0])
         extrapolate = extrapolate if extrapolate is not None else "periodic" if bc_type == "periodic" else True
@@ -130,7 +130,7 @@ def _ends(bc_type: Any) -> list[Any]:
     return [_CONDITIONS[end] if isinstance(end, str) else end for end in pair]
 
 
-def _spline(x: Array, y: Array, ends: list[Any]) -> Array:
+def _spline(x: Array, y: Array, ends: list[Array]) -> Array:
     """The slopes of a spline: they solve a tridiagonal system."""
     size = x[1:] - x[:-1]
     mean = (y[1:] - y[:-1]) / ops.reshape(size, (-1, 1))
@@ -159,7 +159,7 @@ def _mirrored(end: Any) -> Any:
     return (1, -1.0 * end[1]) if end is not None and end[0] == 1 else end
 
 
-def _end(end: Any, x: Array, y: Array, size: Array, mean: Array) -> tuple[Any, Any, Any]:
+def _end(end: Any, x: Array, y: Array, size: Array, mean: Array) -> tuple[Array, Array, Array]:
     """The coefficients of the first two slopes, and the right-hand side, of the equation at the first point."""
     if end is None:
         both = x[2] - x[0]
@@ -191,7 +191,7 @@ class PchipInterpolator(Piecewise):
     Its derivatives by ``x`` and ``y`` exist where no two neighbouring differences of values change signs.
     """
 
-    def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
+    def __init__(self, x: Array, y: Array, axis: int = 0, extrapolate: Any = None) -> None:
         x = points("PchipInterpolator", x)
         y, row, place = columns("PchipInterpolator", y, axis, x.shape[0])
         slopes = _monotonic(x, y)

@@ -27,7 +27,7 @@ class RegularGridInterpolator:
     """
 
     def __init__(
-        self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = math.nan
+        self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Array = math.nan
     ) -> None:
         if method not in ("linear", "cubic"):
             raise NotImplementedError(f"RegularGridInterpolator: method is {method!r}: expected 'linear' or 'cubic'")
@@ -42,7 +42,7 @@ class RegularGridInterpolator:
                 f"RegularGridInterpolator: found values of shape {tuple(self.values.shape)}, expected {sizes} first"
             )
 
-    def __call__(self, xi: Any, method: str | None = None) -> Array:
+    def __call__(self, xi: Array, method: str | None = None) -> Array:
         """The values at places ``xi``."""
         if method not in (None, self.method):
             raise NotImplementedError(f"RegularGridInterpolator: method is {method!r}: expected {self.method!r}")
@@ -76,7 +76,7 @@ class RegularGridInterpolator:
             share = (xi[:, k] - grid[at]) / (grid[at + 1] - grid[at])
             places.append(at)
             shares.append(ops.reshape(share, (-1, *trailing)))
-        total: Any = 0.0
+        total: Array = 0.0
         for corner in itertools.product((0, 1), repeat=len(self.grid)):
             term = self.values[tuple(at + side for at, side in zip(places, corner, strict=True))]
             for share, side in zip(shares, corner, strict=True):
@@ -100,5 +100,5 @@ class RegularGridInterpolator:
         return value
 
 
-def _points(x: Any, least: int) -> Array:
+def _points(x: Array, least: int) -> Array:
     return points("RegularGridInterpolator", x, least)

@@ -1,7 +1,5 @@
 """Points and values of interpolation, and the layout of values along an axis."""
 
-from typing import Any
-
 import numpy as np
 
 from oxigrad._core import plain
@@ -13,12 +11,12 @@ from oxigrad.ops.core.shapes import position
 from oxigrad.ops.core.standard import moveaxis
 
 
-def host(x: Any) -> np.ndarray:
+def host(x: Array) -> np.ndarray:
     """The plain values of an array, on the host."""
     return np.asarray(fetched(plain(x)))
 
 
-def points(name: str, x: Any, least: int = 2) -> Array:
+def points(name: str, x: Array, least: int = 2) -> Array:
     """Points in floating point. Raises `ValueError` unless there are enough, of shape (n,), finite, that increase."""
     x = floats(x)
     _check_finite(name, "points x", x)
@@ -36,13 +34,13 @@ def _check_finite(name: str, what: str, x: Array) -> None:
         raise ValueError(f"{name}: found {what} that are infinite or NaN, expected finite ones")
 
 
-def floats(x: Any) -> Array:
+def floats(x: Array) -> Array:
     """An array in floating point."""
     x = array(x)
     return x if host(x).dtype.kind in "fc" else x * 1.0
 
 
-def columns(name: str, y: Any, axis: int, count: int) -> tuple[Array, tuple[int, ...], int]:
+def columns(name: str, y: Array, axis: int, count: int) -> tuple[Array, tuple[int, ...], int]:
     """Values as a matrix with a row for each point.
 
     The shape of a row, and the axis of the points counted from the front.
