@@ -172,7 +172,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             del leaves
             if shadows.is_held(result):
                 trace.refuse_result("the function returns values of the call in an object")
-            trace.require_result()
+            trace.require_result([*inputs.values, *values])
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
