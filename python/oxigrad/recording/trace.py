@@ -182,8 +182,9 @@ _SELVES = ("real", "conj", "conjugate")
 _DISPATCHED = ("operator", "numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 
 
-# Kinds of other functions, whose results have a shape by the shapes of their arguments.
-_OF_SHAPE = ("attribute", "operator", "python", "rule")
+# Kinds of other functions, whose results have a shape by the shapes of their arguments, and ops of this kind.
+_OF_SHAPE = ("attribute", "core", "operator", "python", "rule")
+_OF_ARGUMENTS = targets.ELEMENTWISE | {"scatter_add"}
 
 
 def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None) -> bool:
@@ -202,8 +203,6 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None)
     if not targets.is_shaped(target):
         return True
     leaves: list[Any] = []
-    if target.name in ("scatter_add", "scatter_into"):  # whose other integers are a key
-        args, named = args[3:], {"shape": named.get("shape")}
     with_leaves((*args, named), leaves.append)
     return any(isinstance(leaf, Traced) and isinstance(leaf.plain, INTEGERS) for leaf in leaves)
 
@@ -222,7 +221,7 @@ def _traits(target: Target) -> TargetTraits:
     elif not targets.is_shaped(target) or (name == "where" and kind not in _OPS):
         values = "always"
     else:
-        is_never = kind in _OF_SHAPE or _is_ufunc(target) or name in targets.ELEMENTWISE
+        is_never = kind in _OF_SHAPE or _is_ufunc(target) or name in _OF_ARGUMENTS
         values = "never" if is_never else "numbers"
     return TargetTraits(
         takes_constants=kind in (*_OPS, "operator", "numpy"),
