@@ -53,11 +53,11 @@ class Trace(Recorder):
         self.refuse(reason)
         self._is_void = True
 
-    def require_result(self, kept: list[Any]) -> None:
+    def require_result(self, results: list[Any]) -> None:
         """Raises `UnrecordableError` where traced values have given other answers than plain ones.
 
         Refuses a function that has written to the memory of one otherwise than by it, or has set a flag of an array
-        that is ``kept``, an input or a result: its result is right.
+        among the ``results`` and the inputs: its result is right.
         """
         if any(self.requests.values()):
             self.refuse_result("the function reads the memory of an array by the buffer protocol")
@@ -65,7 +65,7 @@ class Trace(Recorder):
             raise UnrecordableError(str(self.refusal))
         for array, is_writable, line, check in self._loans.values():
             is_changed = check is not None and not is_same(array, self.entries[check.id].value)
-            is_turned = array.flags.writeable != is_writable and any(array is each for each in kept)
+            is_turned = array.flags.writeable != is_writable and any(array is each for each in results)
             if is_changed or is_turned:
                 self.end(f"the function writes to an array that shares its memory ({line})")
 
