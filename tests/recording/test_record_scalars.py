@@ -265,8 +265,8 @@ def test_derivatives_of_functions_that_compute_in_double_precision(f):
 
 
 @pytest.mark.parametrize("kind", [bool, int, float, np.bool_, np.float64, np.array])
-@pytest.mark.parametrize("name", ["count_nonzero", "all", "any", "argmax", "argmin", "sum", "isfinite", "signbit"])
-def test_counts_of_numbers_have_the_class_that_eager_calls_give(name: str, kind: Any) -> None:
+@pytest.mark.parametrize("name", ["all", "any", "argmax", "argmin", "sum", "isfinite", "signbit"])
+def test_questions_about_numbers_have_the_class_that_eager_calls_give(name: str, kind: Any) -> None:
     function = getattr(xp, name)
     for f in (lambda x: function(x > 0.5), lambda x: function(x) * 2):
         try:

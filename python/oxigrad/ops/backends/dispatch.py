@@ -152,7 +152,7 @@ def standard_namespace(*values: Any) -> Any:
     if type(array) is np.ndarray and array.dtype.kind in "biufc":
         return _standard_numpy()
     if isinstance(array, _core.BatchLevel):  # a number is one of a recording
-        return namespace(array) if is_array(array) else namespace()
+        return namespace(array) if is_array(array) else _standard_numpy()
     from array_api_compat import array_namespace
 
     try:
