@@ -139,7 +139,7 @@ ROOMS = {
         "program/statement": "bits program/extrema program/views targets trace traced",
         "program/encoding": "",
         "files": "program/encoding program/statement targets trace",
-        "inputs": "bits captures files",
+        "inputs": "bits captures files traced",
         "shadows": "answers captures inputs trace traced",
         "cases": "bits files inputs program/statement trace",
         "function": "answers bits captures cases files inputs shadows trace traced",

@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from test_record import agrees, equal
 
 import oxigrad as ox
+from oxigrad import xp
 
 ARRAYS = [np.array([4.0, 2.0, 3.0, 1.0]), np.array([-1.0, 2.5, 3.0, 0.5]), np.array([9.0, 8.0, 7.0, 6.0])]
 
@@ -178,3 +179,32 @@ def test_an_array_that_is_only_read_is_recorded() -> None:
     assert (g.replays, g.why) == (1, None)
     g(ARRAYS[0])[1][0] = 7.0  # a copy in each call
     assert equal(g(ARRAYS[0]), first)
+
+
+def _locked(x: Any) -> Any:
+    x.flags.writeable = False
+    return x
+
+
+# Whether each is recorded: the lock of an array of its own, which is no result, changes nothing.
+LOCKS: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    "an array of its own": (lambda x: _locked(x * 2.0) * 3.0, True),
+    "a view": (lambda x: _locked(x.view()) * 3.0, True),
+    "an input": (lambda x: _locked(x) * 3.0, False),
+    "a result": (lambda x: _locked(x * 2.0), False),
+    "a view that is a result": (lambda x: _locked(x.view()), False),
+    "an order, which transforms read from a view": (ox.grad(lambda x: xp.sum(x[np.argsort(x)] * x)), True),
+    "the place of a maximum": (ox.grad(lambda x: xp.sum(x * float(np.argmax(x)))), True),
+}
+
+
+@pytest.mark.parametrize(("f", "is_recorded"), LOCKS.values(), ids=LOCKS)
+def test_a_read_only_array_is_recorded_unless_it_is_an_input_or_a_result(
+    f: Callable[[Any], Any], is_recorded: bool
+) -> None:
+    g = ox.record(f, audit="never")
+    for array in ARRAYS:
+        mine, its = g(array.copy()), f(array.copy())
+        assert equal(mine, its)
+        assert mine.flags.writeable == its.flags.writeable
+    assert bool(g.recordings) == is_recorded, g

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import inspect
 import os
 import signal
 import sys
 import threading
+import time
 import types
 import warnings
 from collections.abc import Callable
@@ -148,7 +150,8 @@ def test_a_fork_replays():
 
 def test_two_threads_replay_and_record_at_once():
     f = ox.value_and_grad(lambda x, c: xp.sum(xp.exp(x) * c))
-    g, failed = ox.record(f, limit=100), []  # each thread may record each length
+    g: Any = ox.record(f, limit=3)
+    failed: list[Any] = []
 
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -163,6 +166,45 @@ def test_two_threads_replay_and_record_at_once():
     for thread in threads:
         thread.join()
     assert failed == []
+    assert (len(g.recordings), g._count) == (3, 3), g  # one for each length
+
+
+def test_threads_that_call_first_at_once_record_each_kind_and_branch_once():
+    start, wrong, threads = threading.Barrier(4), [], []
+
+    def f(x: Any) -> Any:
+        time.sleep(0.01)
+        return xp.exp(x) if x[0] > 0 else x * WEIGHT[0]
+
+    g: Any = ox.record(f, limit=4)
+
+    def work() -> None:
+        for at in range(24):
+            x = np.full(2 + at // 2 % 2, 1.0 - at % 2 * 2.0)
+            start.wait()
+            if not agrees(g, f, x):
+                wrong.append(at)
+
+    for _ in range(4):
+        threads.append(threading.Thread(target=work))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(g.recordings) == g._count == 4, g
+    assert g.replays > 0
+
+
+def test_a_function_that_waits_for_its_own_call_in_another_thread_goes_on():
+    def f(x: Any, depth: Any) -> Any:
+        if depth == "inner":
+            return x * 2.0
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            return pool.submit(g, X, "inner").result() + x
+
+    g: Any = ox.record(f)
+    for at in range(4):
+        assert equal(g(X + at, "outer"), X * 2.0 + (X + at))
 
 
 # --- composition ---------------------------------------------------------------------------------------------------------

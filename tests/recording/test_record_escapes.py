@@ -577,3 +577,43 @@ def test_another_thread_gets_the_answers_of_plain_values_during_a_first_call() -
     assert before["asked"] == 0
     assert set(_namespace()) == names
     assert agrees(g, lambda x: x * 2.0, ARRAYS[1])
+
+
+def _plain(x: Any) -> Any:
+    y = x
+    for _ in range(3):
+        y = xp.tanh(y @ WEIGHTS["w"]) + LAYER.shifted(y)
+    return xp.sum(y * y)
+
+
+class Layer:
+    """An object with an array."""
+
+    def __init__(self, shift: Any) -> None:
+        self.shift = shift
+
+    def shifted(self, y: Any) -> Any:
+        """The sum with the array."""
+        return y + self.shift
+
+
+LAYER, WEIGHTS = Layer(np.ones(4)), {"w": np.eye(4) * 0.5}
+
+
+@pytest.mark.parametrize("f", [_plain, ox.value_and_grad(_plain), lambda x: {"y": [_plain(x)], "x": x}])
+def test_first_calls_of_plain_programs_search_no_heap_and_trace_no_frames(
+    f: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other functions of the module have exception handlers, which the program does not name."""
+    g: Any = ox.record(f)
+
+    def unexpected(*_: Any) -> Any:
+        raise AssertionError("a search")
+
+    for name in ("collect", "get_objects", "get_referrers"):
+        monkeypatch.setattr(gc, name, unexpected)
+    monkeypatch.setattr(sys, "settrace", lambda trace: unexpected() if trace is not None else None)
+    assert agrees(g, f, ARRAYS[0])
+    monkeypatch.undo()
+    assert agrees(g, f, ARRAYS[1])
+    assert g.replays == 1, g

@@ -262,3 +262,18 @@ def test_derivatives_of_functions_that_compute_in_double_precision(f):
     g = ox.record(ox.value_and_grad(f), audit="never")
     for at in range(3):
         assert agrees(g, ox.value_and_grad(f), x + np.float32(at / 16))
+
+
+@pytest.mark.parametrize("kind", [bool, int, float, np.bool_, np.float64, np.array])
+@pytest.mark.parametrize("name", ["all", "any", "argmax", "argmin", "sum", "isfinite", "signbit"])
+def test_questions_about_numbers_have_the_class_that_eager_calls_give(name: str, kind: Any) -> None:
+    function = getattr(xp, name)
+    for f in (lambda x: function(x > 0.5), lambda x: function(x) * 2):
+        try:
+            f(kind(2.0))
+        except TypeError:  # of truth values
+            continue
+        g = ox.record(f)
+        for x in (2.0, 0.0, 1.0):
+            assert agrees(g, f, kind(x)), g
+        assert not g._refused, g

@@ -11,7 +11,7 @@ from oxigrad._names import check_callable, check_flags
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
 from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
-from oxigrad.autodiff.rules.tangents import check_several, zero_or_same, zero_tangent
+from oxigrad.autodiff.rules.tangents import check_several, zero_or_same
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, without_variables
 
 _LEAF = tree.flatten(0.0)[1]
@@ -345,7 +345,7 @@ def _with_gradient(call: Recording, has_aux: bool, *, holomorphic: bool) -> tupl
     else:
         if not holomorphic:
             require_real(value, "the value of the function")
-        gradients = [zero_tangent(variable.value, None) for variable in variables]
+        gradients = call.tape.pull([], variables, release=True)
     return ((value, call.aux) if has_aux else value), call.arguments(gradients)
 
 

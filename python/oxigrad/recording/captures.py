@@ -49,6 +49,8 @@ _MOST_PLACES = 1 << 12
 # The flags of a class: on the heap, and immutable, as classes of C are, of which some are on the heap.
 _OF_PYTHON = 1 << 9
 _OF_C = 1 << 8
+# Names of what finds a function by text.
+_OF_TEXT = set("eval exec getattr globals locals vars __dict__ attrgetter methodcaller import_module".split())
 # The instruction of `is`.
 _IS = dis.opmap["IS_OP"]
 # Functions and classes.
@@ -85,14 +87,13 @@ def _packages_of(value: Any) -> set[str]:
 
 def _codes_of(value: Any) -> set[types.CodeType]:
     """The code of a user's function, or of all functions of a module, a class and its bases, or an object's class."""
-    value = _function_of(value)
-    if isinstance(value, types.FunctionType):
-        return set() if is_of_library(value.__globals__.get("__name__")) else {value.__code__}
-    classes = (value if isinstance(value, type) else type(value)).__mro__
-    holders = [value] if isinstance(value, types.ModuleType) else classes
-    parts = [part for each in holders if not is_of_library(_module_of(each)) for part in [*vars(each).values()]]
-    functions = map(_function_of, parts)
-    return {each.__code__ for each in functions if isinstance(each, types.FunctionType)}
+    parts = [value]
+    if not isinstance(_function_of(value), types.FunctionType):
+        classes = (value if isinstance(value, type) else type(value)).__mro__
+        holders = [value] if isinstance(value, types.ModuleType) else classes
+        parts = [part for each in holders if not is_of_library(_module_of(each)) for part in [*vars(each).values()]]
+    functions = [each for each in map(_function_of, parts) if isinstance(each, types.FunctionType)]
+    return {each.__code__ for each in functions if not is_of_library(each.__globals__.get("__name__"))}
 
 
 def _function_of(member: Any) -> Any:
@@ -122,8 +123,8 @@ def _has_truths(code: types.CodeType) -> bool:
 
 
 def _may_catch(code: types.CodeType) -> bool:
-    """Whether a function has an exception handler, or runs code from text."""
-    return bool(code.co_exceptiontable) or not {"eval", "exec"}.isdisjoint(code.co_names)
+    """Whether a function has an exception handler, or calls functions that no name in it tells."""
+    return bool(code.co_exceptiontable) or not _OF_TEXT.isdisjoint(code.co_names)
 
 
 def _is_of_python(cls: type) -> bool:
@@ -197,9 +198,9 @@ class Captures:
         # The packages of functions, classes and modules that the function names.
         self._packages: set[str] = set()
         self._spaces: dict[int, dict[str, Any]] = {}
-        # Whether one of the functions that it may call compares truth values by identity, or may catch exceptions.
+        # The functions that it reads, and whether one of them compares truth values by identity.
+        self._codes: set[types.CodeType] = set()
         self.has_truths: bool = False
-        self._has_handlers: bool = False
         self.place: int = self.guards.object(f)
         self._value("", self.place, f)
         self._seen = {}
@@ -238,11 +239,20 @@ class Captures:
         return list({**{id(space): space for space in spaces}, **self._spaces}.values())
 
     def has_handlers(self) -> bool:
-        """Whether a function that it may call, also by an object or a module, may catch exceptions."""
-        held = (value for space in self.namespaces() for value in [*space.values()])
-        values = (each if issubclass(type(each), _OF_CODE) else type(each) for each in held)  # proxies answer nothing
-        codes = (each for value in values for code in _codes_of(value) for each in _nested(code))
-        return self._has_handlers or any(map(_may_catch, codes))
+        """Whether a function that it may call may catch exceptions: one with the name of a global or of a method."""
+        named: defaultdict[str, set[types.CodeType]] = defaultdict(set)
+        for name, value in [each for space in self.namespaces() for each in [*space.items()]]:
+            is_code = issubclass(type(value), _OF_CODE)  # proxies answer nothing
+            for code in _codes_of(value if is_code else type(value)):
+                named[name].add(code)
+                named[code.co_name].add(code)
+        rest = {*self._codes}
+        while rest:
+            code = rest.pop()
+            if any(map(_may_catch, _nested(code))):
+                return True
+            rest |= {each for name in names_of(code) for each in named.pop(name, ())}
+        return False
 
     def present(self, place: int, missing: Any) -> Any:
         """The object in a place, or ``missing``."""
@@ -267,9 +277,9 @@ class Captures:
                 return
             self._seen[id(value)] = place, value
             self._packages |= _packages_of(value)
-            codes = [each for code in _codes_of(value) for each in _nested(code)]
-            self.has_truths = self.has_truths or any(map(_has_truths, codes))
-            self._has_handlers = self._has_handlers or any(map(_may_catch, codes))
+            codes = _codes_of(value)
+            self._codes |= codes
+            self.has_truths = self.has_truths or any(_has_truths(each) for code in codes for each in _nested(code))
         parts = self._parts(place, value)
         if parts is None:
             if not self._tree(path, place, value):

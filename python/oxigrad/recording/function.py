@@ -16,7 +16,7 @@ from oxigrad._typing import P, R
 from oxigrad.recording import files
 from oxigrad.recording.answers import answering
 from oxigrad.recording.bits import is_alike
-from oxigrad.recording.captures import SIMPLE, Captures, is_holder, is_input
+from oxigrad.recording.captures import Captures, is_input
 from oxigrad.recording.cases import (
     Audit,
     Case,
@@ -29,14 +29,12 @@ from oxigrad.recording.cases import (
     plural,
     saved,
 )
-from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_small, restore
+from oxigrad.recording.inputs import CONSTANTS, Inputs, Key, Why, change, copies, is_small, restore
 from oxigrad.recording.shadows import release, shadowed
 from oxigrad.recording.trace import Trace, line
 from oxigrad.recording.traced import UnrecordableError, is_traced
 
-# Arguments and results that are constants, guarded by identity.
-_CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
-# More kinds of calls that were refused are not remembered.
+# After so many kinds of calls that were refused, no other is recorded.
 _MOST_REFUSED = 64
 
 
@@ -51,12 +49,15 @@ class Recorded(RecordedFunction, Generic[P, R]):
         self._limit, self._on_stale, self._reassociate = limit, on_stale, reassociate
         self._schedule: Audit = audit
         self._lock = threading.Lock()
+        # Held during a first call: a function that waits for a call of itself in another thread goes on.
+        self._first_call = threading.Lock()
         self._captures: Captures | None = None
         self._refusal: str | None = None
         self._refused: dict[Any, str] = {}
         self._cases: dict[Any, list[Case]] = {}
         self._last: Any = None
-        self._counts = {"recordings": 0, "eager": 0}
+        # The recordings that were kept, also before something captured has changed, and calls of the function as it is.
+        self._count = self._count_eager = 0
         self._has_warned = False
         # Whether a first call has changed what the function reads: it may have filled a cache.
         self._has_changed = False
@@ -74,8 +75,11 @@ class Recorded(RecordedFunction, Generic[P, R]):
         """Why the last call was not a replay; None where it was one."""
         return self._why
 
-    def _otherwise(self, args: Any, named: Any, failed: Any, raised: Exception | None) -> Any:
-        """The result of a call that was no replay: a check has ``failed``, or a replay has ``raised``."""
+    def _otherwise(self, args: Any, named: Any, failed: Any, raised: Exception | None, asked: int) -> Any:
+        """The result of a call that was no replay: a check has ``failed``, a replay has ``raised``, or nothing fits.
+
+        The core has ``asked`` so many recordings. One thread records, while the function runs as it is in others.
+        """
         leaves, structure = tree.flatten((args, named))
         if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in leaves):
             return self.__wrapped__(*args, **named)
@@ -84,52 +88,54 @@ class Recorded(RecordedFunction, Generic[P, R]):
         if raised is not None:  # the function itself raises it, or another one
             self._why = Why("an exception", "", raised)
             return self._eager(args, named)
-        captures = self._captures
-        changed = None if captures is None else captures.changed()
-        if captures is None or changed is not None:
-            if self._counts["recordings"] >= self._limit:
+        if not self._first_call.acquire(blocking=False):
+            self._why = Why("not recorded", "", "a first call is under way")
+            return self._eager(args, named)
+        try:
+            captures = self._captures
+            changed = None if captures is None else captures.changed()
+            if captures is None or changed is not None:
                 self._why = Why(*changed) if changed else self._why
-                self._warn_of_limit()
-                return self._eager(args, named)
-            return self._begin(args, named, changed)
-        inputs = Inputs(leaves, structure, captures, with_ints=self._with_ints)
-        if self._settle(inputs.key):
-            return cast("Callable[..., Any]", self)(*args, **named)
-        if failed is not None:
-            self._why = Why(*failed)
-        elif inputs.key not in self._cases and self._last is not None:
-            self._why = inputs.difference(self._last)
-        return self._record(args, named, inputs, captures)
+                return self._begin(args, named)
+            inputs = Inputs(leaves, structure, captures, with_ints=self._with_ints)
+            if not self._settle(inputs.key, asked):
+                if failed is not None:
+                    self._why = Why(*failed)
+                elif inputs.key not in self._cases and self._last is not None:
+                    self._why = inputs.difference(self._last)
+                return self._record(args, named, inputs, captures)
+        finally:
+            self._first_call.release()
+        return cast("Callable[..., Any]", self)(*args, **named)
 
     def _eager(self, args: Any, named: Any) -> Any:
-        self._counts["eager"] += 1
+        self._count_eager += 1
         return self.__wrapped__(*args, **named)
 
     # --- recording ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, args: Any, named: Any, changed: Any) -> Any:
+    def _begin(self, args: Any, named: Any) -> Any:
         """Finds what the function captures, at the first call or after it has changed, and records."""
+        if self._count >= self._limit:
+            self._warn_of_limit()
+            return self._eager(args, named)
+        try:
+            captures = Captures(self.__wrapped__)
+            for path, value in captures.trees():
+                if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in tree.leaves(value)):
+                    raise UnrecordableError(f"{path} has variables")
+        except UnrecordableError as error:
+            self._refuse(str(error))
+            return self._eager(args, named)
         with self._lock:
-            if changed is not None:
-                self._why = Why(*changed)
-                self._cases, self._last = {}, None
-            try:
-                captures = Captures(self.__wrapped__)
-                for path, value in captures.trees():
-                    if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in tree.leaves(value)):
-                        raise UnrecordableError(f"{path} has variables")
-            except UnrecordableError as error:
-                self._refuse(str(error))
-                return self._eager(args, named)
-            self._captures = captures
+            self._cases, self._last, self._captures = {}, None, captures
             self._restart(captures.guards, [flat for _, _, flat in captures.inputs])
         inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
         return self._record(args, named, inputs, captures)
 
     def _refuse_kind(self, key: Key, reason: str) -> None:
         """Runs the function as it is for arguments of this kind."""
-        if len(self._refused) < _MOST_REFUSED:
-            self._refused[key] = reason
+        self._refused[key] = reason
         self._why = Why("not recorded", "", reason)
 
     def _refuse(self, reason: str) -> None:
@@ -140,21 +146,21 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
     def _record(self, args: Any, named: Any, inputs: Inputs, captures: Captures) -> Any:
         refusal = self._refused.get(inputs.key)
-        if refusal is not None or self._counts["recordings"] >= self._limit:
-            if refusal is None:
-                self._warn_of_limit()
-            else:
-                self._why = Why("not recorded", "", refusal)
-            return self._eager(args, named)
-        with self._lock:
-            self._counts["recordings"] += 1
-        return self._first(args, named, inputs, captures)
+        if refusal is None and len(self._refused) >= _MOST_REFUSED:
+            refusal = f"{_MOST_REFUSED} kinds of calls were refused"
+        if refusal is not None:
+            self._why = Why("not recorded", "", refusal)
+        elif self._count < self._limit:
+            return self._first(args, named, inputs, captures)
+        else:
+            self._warn_of_limit()
+        return self._eager(args, named)
 
     def _first(self, args: Any, named: Any, inputs: Inputs, captures: Captures) -> Any:
         """The result of the call that is recorded, the only one of the function."""
         trace, before = Trace(line, has_truths=captures.has_truths), copies(inputs.values)
         try:
-            _require_constants(inputs)
+            inputs.require_constants()
             function, args_traced, named_traced, shadows = shadowed(trace, inputs, captures, (args, named))
         except UnrecordableError as error:
             return self._unrecorded(inputs.key, str(error), args, named)
@@ -172,7 +178,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             del leaves
             if shadows.is_held(result):
                 trace.refuse_result("the function returns values of the call in an object")
-            trace.require_result()
+            trace.require_result([*inputs.values, *values])
         except Exception as error:  # noqa: BLE001 - the call raises the function's own
             trace.close()
             self._with_ints = self._with_ints and not any(type(value) is int for value in inputs.values)
@@ -215,26 +221,27 @@ class Recorded(RecordedFunction, Generic[P, R]):
             if captures is self._captures:
                 self._cases.setdefault(inputs.key, []).append(case)
                 self._last = case.inputs
+                self._count += 1
         return result
 
     def _unrecorded(self, key: Key, reason: str, args: Any, named: Any) -> Any:
         self._refuse_kind(key, reason)
         return self._eager(args, named)
 
-    def _settle(self, key: Key) -> bool:
-        """Gives new recordings for arguments of a kind to the core; tells whether there were any."""
-        is_any_added = False
+    def _settle(self, key: Key, asked: int) -> bool:
+        """Gives new recordings for arguments of a kind to the core; tells whether it has others than it ``asked``."""
         with self._lock:
+            is_any_added = asked != sum(case.is_added for cases in self._cases.values() for case in cases)
             for case in [case for case in self._cases.get(key, ()) if not case.is_added]:
                 try:
                     replay = case.replay
                 except Exception as error:  # noqa: BLE001 - the function took the arguments, and its program need not
                     self._drop(case, f"{type(error).__name__}: {error}")
                     continue
-                case.is_added = is_any_added = True
                 first = case.first[0] if case.first is not None and self._schedule != "never" else None
                 following = next_call(self._schedule, 1)
                 self._add(*key, replay, case.structure, case.writable, case, following, first)
+                case.is_added = is_any_added = True
         return is_any_added
 
     # --- audits -------------------------------------------------------------------------------------------------------
@@ -279,7 +286,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             return
         with self._lock:
             self._cases, self._last, self._captures = {}, None, None
-            self._counts["recordings"] = 0
+            self._count = 0
             self._restart(None, [])
         stale = StaleRecordingError(_name(self.__wrapped__), path, case.last_audit, call)
         self._why = Why("stale", case.last_audit, path)
@@ -335,18 +342,20 @@ class Recorded(RecordedFunction, Generic[P, R]):
         """The programs, in the order of recording."""
         return [case.replay for cases in self._cases.values() for case in cases]
 
+    def _sizes(self) -> list[tuple[str, Case, tuple[int, int, int, int, int]]]:
+        """The kind of each recording, and the sizes of its program."""
+        return [(str(key), case, case.replay.sizes()) for key, cases in self._cases.items() for case in cases]
+
     def __repr__(self) -> str:
         counts = [plural(len(self.recordings), "recording"), plural(self.replays, "replay")]
         lines = [f"record({_name(self.__wrapped__)}): {', '.join(counts)}"]
-        if self._counts["eager"]:
-            lines[0] += f", {plural(self._counts['eager'], 'call')} without"
-        for key, cases in self._cases.items():
-            for case in cases:
-                recorded, replayed, runs, fused, constants = case.replay.sizes()
-                lines.append(
-                    f"  {key}: {recorded} entries, {replayed} replayed, {fused} of them in {plural(runs, 'run')}, "
-                    f"{plural(constants, 'constant')}, {plural(case.checks, 'check')}{loops_shown(case)}"
-                )
+        if self._count_eager:
+            lines[0] += f", {plural(self._count_eager, 'call')} without"
+        for key, case, (recorded, replayed, runs, fused, constants) in self._sizes():
+            lines.append(
+                f"  {key}: {recorded} entries, {replayed} replayed, {fused} of them in {plural(runs, 'run')}, "
+                f"{plural(constants, 'constant')}, {plural(case.checks, 'check')}{loops_shown(case)}"
+            )
         lines.extend(f"  {key}: not recorded: {reason}" for key, reason in self._refused.items())
         if self._refusal is not None:
             lines.append(f"  not recorded: {self._refusal}")
@@ -355,11 +364,10 @@ class Recorded(RecordedFunction, Generic[P, R]):
     def _repr_html_(self) -> str:
         head, *_ = repr(self).splitlines()
         columns = ("arguments", "entries", "replayed", "in runs", "runs", "constants", "checks", "not recorded")
-        rows = []
-        for key, cases in self._cases.items():
-            for case in cases:
-                recorded, replayed, runs, fused, constants = case.replay.sizes()
-                rows.append((str(key), *map(str, (recorded, replayed, fused, runs, constants, case.checks)), ""))
+        rows = [
+            (key, *map(str, (recorded, replayed, fused, runs, constants, case.checks)), "")
+            for key, case, (recorded, replayed, runs, fused, constants) in self._sizes()
+        ]
         refused = {**{str(key): reason for key, reason in self._refused.items()}, "all": self._refusal or ""}
         rows += [(key, *[""] * 6, reason) for key, reason in refused.items() if reason]
         return Table(columns, rows, head)._repr_html_()
@@ -372,18 +380,9 @@ def _name(f: Any) -> str:
     return getattr(f, "__qualname__", None) or repr(f)
 
 
-def _require_constants(inputs: Inputs) -> None:
-    """Raises `UnrecordableError` for an argument that is neither a tree of inputs nor a constant."""
-    leaves = inputs.leaves[: inputs.places[0][1]]
-    for at, (leaf, kind) in enumerate(zip(leaves, inputs.key.leaves, strict=False)):
-        if not (kind.is_input or isinstance(leaf, _CONSTANTS)):
-            advice = ": make it a dataclass, call ox.tree.register, or hold it by name" if is_holder(leaf) else ""
-            raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched{advice}")
-
-
 def _is_constant(leaf: Any) -> bool:
     """Whether the leaf of a result is traced, or an object that each replay returns."""
-    return is_traced(leaf) or (isinstance(leaf, _CONSTANTS) and not isinstance(leaf, slice))
+    return is_traced(leaf) or (isinstance(leaf, CONSTANTS) and not isinstance(leaf, slice))
 
 
 def _flat(result: Any, trace: Trace) -> tuple[list[Any], tree.Structure]:

@@ -1,6 +1,7 @@
 """The leaves of a call's arguments and of what the function captures, and the kind of call that they make."""
 
 import copy
+import types
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,11 @@ from oxigrad import tree
 from oxigrad._core import LeafKind
 from oxigrad.recording import files
 from oxigrad.recording.bits import is_same
-from oxigrad.recording.captures import Captures
+from oxigrad.recording.captures import SIMPLE, Captures, is_holder
+from oxigrad.recording.traced import UnrecordableError
 
+# Arguments and results that are constants, guarded by identity.
+CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 # The arrays of a first call are kept until another call is audited, up to so many bytes.
 _MOST_BYTES = 1 << 26
 
@@ -75,6 +79,16 @@ class Inputs:
                 return f"argument {where[2:]}" if where.startswith("0.") else f"argument {where.removeprefix('1.')}"
             at -= count
         raise IndexError(at)
+
+    def require_constants(self) -> None:
+        """Raises `UnrecordableError` for an argument that is neither a tree of inputs nor a constant."""
+        leaves = self.leaves[: self.places[0][1]]
+        for at, (leaf, kind) in enumerate(zip(leaves, self.key.leaves, strict=False)):
+            if not (kind.is_input or isinstance(leaf, CONSTANTS)):
+                advice = ": make it a dataclass, call ox.tree.register, or hold it by name" if is_holder(leaf) else ""
+                raise UnrecordableError(
+                    f"{self.path(at)} is a {type(leaf).__name__}, whose state is not watched{advice}"
+                )
 
     def described(self) -> "Inputs":
         """The same without the arrays: the kinds of the arguments in place of leaves."""

@@ -53,10 +53,11 @@ class Trace(Recorder):
         self.refuse(reason)
         self._is_void = True
 
-    def require_result(self) -> None:
+    def require_result(self, results: list[Any]) -> None:
         """Raises `UnrecordableError` where traced values have given other answers than plain ones.
 
-        Refuses a function that has written to the memory of one otherwise than by it: its result is right.
+        Refuses a function that has written to the memory of one otherwise than by it, or has set a flag of an array
+        among the ``results`` and the inputs: its result is right.
         """
         if any(self.requests.values()):
             self.refuse_result("the function reads the memory of an array by the buffer protocol")
@@ -64,7 +65,8 @@ class Trace(Recorder):
             raise UnrecordableError(str(self.refusal))
         for array, is_writable, line, check in self._loans.values():
             is_changed = check is not None and not is_same(array, self.entries[check.id].value)
-            if is_changed or array.flags.writeable != is_writable:
+            is_turned = array.flags.writeable != is_writable and any(array is each for each in results)
+            if is_changed or is_turned:
                 self.end(f"the function writes to an array that shares its memory ({line})")
 
     def lend(self, traced: Traced) -> None:
@@ -180,8 +182,9 @@ _SELVES = ("real", "conj", "conjugate")
 _DISPATCHED = ("operator", "numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 
 
-# Kinds of other functions, whose results have a shape by the shapes of their arguments.
-_OF_SHAPE = ("attribute", "operator", "python", "rule")
+# Kinds of other functions, whose results have a shape by the shapes of their arguments, and ops of this kind.
+_OF_SHAPE = ("attribute", "core", "operator", "python", "rule")
+_OF_ARGUMENTS = targets.ELEMENTWISE | {"scatter_add"}
 
 
 def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None) -> bool:
@@ -200,8 +203,6 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None)
     if not targets.is_shaped(target):
         return True
     leaves: list[Any] = []
-    if target.name in ("scatter_add", "scatter_into"):  # whose other integers are a key
-        args, named = args[3:], {"shape": named.get("shape")}
     with_leaves((*args, named), leaves.append)
     return any(isinstance(leaf, Traced) and isinstance(leaf.plain, INTEGERS) for leaf in leaves)
 
@@ -220,7 +221,7 @@ def _traits(target: Target) -> TargetTraits:
     elif not targets.is_shaped(target) or (name == "where" and kind not in _OPS):
         values = "always"
     else:
-        is_never = kind in _OF_SHAPE or _is_ufunc(target) or name in targets.ELEMENTWISE
+        is_never = kind in _OF_SHAPE or _is_ufunc(target) or name in _OF_ARGUMENTS
         values = "never" if is_never else "numbers"
     return TargetTraits(
         takes_constants=kind in (*_OPS, "operator", "numpy"),

@@ -3,14 +3,15 @@
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::gc::PyVisit;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::Entry;
 use crate::autodiff::graph::open_tapes::OpenTapes;
 use crate::autodiff::graph::tape::{CoreTape, Tape};
 use crate::autodiff::graph::trace;
-use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::graph::variable::{Variable, plain};
 use crate::autodiff::replay::forward;
 use crate::autodiff::replay::reverse;
 use crate::autodiff::vjp_rules;
@@ -270,11 +271,25 @@ impl Tape {
         tape.put_back(core, release);
         let (found, list) = (found?, PyList::empty(py));
         for (variable, id) in variables.iter().zip(asked) {
-            list.append(match &found[ids.binary_search(&id).expect("it was asked for")] {
+            let derivative = match &found[ids.binary_search(&id).expect("it was asked for")] {
                 Value::Absent => zeros(&variable.get().value)?,
                 found => found.object(py),
+            };
+            list.append(if is_without_axes(&derivative)? {
+                derivative.get_item(PyTuple::empty(py))? // a scalar: rules give one or the other, by the values
+            } else {
+                derivative
             })?;
         }
         Ok(list)
+    }
+}
+
+/// Whether a value, or that of a variable, is a NumPy array without axes.
+fn is_without_axes(value: &Object<'_>) -> PyResult<bool> {
+    let (value, numpy) = (plain(value)?, Numpy::get(value.py()));
+    match numpy.fields(&value) {
+        Some(fields) => Ok(fields.dimensions() == 0),
+        None => Ok(value.is_instance(numpy.ndarray.bind(value.py()))? && value.getattr("shape")?.len()? == 0),
     }
 }

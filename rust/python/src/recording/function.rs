@@ -126,11 +126,14 @@ impl RecordedFunction {
             return own.function.bind(py).call(args, named);
         }
         let named = named.cloned().unwrap_or_else(|| PyDict::new(py));
-        let outcome = match own.plan() {
+        let plan = own.plan();
+        let outcome = match &plan {
             Some(plan) if !is_watched(py)? => plan.replayed(args, &named)?,
             _ => Outcome::None,
         };
-        let otherwise = |failed, raised| slf.call_method1(intern!(py, "_otherwise"), (args, &named, failed, raised));
+        let asked = plan.map_or(0, |plan| plan.cases.len());
+        let otherwise =
+            |failed, raised| slf.call_method1(intern!(py, "_otherwise"), (args, &named, failed, raised, asked));
         match outcome {
             Outcome::Result(result) => {
                 own.replays.fetch_add(1, Ordering::Relaxed);
