@@ -32,8 +32,8 @@ class ByteCollectives(Communicator):
     """Base class of communicators whose library has collective operations on bytes.
 
     Before each operation the workers tell each other which it is, so that all of them call the same one. An engine
-    implements the operations on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`,
-    `_spread` and `_reduce_natively`, each by `_run`. It notes what it learns of other workers in `Peers`, puts their
+    implements the operations on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share` and
+    `_reduce_natively`, each by `_run`. It notes what it learns of other workers in `Peers`, puts their
     messages into the mailbox (`_deliver`), and sends (`_dispatch`). `_look` and `_pause` belong to waits.
     """
 
@@ -70,10 +70,6 @@ class ByteCollectives(Communicator):
 
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
         """Fills ``data``, which holds this worker's part, with the parts of all: ``counts[k]`` bytes of rank k."""
-        raise NotImplementedError
-
-    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
-        """Replaces bytes by those of ``root``."""
         raise NotImplementedError
 
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
@@ -231,11 +227,6 @@ class ByteCollectives(Communicator):
             piece = np.concatenate([buf[each] for each in slices])
             self._reduce_part(piece, lengths, op, "reduce_scatter", seconds)
             buf[slices[self.rank]] = piece[part_of(lengths, self.rank, self.size, piece.size)]
-
-    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
-        self._agree("broadcast", bufs, str(root), seconds)
-        for piece in itertools.chain.from_iterable(map(_pieces, bufs)):
-            self._spread(as_bytes(piece), root, seconds)
 
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         counts = self._agree("all_gather_v", [buf], buf.dtype.str, seconds, any_length=True)

@@ -370,10 +370,8 @@ class Hub:
 
 
 def _result(entered: Round) -> list[np.ndarray]:
-    """The result of an operation for all workers: the reduced buffers, those of the root, or those of each worker."""
+    """The result of an operation for all workers: the reduced buffers, or those of each worker."""
     name, detail = entered.kind[:2]
-    if name == "broadcast":
-        return list(entered.contributed[detail])
     by_rank = entered.by_rank()
     if name == "all_gather_v":
         return [bufs[0] for bufs in by_rank]

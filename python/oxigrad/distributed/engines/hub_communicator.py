@@ -44,11 +44,10 @@ class HubCommunicator(Communicator):
     # --- operations on all workers ------------------------------------------------------------------------------------
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        _copy(self._collect("all_reduce", (op, *_layout(bufs)), list(bufs), seconds), bufs)
-
-    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
-        contribution = list(bufs) if self.rank == root else []
-        _copy(self._collect("broadcast", (root, *_layout(bufs)), contribution, seconds), bufs)
+        layout = [(buffer.dtype.str, buffer.size) for buffer in bufs]
+        reduced = self._collect("all_reduce", (op, *layout), list(bufs), seconds)
+        for target, source in zip(bufs, reduced, strict=True):
+            np.copyto(target, source)
 
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         return self._collect("all_gather_v", (buf.dtype.str,), [buf], seconds)
@@ -99,12 +98,3 @@ class HubCommunicator(Communicator):
         """See `Communicator.abort`."""
         self._tell("abort", reason)
         raise Aborted(reason)
-
-
-def _layout(bufs: Sequence[Buffer]) -> list[tuple[str, int]]:
-    return [(buffer.dtype.str, buffer.size) for buffer in bufs]
-
-
-def _copy(sources: Sequence[Buffer], targets: Sequence[Buffer]) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        np.copyto(target, source)

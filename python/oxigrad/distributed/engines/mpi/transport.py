@@ -67,9 +67,6 @@ class MPICommunicator(ByteCollectives):
         parts = [data, (counts, _starts(counts)), MPI.BYTE]
         self._call("Iallgatherv", MPI.IN_PLACE, parts, what=what, seconds=seconds)
 
-    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
-        self._call("Ibcast", [data, MPI.BYTE], root, what="broadcast", seconds=seconds)
-
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
         reduction = MPI.MAX if op == "max" else MPI.SUM
         self._call("Iallreduce", MPI.IN_PLACE, buffer, reduction, what="all_reduce", seconds=seconds)

@@ -94,9 +94,6 @@ class TorchCommunicator(ByteCollectives):
             lambda: [self._group.broadcast(part, rank) for rank, part in enumerate(parts) if part.nbytes],
         )
 
-    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
-        self._run("broadcast", seconds, lambda: [self._group.broadcast(data, root)])
-
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
         self._run("all_reduce", seconds, lambda: [self._group.all_reduce(buffer, op)])
 
