@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from oxigrad.distributed.decisions.training import Admission
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec
-from oxigrad.distributed.messages.message import Header, Layout, as_bytes
+from oxigrad.distributed.messages.message import Header, as_bytes
 
 _POLL, _STOPPED = 0.5, 5.0
 """Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
@@ -111,7 +111,7 @@ class Connection:
         root: the rank of the worker that serves the coordinator.
         server: the server of this process, where it has the coordinator.
         enrolment: the training of the worker.
-        layout: the layout of the parameters.
+        parameters: the parameters by key path, as the codec describes them.
         config: what the messages of all workers have in common besides the parameters, as plain data.
         seconds: the time that a wait takes at most.
     """
@@ -122,17 +122,17 @@ class Connection:
         root: int,
         server: Server | None,
         enrolment: Enrolment,
-        layout: Layout,
+        parameters: Mapping[str, np.ndarray],
         config: Config,
         seconds: float,
     ) -> None:
         self._communicator, self._root, self._server = communicator, root, server
-        self._enrolment, self._layout, self._config = enrolment, layout, config
+        self._enrolment, self._parameters, self._config = enrolment, parameters, config
         #: The time that a wait takes at most.
         self.seconds: float = seconds
         #: The replies of the coordinator to a single worker, which has it in its own thread.
         self._replies: deque[Reply] | None = deque() if isinstance(communicator, SingleWorker) else None
-        self.codec: GradientCodec = codec_of(layout, config, enrolment.training)
+        self.codec: GradientCodec = codec_of(parameters, config, enrolment.training)
         #: The number of the last gradient that was sent.
         self.number: int = 0
         self._incarnation = 0
@@ -149,7 +149,7 @@ class Connection:
         admitted: list[DecodedReply] = []
 
         def ask() -> tuple[Admission, int] | None:
-            self.codec = codec_of(self._layout, self._config, self._enrolment.training)
+            self.codec = codec_of(self._parameters, self._config, self._enrolment.training)
             self.request(JOIN, step, [description])
             answer = read()
             self._is_admitted = answer.kind not in NOTICES
@@ -193,7 +193,7 @@ class Connection:
                 continue
             if self._enrolment.has_left(header.digest):
                 continue
-            answer = DecodedReply.read(self._memory[: header.payload_bytes], self._layout, self._communicator.rank)
+            answer = DecodedReply.read(self._memory[: header.payload_bytes], self._communicator.rank)
             is_late = wait.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(

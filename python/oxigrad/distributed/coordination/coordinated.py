@@ -194,7 +194,7 @@ class Coordinated(Wrapper):
         if coordinator is None or replica is None or last is None:
             return model
         if self._local_step != coordinator.decisions.step or replica.checksum() != coordinator.replica.checksum():
-            replica.follow(coordinator.replica)
+            replica.load(coordinator.replica.packed_state())
             self._local_step = coordinator.decisions.step
         written = self._parameters.write(last, replica.arrays)
         if model is None and written is not last:
@@ -223,7 +223,7 @@ class Coordinated(Wrapper):
         root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == root:
             self._coordinate(size)
-        agreed = self._enrolment, replica.layout, self._agreed_config(), self._seconds
+        agreed = self._enrolment, replica.arrays, self._agreed_config(), self._seconds
         self._connection = Connection(self.communicator, root, self._server, *agreed)
         try:
             self._connection.join(self._local_step, replica.description(self._joining_config()), self._answered)
@@ -332,7 +332,7 @@ class Coordinated(Wrapper):
     def _advance(self, replica: Replica, codec: GradientCodec, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
         if answer.kind == STATE:
-            replica.load(answer.buffers, answer.parts[0])
+            replica.load(answer.parts[0])
             self._local_step = answer.step
         elif answer.kind == UPDATES:
             first = answer.step - len(answer.parts)

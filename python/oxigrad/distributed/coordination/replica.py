@@ -12,7 +12,7 @@ from oxigrad import NonFiniteError
 from oxigrad._typing import Config
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement, transfer
-from oxigrad.distributed.messages.gradients import Gradients, padded
+from oxigrad.distributed.messages.gradients import Gradients
 from oxigrad.distributed.messages.message import Layout, checksum
 from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
 from oxigrad.extend import Parameters, WrappingOptimizer
@@ -41,7 +41,6 @@ class Replica:
 
     layout: Layout
     untrained: Mapping[str, np.ndarray]
-    wire: list[np.ndarray]
     step: int
 
     def __init__(
@@ -55,8 +54,6 @@ class Replica:
         self.optimizer = optimizer
         self.layout = Layout(arrays)
         self._buffers = self.layout.pack(arrays, self.layout.empty())
-        #: The buffers, each filled up to whole words: how parameters are sent.
-        self.wire = [part for buffer in self._buffers for part in padded(buffer)]
         #: The parameters by key path, as views that are not to be written to.
         self.arrays: dict[str, np.ndarray] = self.layout.views(self._buffers)
         self._paths = {str(path): path for path in parameters}
@@ -128,29 +125,22 @@ class Replica:
         return False
 
     def packed_state(self) -> np.ndarray:
-        """The state of the optimizer as bytes, with settings and untrained arrays, but without parameters."""
-        return transfer.pack(self.untrained, {**self.optimizer.state_dict(copy=False), "config": self._present()})
+        """The parameters, the untrained arrays, and the state of the optimizer with its settings, as bytes."""
+        values = {**self.untrained, **self.arrays}
+        return transfer.pack(values, {**self.optimizer.state_dict(copy=False), "config": self._present()})
 
     def _present(self) -> Config:
         """The settings of the optimizer, with the values of functions at this step."""
         return {**settings_of(self.optimizer), **values_of_functions(self.optimizer)}
 
-    def follow(self, other: "Replica") -> None:
-        """Takes the parameters and the state of another replica of this process."""
-        self._load_state(other.packed_state())
-        for path, array in other.arrays.items():
-            np.copyto(self.arrays[path], array)
-
-    def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
-        """Takes the parameters and the state of another replica. Raises before anything is changed."""
-        if [buffer.nbytes for buffer in buffers] != [buffer.nbytes for buffer in self._buffers]:
-            raise Refused("length", "the parameters of another replica have another size")
-        self._load_state(state)
-        for target, source in zip(self._buffers, buffers, strict=True):
-            np.copyto(target, source)
-
-    def _load_state(self, packed: np.ndarray) -> None:
-        untrained, state = transfer.unpack(packed)
+    def load(self, packed: np.ndarray) -> None:
+        """Takes the `packed_state` of another replica. Raises before anything is changed."""
+        values, state = transfer.unpack(packed)
+        arrays = {path: values.pop(path) for path in self.arrays if path in values}
+        if Layout(arrays).digest != self.layout.digest:
+            raise Refused("tree", "the parameters of another replica have other shapes or dtypes")
         self.optimizer.load_state_dict(state)
-        self.untrained, self.step = untrained, self.optimizer.step
+        self.untrained, self.step = values, self.optimizer.step
         self._settings = self._present(), state["config"]
+        for path, array in arrays.items():
+            np.copyto(self.arrays[path], array)
