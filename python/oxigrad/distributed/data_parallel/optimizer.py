@@ -163,7 +163,7 @@ class DataParallel(LocalSums):
             raise NotSupported(f"{lost} communicator.reform(), with a saved state")
         return super().reform(model)
 
-    def _completed(self, model: Tree) -> list[int]:
+    def _completed(self, model: Tree) -> tuple[list[int], bool]:
         """See `CollectiveWrapper._completed`."""
         if self._shards is not None:
             self._shards.divide(self._parameters, model, self.communicator.size)
