@@ -126,18 +126,6 @@ class LocalSums(CollectiveWrapper):
         raise NotImplementedError
 
 
-def sums_on_host(totals: Mapping[str, Any], gradients: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
-    """The sums of a worker with further gradients, which are arrays or `SparseRows`.
-
-    These themselves where nothing is added.
-    """
-    sums = dict(gradients)
-    for path, gradient in gradients.items():
-        if not is_whole or gradient.dtype.itemsize == 2:
-            sums[path] = added(totals.get(path), gradient)
-    return sums
-
-
 def added(total: Any, gradient: Any) -> Any:
     """A sum of gradients in memory of its own; gradients of half precision are added up in float32."""
     if isinstance(gradient, SparseRows):

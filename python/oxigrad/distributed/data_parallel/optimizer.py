@@ -15,7 +15,7 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import flags_of, kinds_of
-from oxigrad.distributed.data_parallel.local_sums import LocalSums, sums_on_host
+from oxigrad.distributed.data_parallel.local_sums import LocalSums, added
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
@@ -356,10 +356,12 @@ class DataParallel(LocalSums):
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """See `LocalSums._accumulated`."""
-        add = sums_on_host if self._group is None else self._group.sums
-        sums = add(self._sums, gradients, is_whole=self.local_batches == 1)
-        rest = [path for path in self._sums if path not in sums] if self._sums else ()
-        return {**{path: self._sums[path] for path in rest}, **sums} if rest else sums
+        add, is_on_host = (added, True) if self._group is None else (self._group.added, False)
+        sums = dict(self._sums)
+        for path, gradient in gradients.items():
+            is_whole = self.local_batches == 1 and not (is_on_host and gradient.dtype.itemsize == 2)
+            sums[path] = gradient if is_whole else add(sums.get(path), gradient)
+        return sums
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
         """See `LocalSums._means`."""
