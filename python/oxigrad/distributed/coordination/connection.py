@@ -14,15 +14,19 @@ from oxigrad._typing import Config
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import JOIN, Coordinator, DecodedReply, codec_of
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, Reply, serve
-from oxigrad.distributed.decisions.training import Admission
+from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, TELL, Reply, serve
+from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.decisions.watch import Watch
+from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec
 from oxigrad.distributed.messages.message import Header, as_bytes
 
 _POLL, _STOPPED = 0.5, 5.0
 """Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
+
+_PAUSE = 0.02
+"""Seconds between two requests to join a training that has not begun."""
 
 _log = logging.getLogger("oxigrad.distributed")
 
@@ -142,24 +146,25 @@ class Connection:
     def join(self, step: int, description: np.ndarray, read: Callable[[], DecodedReply]) -> DecodedReply:
         """Asks the coordinator to admit this worker until it does; returns its answer, which ``read()`` waits for.
 
-        Raises `Refused` where it does not, and `TimedOut`.
+        This worker waits until the others have left a former training. Raises `Refused` where the coordinator does not
+        admit it, and `TimedOut`.
         """
         self._incarnation = time.time_ns()  # an earlier process of this rank has another one
-        self.number = 0
-        admitted: list[DecodedReply] = []
-
-        def ask() -> tuple[Admission, int] | None:
+        self.number, end = 0, Backoff(self.seconds)
+        while True:
             self.codec = codec_of(self._parameters, self._config, self._enrolment.training)
             self.request(JOIN, step, [description])
             answer = read()
             self._is_admitted = answer.kind not in NOTICES
             if self._is_admitted:
-                admitted.append(answer)
-                return None
-            return NOTICES[answer.kind], answer.step
-
-        self._enrolment.ask(ask, self.seconds)
-        return admitted[0]
+                return answer
+            served = Training.of_code(answer.step)
+            if answer.kind == TELL:
+                self._enrolment.adopt(served)
+            elif end.is_over():
+                raise TimedOut(f"{served} has not ended within {self.seconds:g} s: workers still take part in it")
+            else:
+                time.sleep(_PAUSE)
 
     def leave(self) -> None:
         """Ends the part of this worker in the training."""

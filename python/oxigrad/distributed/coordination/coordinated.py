@@ -222,11 +222,12 @@ class Coordinated(Wrapper):
         replica = self._replica
         root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == root:
-            self._coordinate(size)
+            self._coordinate(replica, size)
         agreed = self._enrolment, replica.arrays, self._agreed_config(), self._seconds
-        self._connection = Connection(self.communicator, root, self._server, *agreed)
+        connection = self._connection = Connection(self.communicator, root, self._server, *agreed)
         try:
-            self._connection.join(self._local_step, replica.description(self._joining_config()), self._answered)
+            description = replica.description(self._joining_config())
+            connection.join(self._local_step, description, lambda: self._answered(connection, replica))
         except BaseException as error:
             self._connection = None
             if isinstance(error, Refused):
@@ -253,10 +254,10 @@ class Coordinated(Wrapper):
         """See `Wrapper._agreed_config`."""
         return {**super()._agreed_config(), "lease": self._lease}
 
-    def _coordinate(self, size: int) -> None:
-        """Starts the coordinator in this process: from the replica of a former one, or from copies of this worker's."""
+    def _coordinate(self, own: Replica, size: int) -> None:
+        """Starts the coordinator in this process: from the replica of a former one, or from a copy of this worker's."""
         former, self._former = self._former, None
-        replica = former or self._running_replica().copy()
+        replica = former or own.copy()
         step = max(replica.optimizer.step, self._local_step)
         coordinator = Coordinator(
             replica=replica,
@@ -303,20 +304,17 @@ class Coordinated(Wrapper):
         if self._server is not None:
             self._offer_settings()
         connection.request(PUSH, self._local_step, connection.codec.encode(gradients))
-        self._answered()
+        self._answered(connection, replica)
         vars(self)["_model"] = model = self._parameters.write(model, parameters)
         if self._refusal is not None:
             raise self._refusal
         return model
 
-    def _answered(self) -> DecodedReply:
+    def _answered(self, connection: Connection, replica: Replica) -> DecodedReply:
         """Waits for the answer with which the worker goes on, that with a token, and brings the replica to its step.
 
         Returns also for an answer that says to join later, or another training.
         """
-        connection, replica = self._connection, self._replica
-        assert connection is not None  # noqa: S101 - for the type checker: a worker that asks is connected
-        assert replica is not None  # noqa: S101 - and has a replica
         vars(self).update(verdicts=[], _refusal=None)
         wait = Watch(connection.seconds)
         while True:
@@ -344,10 +342,6 @@ class Coordinated(Wrapper):
                 vars(self)["_local_step"] += 1
             return self._local_step > answer.step or replica.agrees(answer.checksum, f"rank {self.communicator.rank}")
         return True
-
-    def _running_replica(self) -> Replica:
-        assert self._replica is not None  # noqa: S101 - for the type checker: a worker that has joined has one
-        return self._replica
 
     @property
     def step(self) -> int:

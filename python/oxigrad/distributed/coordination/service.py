@@ -38,7 +38,7 @@ REQUEST_WORDS = 4
 # gradient that the worker sent; and the bytes of each part of the content. `LATER` and `TELL` have the identity of the
 # training that the coordinator serves in place of the step.
 NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
-NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
+NOTICES = LATER, TELL
 REPLY_WORDS = 7
 DECISION_WORDS = 5
 
@@ -108,7 +108,7 @@ class Service:
 
     def _notice(self, request: Header, decision: Admission) -> Reply:
         """The reply to a worker that is to join later, or is told the training."""
-        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
+        kind = TELL if decision == "tell" else LATER
         words = np.array([-1, kind, 0, self.training.code, 0, 0, 0], np.int64)
         return Reply(request.rank, request.step, [words], ANY)
 

@@ -58,7 +58,7 @@ class CollectiveWrapper(Wrapper):
         optimizers differ.
         """
         with self._lock.stepping():
-            return self._agree(model)[0] if self._done < 0 else model
+            return self._entered(model)[0]
 
     def reform(self, model: Tree) -> Tree:
         """Admits the workers that wait to join, and returns ``model``.
@@ -85,6 +85,10 @@ class CollectiveWrapper(Wrapper):
         """Forgets what workers agreed on in the first step. All of them call it, and agree again in the next one."""
 
     # --- agreement ----------------------------------------------------------------------------------------------------
+
+    def _entered(self, model: Tree) -> tuple[Tree, bool]:
+        """The model of a worker that takes part: `_agree` before the first step."""
+        return self._agree(model) if self._done < 0 else (model, False)
 
     def _agree(self, model: Tree) -> tuple[Tree, bool]:
         """Brings workers that are new, or behind, up to date.

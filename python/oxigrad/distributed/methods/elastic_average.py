@@ -154,9 +154,7 @@ class ElasticAverage(CollectiveWrapper):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
-        late = False
-        if not self._is_started:
-            model, late = self._started(model)
+        model, late = self._entered(model)
         check_unchanged(self._parameters.specs(model), self._centre, "ElasticAverage")
         grads = self._penalized(model, grads) if self.rho and not late else grads
         if self._count and self._count % self.period == 0:
@@ -211,11 +209,6 @@ class ElasticAverage(CollectiveWrapper):
 
     # --- the asynchronous centre --------------------------------------------------------------------------------------
 
-    def start(self, model: Tree) -> Tree:
-        """Starts this worker: returns ``model`` with its first parameters, from rank 0 or from the centre."""
-        with self._lock.stepping():
-            return model if self._is_started else self._started(model)[0]
-
     def reform(self, model: Tree) -> Tree:
         """Continues with the survivors and the workers that wait to join. All call it; new workers call `start`.
 
@@ -228,14 +221,13 @@ class ElasticAverage(CollectiveWrapper):
         with self._lock.stepping():
             if not self._is_started:
                 self._reform()
-                return self._started(model)[0]
+                return self._entered(model)[0]
             self.communicator.alive()  # which raises `Excluded`
             while True:
                 centre = self._surrender_centre()
                 self._reform()
                 try:
-                    self._elect_keeper(centre)
-                    self._join()
+                    self._join(self._elect_keeper(centre))
                     return model
                 except WorkerLost:  # another worker was lost, or waits to join
                     continue
@@ -258,8 +250,8 @@ class ElasticAverage(CollectiveWrapper):
         assert isinstance(server.coordinator, ElasticCoordinator)  # noqa: S101 - for the type checker
         return server.coordinator.copies()
 
-    def _elect_keeper(self, centre: dict[str, np.ndarray]) -> None:
-        """Elects the worker that keeps the centre, and connects to it. This one serves ``centre`` if it is elected."""
+    def _elect_keeper(self, centre: dict[str, np.ndarray]) -> Connection:
+        """The connection to the elected keeper of the centre. This worker serves ``centre`` if it is elected."""
         communicator = self.communicator
         root, size = self._enrolment.elected(communicator, self._applied, self._seconds)
         if communicator.rank == root:
@@ -268,7 +260,8 @@ class ElasticAverage(CollectiveWrapper):
             agreed = self._agreed_config(), self._description, self._enrolment.training
             coordinator = ElasticCoordinator(Centre(centre), decisions, self._rate, *agreed)
             self._server = Server(coordinator, communicator, self._enrolment, self._depart, self._seconds)
-        self._connection = self._connected(centre, root)
+        connection = self._connection = self._connected(centre, root)
+        return connection
 
     def _connected(self, parameters: Mapping[str, np.ndarray], root: int) -> Connection:
         """A connection to the worker ``root``, which keeps the centre or begins synchronous exchanges."""
@@ -314,7 +307,10 @@ class ElasticAverage(CollectiveWrapper):
             self._connection.leave()
         self._is_started, self._connection, self._server, self._number, self._applied = False, None, None, 0, -1
 
-    def _started(self, model: Tree) -> tuple[Tree, bool]:
+    def _entered(self, model: Tree) -> tuple[Tree, bool]:
+        """See `CollectiveWrapper._entered`: the parameters are from rank 0, or from the centre."""
+        if self._is_started:
+            return model, False
         parameters = self._parameters.wide(model)
         if self.synchronous:
             self._description = agreement.described(parameters, self._joining_config())
@@ -327,8 +323,7 @@ class ElasticAverage(CollectiveWrapper):
         seen, first = self._centre, self._loaded_centre or self._centre or parameters
         self._enrolment.begin()
         try:
-            self._elect_keeper({path: np.array(first[path]) for path in parameters})
-            self._join()
+            self._join(self._elect_keeper({path: np.array(first[path]) for path in parameters}))
         except BaseException:
             self._connection = None
             raise
@@ -354,10 +349,8 @@ class ElasticAverage(CollectiveWrapper):
             self._enrolment.end_former()
             greet(communicator, self._description, self._enrolment.training, self._seconds)
 
-    def _join(self) -> None:
+    def _join(self, connection: Connection) -> None:
         """Asks the worker that keeps the centre to admit this one, and takes the centre."""
-        assert self._connection is not None  # noqa: S101 - for the type checker
-        connection = self._connection
         answer = connection.join(max(self._applied, 0), self._description, lambda: self._answered(connection))
         self._number = 0
         self._adopt_centre(connection, answer, {})
@@ -395,7 +388,7 @@ class ElasticAverage(CollectiveWrapper):
             answer = self._answered(connection)
             if all(each.accepted for each in answer.verdicts):
                 break
-            self._join()  # its lease had ended
+            self._join(connection)  # its lease had ended
         else:
             raise Refused("member", "the centre refuses the exchange of this worker")
         self._number += 1

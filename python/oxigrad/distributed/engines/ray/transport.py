@@ -45,10 +45,6 @@ class HubActor(Hub):
         """The process of the actor."""
         return os.getpid()
 
-    async def count(self) -> int:
-        """The number of workers of this generation that live."""
-        return len(self._peers.alive())
-
 
 def _stored(result: list[np.ndarray]) -> Any:
     return result if sum(buffer.nbytes for buffer in result) <= _INLINE else ray.put(result)
