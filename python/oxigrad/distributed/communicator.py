@@ -58,9 +58,9 @@ class Communicator:
     by one thread at a time.
 
     This class has the headers, checks, time-outs and counts. A subclass is an engine's: it implements `_all_gather_v`
-    (and `_all_reduce` and `_reduce_scatter` if it can send less), membership (`alive`, `exclude`, `reform`, `leave`,
-    `abort`), and the primitives of messages: `_post` sends one, and `_poll` waits for the next one with a tag in the
-    `Mailbox` of this worker.
+    (and `_all_reduce` and `_reduce_scatter` if it can send less), membership (`alive`, `exclude`, `_following`,
+    `leave`, `abort`), and the primitives of messages: `_post` sends one, and `_poll` waits for the next one with a tag
+    in the `Mailbox` of this worker.
 
     Args:
         place: place of this worker in its generation.
@@ -259,12 +259,20 @@ class Communicator:
         """
         raise NotImplementedError
 
-    def reform(self, *, timeout: float | None = None) -> "Communicator":
+    def reform(self, *, timeout: float | None = None) -> Self:
         """The communicator of the next generation: survivors in the order of their ranks, then workers that join.
 
         All survivors call it. It also becomes the `current` one of a thread in which this one is. Raises `NotSupported`
         where the engine cannot continue after a loss.
         """
+        following = self._following(self._limit(timeout))
+        following.bytes_sent, following.refused, following.trainings = self.bytes_sent, self.refused, self.trainings
+        if _current.communicator is self:
+            _current.communicator = following
+        return following
+
+    def _following(self, seconds: float) -> Self:
+        """The communicator of the next generation, without the counts of this one."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -318,8 +326,7 @@ class SingleWorker(Communicator):
         """Raises `NotSupported`."""
         raise NotSupported("a job of one worker has nobody to exclude")
 
-    def reform(self, *, timeout: float | None = None) -> Self:
-        """See `Communicator.reform`."""
+    def _following(self, seconds: float) -> Self:
         self.generation: int = self.generation + 1
         return self
 
@@ -375,11 +382,3 @@ def results_of(worker: Callable[[Communicator], Any], communicator: Communicator
         result = worker(communicator)
         last = current()
     return [result if rank == last.rank else None for rank in range(last.size)]
-
-
-def succeed(former: Communicator, following: Communicator) -> None:
-    """Hands the counts of a communicator to the next generation, which replaces it as the `current` one."""
-    following.bytes_sent, following.refused = former.bytes_sent, former.refused
-    following.trainings = former.trainings
-    if _current.communicator is former:
-        _current.communicator = following

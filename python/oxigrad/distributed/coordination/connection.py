@@ -1,7 +1,6 @@
 """The connection of a worker to the coordinator of its training, and the thread in which one worker serves it."""
 
 import contextlib
-import logging
 import threading
 import time
 from collections import deque
@@ -21,14 +20,13 @@ from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec
 from oxigrad.distributed.messages.message import Header, as_bytes
+from oxigrad.distributed.messages.reports.logs import log
 
 _POLL, _STOPPED = 0.5, 5.0
 """Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
 
 _PAUSE = 0.02
 """Seconds between two requests to join a training that has not begun."""
-
-_log = logging.getLogger("oxigrad.distributed")
 
 
 class Server:
@@ -101,7 +99,7 @@ class Server:
                 last = max(begun, self.coordinator.heard.get(rank, begun))
                 if rank != self._communicator.rank and now - last > seconds:
                     text = "rank %d is excluded: it has sent nothing for %g s, while the others have left"
-                    _log.warning(text, rank, seconds)
+                    log.warning(text, rank, seconds)
                     self._communicator.exclude(rank)
         if self.failure is not None:
             raise self.failure
@@ -141,7 +139,7 @@ class Connection:
         self.number: int = 0
         self._incarnation = 0
         self._is_admitted = False
-        self._memory = np.empty(0, np.uint8)
+        self._memory, self._watch = np.empty(0, np.uint8), Watch(seconds)
 
     def join(self, step: int, description: np.ndarray, read: Callable[[], DecodedReply]) -> DecodedReply:
         """Asks the coordinator to admit this worker until it does; returns its answer, which ``read()`` waits for.
@@ -175,6 +173,8 @@ class Connection:
 
         ``is_apart`` with `PULL` says that its replica differs from the coordinator's.
         """
+        if kind != ASK:
+            self._watch = Watch(self.seconds)
         words = np.array([kind, self.number, self._incarnation, is_apart], np.int64)
         digest, step = (ANY, self._enrolment.training.code) if kind == JOIN else (self.codec.digest, step)
         header = Header(REQUEST, step, digest)
@@ -184,7 +184,7 @@ class Connection:
             payload = np.concatenate([*map(as_bytes, (words, *bufs))])
             self._replies.extend(self._server.coordinator.receive(header, payload))
 
-    def answer(self, wait: Watch, step: int) -> DecodedReply:
+    def answer(self, step: int) -> DecodedReply:
         """The next answer to a worker at a step, which may be one to an earlier request.
 
         Excludes a coordinator that does not answer, and raises `WorkerLost`. Raises `TimedOut` where answers bring the
@@ -192,14 +192,14 @@ class Connection:
         """
         while True:
             begun = time.monotonic()
-            header = self._receive(wait.part)
+            header = self._receive(self._watch.part)
             if header is None:
-                self._look(wait.waited(time.monotonic() - begun), step)
+                self._look(self._watch.waited(time.monotonic() - begun), step)
                 continue
             if self._enrolment.has_left(header.digest):
                 continue
             answer = DecodedReply.read(self._memory[: header.payload_bytes], self._communicator.rank)
-            is_late = wait.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
+            is_late = self._watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(
                     f"the coordinator gave no token within {self.seconds:g} s: other workers are slow or stopped"

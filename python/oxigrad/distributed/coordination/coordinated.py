@@ -19,7 +19,6 @@ from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH, STATE, UPDATES
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec, SparseMean
 from oxigrad.distributed.messages.reports.table import WorkerReport
@@ -156,11 +155,9 @@ class Coordinated(Wrapper):
         """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
         if self._server is not None:
             self._server.end()
-        step, replica, coordinator = self._local_step, self._replica, self._coordinator
-        self._disconnect()
-        self._local_step, self._replica = step, replica
-        if coordinator is not None:
+            coordinator = self._server.coordinator
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
+        self._connection = self._server = self._refusal = self._model = None
 
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`. On the coordinator's rank, returns when all others have left or died.
@@ -316,9 +313,8 @@ class Coordinated(Wrapper):
         Returns also for an answer that says to join later, or another training.
         """
         vars(self).update(verdicts=[], _refusal=None)
-        wait = Watch(connection.seconds)
         while True:
-            answer = connection.answer(wait, self._local_step)
+            answer = connection.answer(self._local_step)
             for verdict in answer.verdicts:
                 self.verdicts.append(verdict)
                 self._report.count(accepted=verdict.accepted, staleness=verdict.staleness)

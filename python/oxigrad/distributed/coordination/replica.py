@@ -1,7 +1,6 @@
 """A copy of the parameters in host memory, and the optimizer that updates it by the gradients of all workers."""
 
 import copy
-import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -14,12 +13,11 @@ from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients
 from oxigrad.distributed.messages.message import Layout, checksum
+from oxigrad.distributed.messages.reports.logs import log
 from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
 from oxigrad.extend import Parameters, WrappingOptimizer
 from oxigrad.optim import Optimizer
 from oxigrad.tree import KeyPath
-
-_log = logging.getLogger("oxigrad.distributed")
 
 
 class Replica:
@@ -121,7 +119,7 @@ class Replica:
                     "%s has other parameters than the coordinator after each of %d steps, which sends its state each "
                     "time: expected the same rule on every worker"
                 )
-                _log.warning(text, whose, agreement.ROUNDS)
+                log.warning(text, whose, agreement.ROUNDS)
         return False
 
     def packed_state(self) -> np.ndarray:

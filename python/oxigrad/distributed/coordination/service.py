@@ -8,7 +8,6 @@ to join later, or another training.
 
 import contextlib
 import dataclasses
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -22,6 +21,7 @@ from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.refusals import Refusals, encoded
+from oxigrad.distributed.messages.reports.logs import log
 
 ANY = bytes(8)
 MOST_DESCRIPTION = 1 << 24
@@ -41,8 +41,6 @@ NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
 NOTICES = LATER, TELL
 REPLY_WORDS = 7
 DECISION_WORDS = 5
-
-_log = logging.getLogger("oxigrad.distributed")
 
 
 @dataclasses.dataclass
@@ -127,7 +125,7 @@ class Service:
         wrong = ended(rank, asked, self.training) if decision == "over" else wrong
         if wrong is None:
             return []
-        _log.error("rank %d is refused: %s", rank, wrong)
+        log.error("rank %d is refused: %s", rank, wrong)
         self.refused[wrong.reason] += 1
         return [self.refusal(request, wrong), *self.lost([rank])]  # it is not waited for
 

@@ -8,7 +8,6 @@ data and messages, and raise the errors of communication.
 import asyncio
 import contextlib
 import copy
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -28,15 +27,14 @@ from oxigrad.distributed.errors import (
 )
 from oxigrad.distributed.messages.agreement import check_version
 from oxigrad.distributed.messages.reduction import reduce_in_order
-
-_log = logging.getLogger("oxigrad.distributed")
+from oxigrad.distributed.messages.reports.logs import log
 
 
 def check_accepts(job: str, *, accept_newcomers: bool) -> None:
     """Raises `NotSupported` where a job does not accept newcomers; otherwise one joins, which is logged."""
     if not accept_newcomers:
         raise NotSupported(f"{job} accepts no newcomers: expected accept_newcomers=True where it is started")
-    _log.info("a further worker joins %s", job)
+    log.info("a further worker joins %s", job)
 
 
 def results_of_ends(ends: Iterable[tuple[Any, BaseException | None]]) -> list[Any]:

@@ -5,7 +5,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Communicator, Place, succeed
+from oxigrad.distributed.communicator import Buffer, Communicator, Place
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
@@ -78,14 +78,11 @@ class HubCommunicator(Communicator):
         self._check_rank(rank, "the rank")
         self._call("exclude", self._uid, self.generation, rank, what="exclude")
 
-    def reform(self, *, timeout: float | None = None) -> Self:
-        """See `Communicator.reform`."""
-        place = Place(*self._reformed(self._limit(timeout)))
-        following = type(self)(self._hub, self._uid, place, self.job, self.timeout)
-        succeed(self, following)
-        return following
+    def _following(self, seconds: float) -> Self:
+        """See `Communicator._following`."""
+        return type(self)(self._hub, self._uid, Place(*self._next_place(seconds)), self.job, self.timeout)
 
-    def _reformed(self, seconds: float) -> Any:
+    def _next_place(self, seconds: float) -> Any:
         """The place of this worker in the next generation."""
         place = self._uid, self.rank, self.generation
         return self._call("reform", *place, seconds, what="reform", seconds=seconds)

@@ -1,7 +1,6 @@
 """Base class of wrappers whose workers all call the same collective operations."""
 
 import hashlib
-import logging
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,13 +15,13 @@ from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.message import checksum
+from oxigrad.distributed.messages.reports.logs import log
 from oxigrad.distributed.methods.configuration import values_of_functions
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import config_of
 from oxigrad.optim import SAM, Optimizer
 
 _Result = TypeVar("_Result")
-_log = logging.getLogger("oxigrad.distributed")
 
 
 def _digest(description: np.ndarray) -> int:
@@ -138,7 +137,7 @@ class CollectiveWrapper(Wrapper):
         self._check_ends(WorkerLost(former.unfinished, steps=former.unfinished))
         if error.ranks:
             ranks, size = ", ".join(map(str, sorted(error.ranks))), self.communicator.size
-            _log.warning("%s continues with %d workers, without rank %s", self.name, size, ranks)
+            log.warning("%s continues with %d workers, without rank %s", self.name, size, ranks)
 
     def _check_ends(self, error: WorkerLost) -> None:
         """Raises `WorkerLost` if the work of a lost worker has ended, at an earlier step and without `leave`."""

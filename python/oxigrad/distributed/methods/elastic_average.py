@@ -16,7 +16,6 @@ from oxigrad.distributed.coordination.elastic_centre import Centre, ElasticCoord
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
-from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.fields import BOUND, FACTOR, FLAG, Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
@@ -365,9 +364,8 @@ class ElasticAverage(CollectiveWrapper):
 
     def _answered(self, connection: Connection) -> DecodedReply:
         """Waits for the answer to the last request: the centre, or a refusal of the push."""
-        wait = Watch(connection.seconds)
         while True:
-            answer = connection.answer(wait, max(self._applied, 0))
+            answer = connection.answer(max(self._applied, 0))
             has_centre = answer.token >= 0 and answer.number >= connection.number
             is_refused = any(not each.accepted and each.number >= connection.number for each in answer.verdicts)
             if has_centre or is_refused or answer.kind in NOTICES:
