@@ -1,7 +1,10 @@
-"""The errors of communication between workers."""
+"""The errors of communication between workers, and the logger of what needs no error."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+log: logging.Logger = logging.getLogger("oxigrad.distributed")
 
 
 class CommunicationError(RuntimeError):

@@ -17,10 +17,9 @@ from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES,
 from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost, log
 from oxigrad.distributed.messages.gradients import GradientCodec
 from oxigrad.distributed.messages.message import Header, as_bytes
-from oxigrad.distributed.messages.reports.logs import log
 
 _POLL, _STOPPED = 0.5, 5.0
 """Seconds between two looks at the other workers, and after which this process itself was stopped in between."""

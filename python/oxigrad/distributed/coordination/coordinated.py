@@ -251,10 +251,10 @@ class Coordinated(Wrapper):
         """See `Wrapper._agreed_config`."""
         return {**super()._agreed_config(), "lease": self._lease}
 
-    def _coordinate(self, own: Replica, size: int) -> None:
+    def _coordinate(self, local: Replica, size: int) -> None:
         """Starts the coordinator in this process: from the replica of a former one, or from a copy of this worker's."""
         former, self._former = self._former, None
-        replica = former or own.copy()
+        replica = former or local.copy()
         step = max(replica.optimizer.step, self._local_step)
         coordinator = Coordinator(
             replica=replica,

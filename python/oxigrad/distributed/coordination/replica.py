@@ -9,11 +9,10 @@ import numpy as np
 
 from oxigrad import NonFiniteError
 from oxigrad._typing import Config
-from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.errors import Refused, log
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients
 from oxigrad.distributed.messages.message import Layout, checksum
-from oxigrad.distributed.messages.reports.logs import log
 from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
 from oxigrad.extend import Parameters, WrappingOptimizer
 from oxigrad.optim import Optimizer

@@ -17,11 +17,10 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
-from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost, log
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.refusals import Refusals, encoded
-from oxigrad.distributed.messages.reports.logs import log
 
 ANY = bytes(8)
 MOST_DESCRIPTION = 1 << 24

@@ -241,7 +241,7 @@ class ByteCollectives(Communicator):
                     parts, self._gathered(data[start : start + step], lengths, seconds), strict=True
                 ):
                     part[start : start + step] = piece
-        return [_aligned(part, buf.itemsize).view(buf.dtype) for part in parts]
+        return [(part.copy() if part.ctypes.data % buf.itemsize else part).view(buf.dtype) for part in parts]
 
     def _gathered(self, data: np.ndarray, counts: list[int], seconds: float) -> list[np.ndarray]:
         """The bytes of all workers by rank, of ``counts[k]`` bytes of rank k."""
@@ -284,7 +284,3 @@ class ByteCollectives(Communicator):
 def _pieces(buffer: Buffer) -> Iterator[Buffer]:
     step = PIECE // buffer.itemsize
     return (buffer[start : start + step] for start in range(0, len(buffer), step))
-
-
-def _aligned(data: np.ndarray, itemsize: int) -> np.ndarray:
-    return data.copy() if data.ctypes.data % itemsize else data

@@ -24,10 +24,10 @@ from oxigrad.distributed.errors import (
     Refused,
     TimedOut,
     WorkerLost,
+    log,
 )
 from oxigrad.distributed.messages.agreement import check_version
 from oxigrad.distributed.messages.reduction import reduce_in_order
-from oxigrad.distributed.messages.reports.logs import log
 
 
 def check_accepts(job: str, *, accept_newcomers: bool) -> None:
@@ -50,20 +50,15 @@ def results_of_ends(ends: Iterable[tuple[Any, BaseException | None]]) -> list[An
     return [result for result, _ in ends]
 
 
-class Condition:
+class Condition(contextlib.nullcontext[None]):
     """The condition by which a hub waits in an event loop, whose one thread needs no lock.
 
     A hub changes its state in a ``with`` block of it.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._change = asyncio.Event()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def notify_all(self) -> None:
         """Lets all that wait test their conditions again."""

@@ -4,8 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.messages.reports.logs import log
+from oxigrad.distributed.errors import Refused, log
 
 
 class Refusals(Counter[str]):

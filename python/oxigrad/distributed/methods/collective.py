@@ -11,11 +11,10 @@ import numpy as np
 from oxigrad import state as state_module
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.errors import WorkerLost, log
 from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.message import checksum
-from oxigrad.distributed.messages.reports.logs import log
 from oxigrad.distributed.methods.configuration import values_of_functions
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import config_of

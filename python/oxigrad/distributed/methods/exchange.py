@@ -27,10 +27,10 @@ def mean(
         return
     encode, decode = _CODES[exchange]
     for buffer in buffers:
-        own, total = encode(buffer), np.zeros_like(buffer)
-        for codes in communicator.all_gather_v(own, timeout=timeout):
-            if codes.nbytes != own.nbytes:
-                raise Refused("length", f"a worker sent {codes.nbytes} bytes of codes: expected {own.nbytes}")
+        local, total = encode(buffer), np.zeros_like(buffer)
+        for codes in communicator.all_gather_v(local, timeout=timeout):
+            if codes.nbytes != local.nbytes:
+                raise Refused("length", f"a worker sent {codes.nbytes} bytes of codes: expected {local.nbytes}")
             total += decode(codes, buffer.size).astype(buffer.dtype, copy=False)
         np.divide(total, communicator.size, out=buffer)
 

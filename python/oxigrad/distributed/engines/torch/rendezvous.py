@@ -32,9 +32,8 @@ from typing import Any
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.torch.admission import TOKEN, has_token, parsed, proof, token_of_environment
 from oxigrad.distributed.engines.torch.library import Group, client_of, failures_of_store
-from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost, log
 from oxigrad.distributed.messages.agreement import check_version
-from oxigrad.distributed.messages.reports.logs import log
 
 _BEAT = 0.1
 """Seconds between two signs of life of a process that waits."""

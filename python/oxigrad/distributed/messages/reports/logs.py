@@ -3,8 +3,6 @@
 import logging
 from typing import Any
 
-log: logging.Logger = logging.getLogger("oxigrad.distributed")
-
 
 class WorkerFilter(logging.Filter):
     """A filter that adds the attributes ``rank`` and ``step`` of a worker to records of `logging`, for formats.
