@@ -191,7 +191,7 @@ class Coordinated(Wrapper):
         if coordinator is None or replica is None or last is None:
             return model
         if self._local_step != coordinator.decisions.step or replica.checksum() != coordinator.replica.checksum():
-            replica.load(coordinator.replica.packed_state())
+            replica.load({**coordinator.replica.arrays}, coordinator.replica.packed_state())
             self._local_step = coordinator.decisions.step
         written = self._parameters.write(last, replica.arrays)
         if model is None and written is not last:
@@ -326,7 +326,7 @@ class Coordinated(Wrapper):
     def _advance(self, replica: Replica, codec: GradientCodec, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
         if answer.kind == STATE:
-            replica.load(answer.parts[0])
+            replica.load(codec.decode(answer.parts[0]), answer.parts[1])
             self._local_step = answer.step
         elif answer.kind == UPDATES:
             first = answer.step - len(answer.parts)

@@ -32,7 +32,7 @@ from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, RunningMean, SparseMean
-from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.messages.message import Header, size_of
 from oxigrad.distributed.messages.refusals import refusal_of
 from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.messages.spare import Spare
@@ -223,7 +223,7 @@ class Coordinator(Service):
         # A dense mean has taken the place of the first gradient, in the memory that it was received into.
         is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in first.items())
         bufs = [payload[8 * REQUEST_WORDS :]] if payload is not None and is_in_place else self.codec.encode(mean)
-        self._log(Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
+        self._log(Logged(step.step, bufs, size_of(bufs), payload))
 
     def offer(self, optimizer: Optimizer) -> None:
         """Gives the coordinator an optimizer with other hyperparameters, which replaces its own before a step."""
@@ -238,7 +238,7 @@ class Coordinator(Service):
     def _log(self, taken: Logged) -> None:
         """Keeps a step for the workers, as long as the steps kept are smaller than the state."""
         self._logged.append(taken)
-        most = max(_LOG_BYTES, 0 if self._state is None else self._state[1].nbytes)
+        most = max(_LOG_BYTES, 0 if self._state is None else self._state[1].nbytes + self.replica.layout.nbytes)
         total = sum(each.nbytes for each in self._logged)
         while len(self._logged) > 1 and total > most:
             dropped = self._logged.popleft()
@@ -274,8 +274,8 @@ class Coordinator(Service):
             return UPDATES, [each.nbytes for each in missed], [part for each in missed for part in each.bufs]
         if self._state is None or self._state[0] != step:
             self._state = step, self.replica.packed_state()
-        state = self._state[1]
-        return STATE, [state.nbytes], [state]
+        encoded, state = self.codec.encode(self.replica.arrays), self._state[1]
+        return STATE, [size_of(encoded), state.nbytes], [*encoded, state]
 
     def _sum(self) -> int:
         if self._checksum is None or self._checksum[0] != self.decisions.step:
@@ -302,7 +302,7 @@ class DecodedReply:
     checksum: int
     #: The number of the last gradient that the worker sent before the answer; 0 without one.
     number: int
-    #: The state of a replica, an encoded centre, or the encoded gradients of steps.
+    #: Encoded parameters and the state of a replica, an encoded centre, or the encoded gradients of steps.
     parts: list[np.ndarray]
 
     @classmethod

@@ -27,7 +27,7 @@ from oxigrad.distributed.decisions.training import Training, admission, ended
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Refused, TimedOut
 from oxigrad.distributed.messages import agreement
-from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.messages.message import Header, size_of
 
 
 def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
@@ -80,7 +80,7 @@ class ElasticCoordinator(Coordinator):
 
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
         encoded = self._before[rank][1]
-        return STATE, [sum(part.nbytes for part in encoded)], encoded
+        return STATE, [size_of(encoded)], encoded
 
     def _step_of(self, rank: int) -> int:
         return self._before[rank][0] if rank in self._before else super()._step_of(rank)

@@ -14,7 +14,7 @@ from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients
 from oxigrad.distributed.messages.message import Layout, checksum
 from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
-from oxigrad.extend import Parameters, WrappingOptimizer
+from oxigrad.extend import Parameters, WrappingOptimizer, as_array
 from oxigrad.optim import Optimizer
 from oxigrad.tree import KeyPath
 
@@ -122,22 +122,19 @@ class Replica:
         return False
 
     def packed_state(self) -> np.ndarray:
-        """The parameters, the untrained arrays, and the state of the optimizer with its settings, as bytes."""
-        values = {**self.untrained, **self.arrays}
-        return transfer.pack(values, {**self.optimizer.state_dict(copy=False), "config": self._present()})
+        """The state of the optimizer as bytes, with settings and untrained arrays, but without parameters."""
+        return transfer.pack(self.untrained, {**self.optimizer.state_dict(copy=False), "config": self._present()})
 
     def _present(self) -> Config:
         """The settings of the optimizer, with the values of functions at this step."""
         return {**settings_of(self.optimizer), **values_of_functions(self.optimizer)}
 
-    def load(self, packed: np.ndarray) -> None:
-        """Takes the `packed_state` of another replica. Raises before anything is changed."""
-        values, state = transfer.unpack(packed)
-        arrays = {path: values.pop(path) for path in self.arrays if path in values}
-        if Layout(arrays).digest != self.layout.digest:
-            raise Refused("tree", "the parameters of another replica have other shapes or dtypes")
+    def load(self, parameters: Gradients, packed: np.ndarray) -> None:
+        """Takes the parameters and the `packed_state` of another replica. Raises before anything is changed."""
+        arrays = {path: as_array(parameters[path]) for path in self.arrays}
+        untrained, state = transfer.unpack(packed)
         self.optimizer.load_state_dict(state)
-        self.untrained, self.step = values, self.optimizer.step
+        self.untrained, self.step = untrained, self.optimizer.step
         self._settings = self._present(), state["config"]
         for path, array in arrays.items():
             np.copyto(self.arrays[path], array)
