@@ -264,11 +264,8 @@ ENGINE = '''
     import threading
     from concurrent.futures import ThreadPoolExecutor
 
-    import numpy as np
-
     from oxigrad.distributed.communicator import Communicator, Place, serving
     from oxigrad.distributed.engines.mailbox import Mailbox
-    from oxigrad.distributed.messages.reduction import reduce_in_order
 
 
     class Job:
@@ -288,14 +285,6 @@ ENGINE = '''
             found = [self._of.shared[rank] for rank in range(self.size)]
             self._of.barrier.wait(seconds)
             return found
-
-        def _all_reduce(self, bufs, op, seconds, *, deterministic):
-            for buf in bufs:
-                reduce_in_order(self._all_gather_v(buf, seconds), op, buf)
-
-        def _broadcast(self, bufs, root, seconds):
-            for buf in bufs:
-                np.copyto(buf, self._all_gather_v(buf, seconds)[root])
 
         def _post(self, dest, message):
             self._of.mail[dest].put(message, self.rank)

@@ -37,7 +37,8 @@ def ask_with_another_tree(comm: Any) -> list[str]:
     with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, communicator=comm) as opt:
         opt.join(model)
         if comm.rank == 1:
-            told += _asked_wrongly(comm, opt._connection, opt._answered)
+            own = opt._connection, opt._replica
+            told += _asked_wrongly(comm, own[0], lambda: opt._answered(*own))
         opt.update(model, {"w": np.ones(3)})
     comm.all_reduce([np.zeros(1)])
     elastic: Any = distributed.ElasticAverage(ox.optim.SGD(0.1), 1, communicator=comm)

@@ -97,7 +97,7 @@ def test_a_clock_counts_nested_waits_once_and_failed_steps_never() -> None:
         pass
     for fails in (False, True, False):
         try:
-            with clock.step(), waiting(), waiting():
+            with clock, waiting(), waiting():
                 time.sleep(0.01)
                 if fails:
                     raise ValueError

@@ -17,7 +17,7 @@ from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut
 from oxigrad.distributed.messages.message import HEADER_BYTES, Header, as_bytes, scatter, size_of
-from oxigrad.distributed.messages.reduction import Op, check_op, part_of
+from oxigrad.distributed.messages.reduction import Op, check_op, part_of, reduce_in_order
 from oxigrad.distributed.messages.refusals import Refusals
 from oxigrad.distributed.messages.reports.clock import waiting
 from oxigrad.extend import Domain
@@ -57,10 +57,10 @@ class Communicator:
     called by several threads of the worker as long as each collective operation, and each tag of `recv_any`, is called
     by one thread at a time.
 
-    This class has the headers, checks, time-outs and counts. A subclass is an engine's: it implements the operations on
-    all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`, and `_reduce_scatter` where it can send less), membership
-    (`alive`, `exclude`, `reform`, `leave`, `abort`), and the primitives of messages: `_post` sends one, and `_poll`
-    waits for the next one with a tag in the `Mailbox` of this worker.
+    This class has the headers, checks, time-outs and counts. A subclass is an engine's: it implements `_all_gather_v`
+    (and `_all_reduce` and `_reduce_scatter` if it can send less), membership (`alive`, `exclude`, `_following`,
+    `leave`, `abort`), and the primitives of messages: `_post` sends one, and `_poll` waits for the next one with a tag
+    in the `Mailbox` of this worker.
 
     Args:
         place: place of this worker in its generation.
@@ -107,14 +107,13 @@ class Communicator:
     # --- primitives ---------------------------------------------------------------------------------------------------
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        raise NotImplementedError
+        """Reduces the buffers in place: by default each worker reduces all contributions."""
+        for buffer in bufs:
+            reduce_in_order(self._all_gather_v(buffer, seconds), op, buffer)
 
     def _reduce_scatter(self, buf: Buffer, counts: Sequence[int], op: Op, seconds: float) -> None:
         """Reduces this worker's part in place: by default all of the buffer, which needs no agreement on parts."""
         self._all_reduce([buf], op, seconds, deterministic=True)
-
-    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
-        raise NotImplementedError
 
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         raise NotImplementedError
@@ -175,7 +174,12 @@ class Communicator:
         self._check_rank(root, "root")
         with waiting():
             self._await_turn()
-            self._broadcast(bufs, root, self._limit(timeout))
+            for buffer in bufs:
+                parts = self._all_gather_v(buffer if self.rank == root else buffer[:0], self._limit(timeout))
+                if [part.size for part in parts] != [(rank == root) * buffer.size for rank in range(self.size)]:
+                    text = f"broadcast of {buffer.size} elements from rank {root}: a worker has another root or size"
+                    raise Refused("collective", f"{text}: expected the same on every worker")
+                np.copyto(buffer, parts[root])
         self._count(size_of(bufs) if self.rank == root else 0)
 
     def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
@@ -255,12 +259,20 @@ class Communicator:
         """
         raise NotImplementedError
 
-    def reform(self, *, timeout: float | None = None) -> "Communicator":
+    def reform(self, *, timeout: float | None = None) -> Self:
         """The communicator of the next generation: survivors in the order of their ranks, then workers that join.
 
         All survivors call it. It also becomes the `current` one of a thread in which this one is. Raises `NotSupported`
         where the engine cannot continue after a loss.
         """
+        following = self._following(self._limit(timeout))
+        following.bytes_sent, following.refused, following.trainings = self.bytes_sent, self.refused, self.trainings
+        if _current.communicator is self:
+            _current.communicator = following
+        return following
+
+    def _following(self, seconds: float) -> Self:
+        """The communicator of the next generation, without the counts of this one."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -294,12 +306,6 @@ class SingleWorker(Communicator):
     def __init__(self, timeout: float = TIMEOUT) -> None:
         super().__init__(Place(0, 1, 0), bytes(16), timeout)
 
-    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        pass
-
-    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
-        pass
-
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         return [buf]
 
@@ -320,8 +326,7 @@ class SingleWorker(Communicator):
         """Raises `NotSupported`."""
         raise NotSupported("a job of one worker has nobody to exclude")
 
-    def reform(self, *, timeout: float | None = None) -> Self:
-        """See `Communicator.reform`."""
+    def _following(self, seconds: float) -> Self:
         self.generation: int = self.generation + 1
         return self
 
@@ -377,11 +382,3 @@ def results_of(worker: Callable[[Communicator], Any], communicator: Communicator
         result = worker(communicator)
         last = current()
     return [result if rank == last.rank else None for rank in range(last.size)]
-
-
-def succeed(former: Communicator, following: Communicator) -> None:
-    """Hands the counts of a communicator to the next generation, which replaces it as the `current` one."""
-    following.bytes_sent, following.refused = former.bytes_sent, former.refused
-    following.trainings = former.trainings
-    if _current.communicator is former:
-        _current.communicator = following

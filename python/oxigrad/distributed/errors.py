@@ -1,6 +1,10 @@
-"""The errors of communication between workers."""
+"""The errors of communication between workers, and the logger of what needs no error."""
 
+import logging
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+log: logging.Logger = logging.getLogger("oxigrad.distributed")
 
 
 class CommunicationError(RuntimeError):
@@ -11,6 +15,9 @@ class CommunicationError(RuntimeError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 class WorkerLost(CommunicationError):
@@ -38,9 +45,6 @@ class WorkerLost(CommunicationError):
         loss = f"lost the workers of rank {shown}" if self.ranks else "the generation has ended"
         super().__init__(f"{what} cannot complete: {cause or f'{loss}; reform() continues with the survivors'}")
 
-    def __reduce__(self) -> tuple[type, tuple[list[int], str, str | None, dict[int, int]]]:
-        return type(self), (sorted(self.ranks), self.what, self.cause, self.steps)
-
 
 class Excluded(CommunicationError):
     """The other workers have excluded this one and continue without it: it did not answer within the time-out."""
@@ -54,9 +58,6 @@ class Excluded(CommunicationError):
             f"the worker of rank {rank} of generation {generation} did not answer within the time-out: the others "
             "have excluded it, and go on without it"
         )
-
-    def __reduce__(self) -> tuple[type, tuple[int, int]]:
-        return type(self), (self.rank, self.generation)
 
 
 class TimedOut(CommunicationError):
@@ -76,9 +77,6 @@ class Refused(CommunicationError):
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason = reason
-
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        return type(self), (self.reason, str(self))
 
 
 class NotSupported(CommunicationError):

@@ -1,11 +1,10 @@
 """The connection of a worker to the coordinator of its training, and the thread in which one worker serves it."""
 
 import contextlib
-import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,19 @@ from oxigrad._typing import Config
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import JOIN, Coordinator, DecodedReply, codec_of
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, Reply, serve
-from oxigrad.distributed.decisions.training import Admission
+from oxigrad.distributed.coordination.service import ANY, ASK, NOTHING, NOTICES, REPLY, REQUEST, TELL, Reply, serve
+from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.decisions.watch import Watch
-from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost, log
 from oxigrad.distributed.messages.gradients import GradientCodec
-from oxigrad.distributed.messages.message import Header, Layout, as_bytes
+from oxigrad.distributed.messages.message import Header, as_bytes
 
 _POLL, _STOPPED = 0.5, 5.0
 """Seconds between two looks at the other workers, and after which this process itself was stopped in between."""
 
-_log = logging.getLogger("oxigrad.distributed")
+_PAUSE = 0.02
+"""Seconds between two requests to join a training that has not begun."""
 
 
 class Server:
@@ -97,7 +98,7 @@ class Server:
                 last = max(begun, self.coordinator.heard.get(rank, begun))
                 if rank != self._communicator.rank and now - last > seconds:
                     text = "rank %d is excluded: it has sent nothing for %g s, while the others have left"
-                    _log.warning(text, rank, seconds)
+                    log.warning(text, rank, seconds)
                     self._communicator.exclude(rank)
         if self.failure is not None:
             raise self.failure
@@ -111,7 +112,7 @@ class Connection:
         root: the rank of the worker that serves the coordinator.
         server: the server of this process, where it has the coordinator.
         enrolment: the training of the worker.
-        layout: the layout of the parameters.
+        parameters: the parameters by key path, as the codec describes them.
         config: what the messages of all workers have in common besides the parameters, as plain data.
         seconds: the time that a wait takes at most.
     """
@@ -122,44 +123,45 @@ class Connection:
         root: int,
         server: Server | None,
         enrolment: Enrolment,
-        layout: Layout,
+        parameters: Mapping[str, np.ndarray],
         config: Config,
         seconds: float,
     ) -> None:
         self._communicator, self._root, self._server = communicator, root, server
-        self._enrolment, self._layout, self._config = enrolment, layout, config
+        self._enrolment, self._parameters, self._config = enrolment, parameters, config
         #: The time that a wait takes at most.
         self.seconds: float = seconds
         #: The replies of the coordinator to a single worker, which has it in its own thread.
         self._replies: deque[Reply] | None = deque() if isinstance(communicator, SingleWorker) else None
-        self.codec: GradientCodec = codec_of(layout, config, enrolment.training)
+        self.codec: GradientCodec = codec_of(parameters, config, enrolment.training)
         #: The number of the last gradient that was sent.
         self.number: int = 0
         self._incarnation = 0
         self._is_admitted = False
-        self._memory = np.empty(0, np.uint8)
+        self._memory, self._watch = np.empty(0, np.uint8), Watch(seconds)
 
     def join(self, step: int, description: np.ndarray, read: Callable[[], DecodedReply]) -> DecodedReply:
         """Asks the coordinator to admit this worker until it does; returns its answer, which ``read()`` waits for.
 
-        Raises `Refused` where it does not, and `TimedOut`.
+        This worker waits until the others have left a former training. Raises `Refused` where the coordinator does not
+        admit it, and `TimedOut`.
         """
         self._incarnation = time.time_ns()  # an earlier process of this rank has another one
-        self.number = 0
-        admitted: list[DecodedReply] = []
-
-        def ask() -> tuple[Admission, int] | None:
-            self.codec = codec_of(self._layout, self._config, self._enrolment.training)
+        self.number, end = 0, Backoff(self.seconds)
+        while True:
+            self.codec = codec_of(self._parameters, self._config, self._enrolment.training)
             self.request(JOIN, step, [description])
             answer = read()
             self._is_admitted = answer.kind not in NOTICES
             if self._is_admitted:
-                admitted.append(answer)
-                return None
-            return NOTICES[answer.kind], answer.step
-
-        self._enrolment.ask(ask, self.seconds)
-        return admitted[0]
+                return answer
+            served = Training.of_code(answer.step)
+            if answer.kind == TELL:
+                self._enrolment.adopt(served)
+            elif end.is_over():
+                raise TimedOut(f"{served} has not ended within {self.seconds:g} s: workers still take part in it")
+            else:
+                time.sleep(_PAUSE)
 
     def leave(self) -> None:
         """Ends the part of this worker in the training."""
@@ -170,6 +172,8 @@ class Connection:
 
         ``is_apart`` with `PULL` says that its replica differs from the coordinator's.
         """
+        if kind != ASK:
+            self._watch = Watch(self.seconds)
         words = np.array([kind, self.number, self._incarnation, is_apart], np.int64)
         digest, step = (ANY, self._enrolment.training.code) if kind == JOIN else (self.codec.digest, step)
         header = Header(REQUEST, step, digest)
@@ -179,7 +183,7 @@ class Connection:
             payload = np.concatenate([*map(as_bytes, (words, *bufs))])
             self._replies.extend(self._server.coordinator.receive(header, payload))
 
-    def answer(self, wait: Watch, step: int) -> DecodedReply:
+    def answer(self, step: int) -> DecodedReply:
         """The next answer to a worker at a step, which may be one to an earlier request.
 
         Excludes a coordinator that does not answer, and raises `WorkerLost`. Raises `TimedOut` where answers bring the
@@ -187,14 +191,14 @@ class Connection:
         """
         while True:
             begun = time.monotonic()
-            header = self._receive(wait.part)
+            header = self._receive(self._watch.part)
             if header is None:
-                self._look(wait.waited(time.monotonic() - begun), step)
+                self._look(self._watch.waited(time.monotonic() - begun), step)
                 continue
             if self._enrolment.has_left(header.digest):
                 continue
-            answer = DecodedReply.read(self._memory[: header.payload_bytes], self._layout, self._communicator.rank)
-            is_late = wait.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
+            answer = DecodedReply.read(self._memory[: header.payload_bytes], self._communicator.rank)
+            is_late = self._watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(
                     f"the coordinator gave no token within {self.seconds:g} s: other workers are slow or stopped"

@@ -19,7 +19,6 @@ from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH, STATE, UPDATES
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientCodec, SparseMean
 from oxigrad.distributed.messages.reports.table import WorkerReport
@@ -156,11 +155,9 @@ class Coordinated(Wrapper):
         """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
         if self._server is not None:
             self._server.end()
-        step, replica, coordinator = self._local_step, self._replica, self._coordinator
-        self._disconnect()
-        self._local_step, self._replica = step, replica
-        if coordinator is not None:
+            coordinator = self._server.coordinator
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
+        self._connection = self._server = self._refusal = self._model = None
 
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`. On the coordinator's rank, returns when all others have left or died.
@@ -194,7 +191,7 @@ class Coordinated(Wrapper):
         if coordinator is None or replica is None or last is None:
             return model
         if self._local_step != coordinator.decisions.step or replica.checksum() != coordinator.replica.checksum():
-            replica.follow(coordinator.replica)
+            replica.load({**coordinator.replica.arrays}, coordinator.replica.packed_state())
             self._local_step = coordinator.decisions.step
         written = self._parameters.write(last, replica.arrays)
         if model is None and written is not last:
@@ -222,11 +219,12 @@ class Coordinated(Wrapper):
         replica = self._replica
         root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == root:
-            self._coordinate(size)
-        agreed = self._enrolment, replica.layout, self._agreed_config(), self._seconds
-        self._connection = Connection(self.communicator, root, self._server, *agreed)
+            self._coordinate(replica, size)
+        agreed = self._enrolment, replica.arrays, self._agreed_config(), self._seconds
+        connection = self._connection = Connection(self.communicator, root, self._server, *agreed)
         try:
-            self._connection.join(self._local_step, replica.description(self._joining_config()), self._answered)
+            description = replica.description(self._joining_config())
+            connection.join(self._local_step, description, lambda: self._answered(connection, replica))
         except BaseException as error:
             self._connection = None
             if isinstance(error, Refused):
@@ -253,10 +251,10 @@ class Coordinated(Wrapper):
         """See `Wrapper._agreed_config`."""
         return {**super()._agreed_config(), "lease": self._lease}
 
-    def _coordinate(self, size: int) -> None:
-        """Starts the coordinator in this process: from the replica of a former one, or from copies of this worker's."""
+    def _coordinate(self, local: Replica, size: int) -> None:
+        """Starts the coordinator in this process: from the replica of a former one, or from a copy of this worker's."""
         former, self._former = self._former, None
-        replica = former or self._running_replica().copy()
+        replica = former or local.copy()
         step = max(replica.optimizer.step, self._local_step)
         coordinator = Coordinator(
             replica=replica,
@@ -303,24 +301,20 @@ class Coordinated(Wrapper):
         if self._server is not None:
             self._offer_settings()
         connection.request(PUSH, self._local_step, connection.codec.encode(gradients))
-        self._answered()
+        self._answered(connection, replica)
         vars(self)["_model"] = model = self._parameters.write(model, parameters)
         if self._refusal is not None:
             raise self._refusal
         return model
 
-    def _answered(self) -> DecodedReply:
+    def _answered(self, connection: Connection, replica: Replica) -> DecodedReply:
         """Waits for the answer with which the worker goes on, that with a token, and brings the replica to its step.
 
         Returns also for an answer that says to join later, or another training.
         """
-        connection, replica = self._connection, self._replica
-        assert connection is not None  # noqa: S101 - for the type checker: a worker that asks is connected
-        assert replica is not None  # noqa: S101 - and has a replica
         vars(self).update(verdicts=[], _refusal=None)
-        wait = Watch(connection.seconds)
         while True:
-            answer = connection.answer(wait, self._local_step)
+            answer = connection.answer(self._local_step)
             for verdict in answer.verdicts:
                 self.verdicts.append(verdict)
                 self._report.count(accepted=verdict.accepted, staleness=verdict.staleness)
@@ -332,7 +326,7 @@ class Coordinated(Wrapper):
     def _advance(self, replica: Replica, codec: GradientCodec, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
         if answer.kind == STATE:
-            replica.load(answer.buffers, answer.parts[0])
+            replica.load(codec.decode(answer.parts[0]), answer.parts[1])
             self._local_step = answer.step
         elif answer.kind == UPDATES:
             first = answer.step - len(answer.parts)
@@ -344,10 +338,6 @@ class Coordinated(Wrapper):
                 vars(self)["_local_step"] += 1
             return self._local_step > answer.step or replica.agrees(answer.checksum, f"rank {self.communicator.rank}")
         return True
-
-    def _running_replica(self) -> Replica:
-        assert self._replica is not None  # noqa: S101 - for the type checker: a worker that has joined has one
-        return self._replica
 
     @property
     def step(self) -> int:

@@ -1,10 +1,9 @@
 """The coordinator of methods in which one place decides which gradients are used, and takes the steps."""
 
 import dataclasses
-import itertools
 import json
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, RunningMean, SparseMean
-from oxigrad.distributed.messages.message import Header, Layout
+from oxigrad.distributed.messages.message import Header, size_of
 from oxigrad.distributed.messages.refusals import refusal_of
 from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.messages.spare import Spare
@@ -93,7 +92,7 @@ class Coordinator(Service):
         #: The sum of the gradients of the next step that are settled, and the memory that it is in.
         self._mean = RunningMean(sparse_mean)
         self._memory_of_mean: tuple[np.ndarray, Gradients] | None = None
-        self.codec: GradientCodec = codec_of(replica.layout, config, training)
+        self.codec: GradientCodec = codec_of(replica.arrays, config, training)
         self._offered: Optimizer | None = None
         self._spare = Spare(count=8, most=1 << 62)  # as many as gradients wait, of any size
         #: The gradients that wait for a step, and before which others may stand in its sum, with the memory that
@@ -224,7 +223,7 @@ class Coordinator(Service):
         # A dense mean has taken the place of the first gradient, in the memory that it was received into.
         is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in first.items())
         bufs = [payload[8 * REQUEST_WORDS :]] if payload is not None and is_in_place else self.codec.encode(mean)
-        self._log(Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
+        self._log(Logged(step.step, bufs, size_of(bufs), payload))
 
     def offer(self, optimizer: Optimizer) -> None:
         """Gives the coordinator an optimizer with other hyperparameters, which replaces its own before a step."""
@@ -275,8 +274,8 @@ class Coordinator(Service):
             return UPDATES, [each.nbytes for each in missed], [part for each in missed for part in each.bufs]
         if self._state is None or self._state[0] != step:
             self._state = step, self.replica.packed_state()
-        state = self._state[1]
-        return STATE, [state.nbytes], [*self.replica.wire, state]
+        encoded, state = self.codec.encode(self.replica.arrays), self._state[1]
+        return STATE, [size_of(encoded), state.nbytes], [*encoded, state]
 
     def _sum(self) -> int:
         if self._checksum is None or self._checksum[0] != self.decisions.step:
@@ -284,9 +283,9 @@ class Coordinator(Service):
         return self._checksum[1]
 
 
-def codec_of(layout: Layout, config: Any, training: Training) -> GradientCodec:
+def codec_of(parameters: Mapping[str, Any], config: Any, training: Training) -> GradientCodec:
     """The codec of a training. Its digest is unlike the digest of every other training."""
-    return GradientCodec({entry.path: entry for entry in layout.entries}, f"{json.dumps(config)}\n{training.code}")
+    return GradientCodec(parameters, f"{json.dumps(config)}\n{training.code}")
 
 
 @dataclasses.dataclass
@@ -303,12 +302,11 @@ class DecodedReply:
     checksum: int
     #: The number of the last gradient that the worker sent before the answer; 0 without one.
     number: int
-    #: The parameters in flat buffers, and the state of the optimizer or the encoded gradients of steps.
-    buffers: list[np.ndarray]
+    #: Encoded parameters and the state of a replica, an encoded centre, or the encoded gradients of steps.
     parts: list[np.ndarray]
 
     @classmethod
-    def read(cls, payload: np.ndarray, layout: Layout, worker: Any) -> "DecodedReply":
+    def read(cls, payload: np.ndarray, worker: Any) -> "DecodedReply":
         """The answer in a payload of bytes.
 
         Raises `Refused` for a malformed one, and where the coordinator refuses the worker.
@@ -326,9 +324,7 @@ class DecodedReply:
             sent, accepted, staleness, in_step, reason = words[at : at + DECISION_WORDS]
             text = REASONS[reason % len(REASONS)]
             verdicts.append(Verdict(worker, sent, bool(accepted), staleness, in_step, text))
-        wanted = zip(layout.dtypes, layout.sizes, strict=True) if kind == STATE else ()
-        buffers = list(itertools.starmap(reader.take, wanted))
         content = [*map(reader.rest, words[end:])]
         if reader.data.size:
             raise Refused("length", f"a reply has {reader.data.size} bytes too many")
-        return cls(token, verdicts, kind, step, checksum, number, buffers, content)
+        return cls(token, verdicts, kind, step, checksum, number, content)

@@ -1,5 +1,6 @@
 """The centre of asynchronous elastic averaging, which a coordinator moves by the pushes of the workers."""
 
+import dataclasses
 import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Communicator
+from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.coordinator import Coordinator
 from oxigrad.distributed.coordination.service import (
     ANY,
@@ -26,8 +27,7 @@ from oxigrad.distributed.decisions.training import Training, admission, ended
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Refused, TimedOut
 from oxigrad.distributed.messages import agreement
-from oxigrad.distributed.messages.gradients import padded
-from oxigrad.distributed.messages.message import Header, Layout
+from oxigrad.distributed.messages.message import Header, size_of
 
 
 def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
@@ -35,21 +35,11 @@ def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
     return centre.dtype.type(rate) * (position - centre)
 
 
+@dataclasses.dataclass
 class Centre:
-    """The parameters of the centre in flat buffers, as a coordinator has a replica."""
+    """The parameters of the centre by key path, in place of the replica of a coordinator."""
 
-    layout: Layout
-    buffers: list[Buffer]
-
-    def __init__(self, layout: Layout, buffers: list[Buffer]) -> None:
-        self.layout, self.buffers = layout, buffers
-        #: The parameters by key path, as views.
-        self.arrays: dict[str, np.ndarray] = layout.views(buffers)
-
-    @property
-    def wire(self) -> list[np.ndarray]:
-        """Copies of the buffers, each filled up to whole words."""
-        return [part for buffer in self.buffers for part in padded(buffer.copy())]
+    arrays: dict[str, np.ndarray]
 
 
 class ElasticCoordinator(Coordinator):
@@ -66,30 +56,31 @@ class ElasticCoordinator(Coordinator):
         super().__init__(replica, decisions, config, description, training=training)
         self.lock: AbstractContextManager[Any] = threading.RLock()
         self._centre, self._rate = centre, rate
-        #: The centre before the last push of each worker, or when it joined, and the number of pushes applied with
-        #: that one.
+        #: The centre before the last push of each worker, or when it joined, encoded, and the number of pushes applied
+        #: with that one.
         self._before: dict[int, tuple[int, list[np.ndarray]]] = {}
 
-    def copies(self) -> list[np.ndarray]:
-        """Copies of the buffers of the centre."""
+    def copies(self) -> dict[str, np.ndarray]:
+        """Copies of the arrays of the centre, by key path."""
         with self.lock:
-            return [buffer.copy() for buffer in self._centre.buffers]
+            return {path: array.copy() for path, array in self._centre.arrays.items()}
 
     def _handle(self, event: Event) -> list[Reply]:
         if isinstance(event, Join | Pull):
-            self._before[event.worker[0]] = self.decisions.step, self._centre.wire
+            self._before[event.worker[0]] = self.decisions.step, self.codec.encode(self._centre.arrays, copy=True)
         return super()._handle(event)
 
     def _take(self, step: Step) -> None:
         (key,) = step.gradients
         position, payload = self._held.pop(key)
-        self._before[key[0][0]] = step.step, self._centre.wire
+        self._before[key[0][0]] = step.step, self.codec.encode(self._centre.arrays, copy=True)
         for path, centre in self._centre.arrays.items():
             np.add(centre, moved(centre, np.asarray(position[path]), self._rate), out=centre)
         self._spare.give(payload)
 
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
-        return STATE, [], self._before[rank][1]
+        encoded = self._before[rank][1]
+        return STATE, [size_of(encoded)], encoded
 
     def _step_of(self, rank: int) -> int:
         return self._before[rank][0] if rank in self._before else super()._step_of(rank)

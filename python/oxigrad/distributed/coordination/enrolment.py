@@ -1,6 +1,5 @@
 """The part of a wrapper in a training: its identity, and the election of the worker that keeps what all share."""
 
-import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -8,13 +7,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.decisions.training import Admission, Training, Trainings
-from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.errors import TimedOut
+from oxigrad.distributed.decisions.training import Training, Trainings
 from oxigrad.distributed.messages.agreement import check_method
-
-# Seconds between two requests to join a training that has not begun.
-_PAUSE = 0.02
 
 
 class Enrolment:
@@ -71,22 +65,6 @@ class Enrolment:
         """Takes the identity that the other workers know."""
         self._number, self._sessions = training.number, training.session
         self._trainings.adopt(training)
-
-    def ask(self, ask: Callable[[], tuple[Admission, int] | None], seconds: float) -> None:
-        """Asks to join until ``ask()`` returns None: this worker waits until the others have left a former training.
-
-        ``ask`` returns the decision of the worker that admits, and the code of the training that it serves. Raises
-        `TimedOut`.
-        """
-        end = Backoff(seconds)
-        while (answer := ask()) is not None:
-            decision, served = answer[0], Training.of_code(answer[1])
-            if decision == "tell":
-                self.adopt(served)
-            elif end.is_over():
-                raise TimedOut(f"{served} has not ended within {seconds:g} s: workers still take part in it")
-            else:
-                time.sleep(_PAUSE)
 
     def end_former(self) -> None:
         """Ends what serves a former training of this worker, as of a wrapper that it has not left."""

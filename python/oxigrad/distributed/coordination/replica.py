@@ -1,7 +1,6 @@
 """A copy of the parameters in host memory, and the optimizer that updates it by the gradients of all workers."""
 
 import copy
-import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -10,16 +9,14 @@ import numpy as np
 
 from oxigrad import NonFiniteError
 from oxigrad._typing import Config
-from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.errors import Refused, log
 from oxigrad.distributed.messages import agreement, transfer
-from oxigrad.distributed.messages.gradients import Gradients, padded
+from oxigrad.distributed.messages.gradients import Gradients
 from oxigrad.distributed.messages.message import Layout, checksum
 from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
-from oxigrad.extend import Parameters, WrappingOptimizer
+from oxigrad.extend import Parameters, WrappingOptimizer, as_array
 from oxigrad.optim import Optimizer
 from oxigrad.tree import KeyPath
-
-_log = logging.getLogger("oxigrad.distributed")
 
 
 class Replica:
@@ -41,7 +38,6 @@ class Replica:
 
     layout: Layout
     untrained: Mapping[str, np.ndarray]
-    wire: list[np.ndarray]
     step: int
 
     def __init__(
@@ -55,8 +51,6 @@ class Replica:
         self.optimizer = optimizer
         self.layout = Layout(arrays)
         self._buffers = self.layout.pack(arrays, self.layout.empty())
-        #: The buffers, each filled up to whole words: how parameters are sent.
-        self.wire = [part for buffer in self._buffers for part in padded(buffer)]
         #: The parameters by key path, as views that are not to be written to.
         self.arrays: dict[str, np.ndarray] = self.layout.views(self._buffers)
         self._paths = {str(path): path for path in parameters}
@@ -124,7 +118,7 @@ class Replica:
                     "%s has other parameters than the coordinator after each of %d steps, which sends its state each "
                     "time: expected the same rule on every worker"
                 )
-                _log.warning(text, whose, agreement.ROUNDS)
+                log.warning(text, whose, agreement.ROUNDS)
         return False
 
     def packed_state(self) -> np.ndarray:
@@ -135,22 +129,12 @@ class Replica:
         """The settings of the optimizer, with the values of functions at this step."""
         return {**settings_of(self.optimizer), **values_of_functions(self.optimizer)}
 
-    def follow(self, other: "Replica") -> None:
-        """Takes the parameters and the state of another replica of this process."""
-        self._load_state(other.packed_state())
-        for path, array in other.arrays.items():
-            np.copyto(self.arrays[path], array)
-
-    def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
-        """Takes the parameters and the state of another replica. Raises before anything is changed."""
-        if [buffer.nbytes for buffer in buffers] != [buffer.nbytes for buffer in self._buffers]:
-            raise Refused("length", "the parameters of another replica have another size")
-        self._load_state(state)
-        for target, source in zip(self._buffers, buffers, strict=True):
-            np.copyto(target, source)
-
-    def _load_state(self, packed: np.ndarray) -> None:
+    def load(self, parameters: Gradients, packed: np.ndarray) -> None:
+        """Takes the parameters and the `packed_state` of another replica. Raises before anything is changed."""
+        arrays = {path: as_array(parameters[path]) for path in self.arrays}
         untrained, state = transfer.unpack(packed)
         self.optimizer.load_state_dict(state)
         self.untrained, self.step = untrained, self.optimizer.step
         self._settings = self._present(), state["config"]
+        for path, array in arrays.items():
+            np.copyto(self.arrays[path], array)

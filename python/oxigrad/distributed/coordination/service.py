@@ -8,7 +8,6 @@ to join later, or another training.
 
 import contextlib
 import dataclasses
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -18,7 +17,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
-from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost, log
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.refusals import Refusals, encoded
@@ -38,11 +37,9 @@ REQUEST_WORDS = 4
 # gradient that the worker sent; and the bytes of each part of the content. `LATER` and `TELL` have the identity of the
 # training that the coordinator serves in place of the step.
 NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
-NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
+NOTICES = LATER, TELL
 REPLY_WORDS = 7
 DECISION_WORDS = 5
-
-_log = logging.getLogger("oxigrad.distributed")
 
 
 @dataclasses.dataclass
@@ -108,7 +105,7 @@ class Service:
 
     def _notice(self, request: Header, decision: Admission) -> Reply:
         """The reply to a worker that is to join later, or is told the training."""
-        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
+        kind = TELL if decision == "tell" else LATER
         words = np.array([-1, kind, 0, self.training.code, 0, 0, 0], np.int64)
         return Reply(request.rank, request.step, [words], ANY)
 
@@ -127,7 +124,7 @@ class Service:
         wrong = ended(rank, asked, self.training) if decision == "over" else wrong
         if wrong is None:
             return []
-        _log.error("rank %d is refused: %s", rank, wrong)
+        log.error("rank %d is refused: %s", rank, wrong)
         self.refused[wrong.reason] += 1
         return [self.refusal(request, wrong), *self.lost([rank])]  # it is not waited for
 

@@ -1,18 +1,15 @@
 """Sums of the gradients of several batches on each worker, before the workers exchange them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+import copy
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from oxigrad import SparseRows, StateError
-from oxigrad._typing import Tree
-from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Arrays, Field, Plain, integer
-from oxigrad.distributed.methods.collective import CollectiveWrapper, refuse_inside
 from oxigrad.distributed.parameters import promoted
 from oxigrad.extend import COUNT, to_host
-from oxigrad.optim import Optimizer
 
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
 _SUM, _ROWS = "local-sum", "local-sum-rows"
@@ -47,7 +44,8 @@ def _read_sums(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, Any]:
     return sums
 
 
-def _counted(wrapper: Any, value: Any) -> int:
+def counted(wrapper: Any, value: Any) -> int:
+    """The value of ``local_batches``, which cannot change between steps."""
     count = COUNT.check("local_batches", value)
     if wrapper.pending:
         raise ValueError(
@@ -57,94 +55,15 @@ def _counted(wrapper: Any, value: Any) -> int:
     return count
 
 
-class LocalSums(CollectiveWrapper):
-    """Base class of wrappers that add up the gradients of ``local_batches`` batches on each worker before a step.
-
-    A subclass reads gradients, adds them up, exchanges the sums, and takes the step.
-    """
-
-    _fields = (
-        Field("_pending", lambda wrapper, value: ({"pending": value}, {}), _read_pending),
-        integer("_count", "count", joined=int),
-        Field("_sums", _write_sums, _read_sums, lambda wrapper: (_SUM, _ROWS), dict),
-    )
-    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
-        "local_batches": _counted,
-    }
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        local_batches: int = 1,
-        *,
-        communicator: Communicator | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        refuse_inside(self, LocalSums)
-        self._pending = self._count = 0
-        self._sums: dict[str, Any] = {}
-        self._set_apart()
-        self.local_batches = local_batches
-
-    @property
-    def pending(self) -> int:
-        """The number of batches since the last step."""
-        return self._pending
-
-    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
-        gradients = self._read(model, grads)
-        late = False
-        if self._done < 0:
-            model, late = self._agree(model)
-        sums, count = (gradients, 0) if late else (self._accumulated(gradients), self._count + 1)
-        if self._pending + 1 < self.local_batches:
-            added_up = {"_sums": sums if count else {}, "_count": count, "_pending": self._pending + 1}
-            return self._with_step(lambda: model, added_up, accepted=not late)
-        model, means = self._repeated(model, lambda: self._means(sums, count))
-        # The batches are in the mean: a step that refuses it is not repeated with them.
-        values = {"_sums": {}, "_count": 0, "_pending": 0, "_done": self._done}
-        if means is None:  # the others have completed this step, by the gradients of all, or all were late
-            return self._with_step(lambda: model, values, accepted=not late)
-        values["_done"] += 1
-        return self._with_step(lambda: self._take(model, means, keep_root=keep_root), values, accepted=not late)
-
-    def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
-        """The gradients of a batch, by key path."""
-        raise NotImplementedError
-
-    def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
-        """The model after a step by the mean gradients of all workers."""
-        raise NotImplementedError
-
-    def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
-        """The sums of this worker with further gradients."""
-        raise NotImplementedError
-
-    def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
-        """The means over all workers of their sums of ``count`` gradients; None where all of them have none."""
-        raise NotImplementedError
-
-
-def sums_on_host(totals: Mapping[str, Any], gradients: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
-    """The sums of a worker with further gradients, which are arrays or `SparseRows`.
-
-    These themselves where nothing is added.
-    """
-    sums = dict(gradients)
-    for path, gradient in gradients.items():
-        if not is_whole or gradient.dtype.itemsize == 2:
-            sums[path] = added(totals.get(path), gradient)
-    return sums
+FIELDS = (
+    Field("_pending", lambda wrapper, value: ({"pending": value}, {}), _read_pending),
+    integer("_count", "count", joined=int),
+    Field("_sums", _write_sums, _read_sums, lambda wrapper: (_SUM, _ROWS), dict),
+)
+"""The fields of a wrapper that adds up the gradients of ``local_batches`` batches before a step."""
 
 
 def added(total: Any, gradient: Any) -> Any:
     """A sum of gradients in memory of its own; gradients of half precision are added up in float32."""
-    if isinstance(gradient, SparseRows):
-        rows = SparseRows(gradient.indices.copy(), _copied(gradient.values), gradient.shape)
-        return rows if total is None else total + rows
-    return _copied(gradient) if total is None else total + promoted(gradient)
-
-
-def _copied(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float32 if array.dtype.itemsize == 2 else array.dtype)
+    wide = promoted(gradient)
+    return copy.deepcopy(wide) if total is None else total + wide

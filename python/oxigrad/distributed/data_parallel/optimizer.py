@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,18 +15,19 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import flags_of, kinds_of
-from oxigrad.distributed.data_parallel.local_sums import LocalSums, sums_on_host
+from oxigrad.distributed.data_parallel.local_sums import FIELDS, added, counted
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.fields import FLAG
 from oxigrad.distributed.messages.gradients import GradientSpec
+from oxigrad.distributed.methods.collective import CollectiveWrapper, refuse_inside
 from oxigrad.distributed.methods.means import divided, no_rows, sum_of_rows
 from oxigrad.extend import COUNT, as_array
 from oxigrad.optim import Optimizer
 
 
-class DataParallel(LocalSums):
+class DataParallel(CollectiveWrapper):
     """Data-parallel training: all workers take the same step, by the mean of their gradients.
 
     Gradients travel in buckets of ``bucket_bytes``. A thread exchanges one bucket while the next one fills. With
@@ -72,7 +73,8 @@ class DataParallel(LocalSums):
     bucket_bytes: int = 25 << 20
     overlap: bool = True
     shard_state: bool = False
-    _shards: Shards | None = None
+    _fields = FIELDS
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {"local_batches": counted}
     _transient = frozenset(
         "_buckets _group _hooks _is_agreed _is_blocked _order _overlaps _replayed _rides _source _specs".split()
     )
@@ -88,24 +90,30 @@ class DataParallel(LocalSums):
         communicator: Communicator | None = None,
         timeout: float | None = None,
     ) -> None:
-        super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
+        super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        refuse_inside(self, DataParallel)
+        self._pending = self._count = 0
+        self._sums: dict[str, Any] = {}
+        self._set_apart()
+        self.local_batches = local_batches
         self.bucket_bytes = COUNT.check("bucket_bytes", bucket_bytes)
-        self.overlap = FLAG.check("overlap", overlap)
-        self.shard_state = FLAG.check("shard_state", shard_state)
-        self._shards = Shards(optimizer) if shard_state else None
+        self.overlap, self.shard_state = FLAG.check("overlap", overlap), FLAG.check("shard_state", shard_state)
+        self._shards: Shards | None = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
         self._buckets: Buckets | None = None
         self._group: Any = None
         self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
-        # Those of them that the gradients of the present step come from.
-        self._source: FinalGradients | None = None
-        # Whether the workers have agreed on the order of buckets in this generation, on exchanges during the backward,
-        # and that the last bucket carries what they tell each other.
-        self._is_agreed = self._overlaps = self._rides = self._is_blocked = False
+        self._source: FinalGradients | None = None  # of the gradients of the present step
         self._order: Sequence[str] = ()
         self._specs: Mapping[str, GradientSpec] = {}
+        self._agree_anew()
+
+    @property
+    def pending(self) -> int:
+        """The number of batches since the last step."""
+        return self._pending
 
     def no_sync(self) -> AbstractContextManager[None]:
         """A block in which backwards of a PyTorch module only accumulate gradients, which do not leave yet.
@@ -138,6 +146,7 @@ class DataParallel(LocalSums):
 
     def _agree_anew(self) -> None:
         """See `CollectiveWrapper._agree_anew`: on the order of the buckets, and on exchanges during the backward."""
+        # `_rides`: the last bucket carries what workers tell each other. The flags are of this generation.
         self._is_agreed = self._overlaps = self._rides = self._is_blocked = False
 
     def _attach(self, model: Tree) -> None:
@@ -163,13 +172,12 @@ class DataParallel(LocalSums):
             raise NotSupported(f"{lost} communicator.reform(), with a saved state")
         return super().reform(model)
 
-    def _completed(self, model: Tree) -> list[int]:
+    def _completed(self, model: Tree) -> tuple[list[int], bool]:
         """See `CollectiveWrapper._completed`."""
         if self._shards is not None:
             self._shards.divide(self._parameters, model, self.communicator.size)
         else:
-            leaves = [*self._parameters.leaves(model).values()]
-            self._group = agreed_group(self.communicator, leaves, self._seconds)
+            self._group = agreed_group(self.communicator, [*self._parameters.leaves(model).values()], self._seconds)
             self._sums = self._sums if self._group is not None else on_host(self._sums)
         return super()._completed(model)
 
@@ -200,7 +208,7 @@ class DataParallel(LocalSums):
             raise error if self._shards is None else self._shards.lost(error) from error
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
-        """See `LocalSums._take`."""
+        """The model after a step by the mean gradients of all workers."""
         if self._shards is None:
             return self.take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
         if keep_root:
@@ -278,8 +286,7 @@ class DataParallel(LocalSums):
                 self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
                 raise
             lock.take()  # where nothing was replayed
-            with self._clock.step():
-                self._step(model, grads, keep_root=True)
+            self._within_step(model, lambda: self._step(model, grads, keep_root=True))
         finally:
             if lock.entered:
                 lock.hold.__exit__(None, None, None)
@@ -287,9 +294,7 @@ class DataParallel(LocalSums):
 
     def _leaves_early(self) -> bool:
         """Whether `minimize` announces gradients one by one. Gradients of a single bucket leave together anyway."""
-        if not self.overlap or self.communicator.size == 1:
-            return False
-        if not self._takes_plain_gradients():
+        if not self.overlap or self.communicator.size == 1 or not self._takes_plain_gradients():
             return False
         return not self._is_agreed or (self._overlaps and (self._buckets is None or len(self._buckets) > 1))
 
@@ -319,15 +324,26 @@ class DataParallel(LocalSums):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
-        """See `Wrapper._step`. Exchanges that have failed, on all workers, are not those of the next step."""
+        """See `Wrapper._step`."""
+        gradients = self._read(model, grads)
         try:
-            return super()._step(model, grads, keep_root=keep_root)
-        except CommunicationError:
+            model, late = self._entered(model)
+            sums, count = (gradients, 0) if late else (self._accumulated(gradients), self._count + 1)
+            if self._pending + 1 < self.local_batches:
+                added_up = {"_sums": sums if count else {}, "_count": count, "_pending": self._pending + 1}
+                return self._with_step(lambda: model, added_up, accepted=not late)
+            model, means = self._repeated(model, lambda: self._means(sums, count))
+            # The batches are in the mean: a step that refuses it is not repeated with them.
+            values = {"_sums": {}, "_count": 0, "_pending": 0, "_done": self._done + (means is not None)}
+            if means is None:  # the others have completed this step, by the gradients of all, or all were late
+                return self._with_step(lambda: model, values, accepted=not late)
+            return self._with_step(lambda: self._take(model, means, keep_root=keep_root), values, accepted=not late)
+        except CommunicationError:  # failed exchanges, on all workers, are not those of the next step
             self._drop()
             raise
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
-        """See `LocalSums._read`. The gradients that are not None."""
+        """The gradients of a batch that are not None, by key path."""
         if self._replayed.is_broken:
             self._replayed.check_whole()
         changed = self._hooks.changed() if self._hooks.has_begun else None
@@ -342,11 +358,10 @@ class DataParallel(LocalSums):
         source: FinalGradients | None = self._replayed if self._replayed.has_begun else None
         if grads is None:
             self._attach(model)
-            if self._hooks.are_attached:
-                source = self._hooks
-        if source is self._hooks:
+        if grads is None and self._hooks.are_attached:
+            source = self._hooks
             self._hooks.drop_released()
-        elif source is self._replayed:
+        elif source is not None:
             grads = self._replayed.put_back(grads)
         if (grads is not None and source is None) or self._pending + 1 < self.local_batches:
             self._drop()
@@ -355,14 +370,16 @@ class DataParallel(LocalSums):
         return gradients
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
-        """See `LocalSums._accumulated`."""
-        add = sums_on_host if self._group is None else self._group.sums
-        sums = add(self._sums, gradients, is_whole=self.local_batches == 1)
-        rest = [path for path in self._sums if path not in sums] if self._sums else ()
-        return {**{path: self._sums[path] for path in rest}, **sums} if rest else sums
+        """The sums of this worker with further gradients."""
+        add, is_on_host = (added, True) if self._group is None else (self._group.added, False)
+        sums = dict(self._sums)
+        for path, gradient in gradients.items():
+            is_whole = self.local_batches == 1 and not (is_on_host and gradient.dtype.itemsize == 2)
+            sums[path] = gradient if is_whole else add(sums.get(path), gradient)
+        return sums
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
-        """See `LocalSums._means`."""
+        """The means over all workers of their sums of ``count`` gradients; None where all of them have none."""
         if self._group is None and {*map(type, sums.values())} - {np.ndarray}:
             sums = on_host(sums)  # after the loss of a worker, they may be on a device
         if self.communicator.size == 1:

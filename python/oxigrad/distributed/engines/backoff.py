@@ -1,9 +1,14 @@
 """Waiting without a blocked call: a loop tests for completion, and pauses between the tests."""
 
+import functools
 import os
 import time
+from collections.abc import Callable
 
 _SHORTEST = 0.00005
+
+# Before Python 3.13, ``time.sleep(0)`` sleeps for some 0.1 ms on Linux.
+_yield_processor: Callable[[], None] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 
 
 class Backoff:
@@ -35,14 +40,6 @@ class Backoff:
         """Yields the processor, or sleeps."""
         waited = time.monotonic() - self._start
         if waited < self._spin:
-            _relinquish()
+            _yield_processor()
         else:
             time.sleep(min(max(_SHORTEST, waited / 20), self._longest))
-
-
-def _relinquish() -> None:
-    """Lets another thread run. Before Python 3.13, ``time.sleep(0)`` sleeps for some 0.1 ms on Linux."""
-    if hasattr(os, "sched_yield"):
-        os.sched_yield()
-    else:
-        time.sleep(0)

@@ -32,8 +32,8 @@ class ByteCollectives(Communicator):
     """Base class of communicators whose library has collective operations on bytes.
 
     Before each operation the workers tell each other which it is, so that all of them call the same one. An engine
-    implements the operations on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`,
-    `_spread` and `_reduce_natively`, each by `_run`. It notes what it learns of other workers in `Peers`, puts their
+    implements the operations on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share` and
+    `_reduce_natively`, each by `_run`. It notes what it learns of other workers in `Peers`, puts their
     messages into the mailbox (`_deliver`), and sends (`_dispatch`). `_look` and `_pause` belong to waits.
     """
 
@@ -70,10 +70,6 @@ class ByteCollectives(Communicator):
 
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
         """Fills ``data``, which holds this worker's part, with the parts of all: ``counts[k]`` bytes of rank k."""
-        raise NotImplementedError
-
-    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
-        """Replaces bytes by those of ``root``."""
         raise NotImplementedError
 
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
@@ -232,11 +228,6 @@ class ByteCollectives(Communicator):
             self._reduce_part(piece, lengths, op, "reduce_scatter", seconds)
             buf[slices[self.rank]] = piece[part_of(lengths, self.rank, self.size, piece.size)]
 
-    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
-        self._agree("broadcast", bufs, str(root), seconds)
-        for piece in itertools.chain.from_iterable(map(_pieces, bufs)):
-            self._spread(as_bytes(piece), root, seconds)
-
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         counts = self._agree("all_gather_v", [buf], buf.dtype.str, seconds, any_length=True)
         data, step = as_bytes(buf), PIECE // self.size
@@ -250,7 +241,7 @@ class ByteCollectives(Communicator):
                     parts, self._gathered(data[start : start + step], lengths, seconds), strict=True
                 ):
                     part[start : start + step] = piece
-        return [_aligned(part, buf.itemsize).view(buf.dtype) for part in parts]
+        return [(part.copy() if part.ctypes.data % buf.itemsize else part).view(buf.dtype) for part in parts]
 
     def _gathered(self, data: np.ndarray, counts: list[int], seconds: float) -> list[np.ndarray]:
         """The bytes of all workers by rank, of ``counts[k]`` bytes of rank k."""
@@ -293,7 +284,3 @@ class ByteCollectives(Communicator):
 def _pieces(buffer: Buffer) -> Iterator[Buffer]:
     step = PIECE // buffer.itemsize
     return (buffer[start : start + step] for start in range(0, len(buffer), step))
-
-
-def _aligned(data: np.ndarray, itemsize: int) -> np.ndarray:
-    return data.copy() if data.ctypes.data % itemsize else data

@@ -8,7 +8,6 @@ data and messages, and raise the errors of communication.
 import asyncio
 import contextlib
 import copy
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -25,18 +24,17 @@ from oxigrad.distributed.errors import (
     Refused,
     TimedOut,
     WorkerLost,
+    log,
 )
 from oxigrad.distributed.messages.agreement import check_version
 from oxigrad.distributed.messages.reduction import reduce_in_order
-
-_log = logging.getLogger("oxigrad.distributed")
 
 
 def check_accepts(job: str, *, accept_newcomers: bool) -> None:
     """Raises `NotSupported` where a job does not accept newcomers; otherwise one joins, which is logged."""
     if not accept_newcomers:
         raise NotSupported(f"{job} accepts no newcomers: expected accept_newcomers=True where it is started")
-    _log.info("a further worker joins %s", job)
+    log.info("a further worker joins %s", job)
 
 
 def results_of_ends(ends: Iterable[tuple[Any, BaseException | None]]) -> list[Any]:
@@ -52,20 +50,15 @@ def results_of_ends(ends: Iterable[tuple[Any, BaseException | None]]) -> list[An
     return [result for result, _ in ends]
 
 
-class Condition:
+class Condition(contextlib.nullcontext[None]):
     """The condition by which a hub waits in an event loop, whose one thread needs no lock.
 
     A hub changes its state in a ``with`` block of it.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._change = asyncio.Event()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def notify_all(self) -> None:
         """Lets all that wait test their conditions again."""
@@ -370,10 +363,8 @@ class Hub:
 
 
 def _result(entered: Round) -> list[np.ndarray]:
-    """The result of an operation for all workers: the reduced buffers, those of the root, or those of each worker."""
+    """The result of an operation for all workers: the reduced buffers, or those of each worker."""
     name, detail = entered.kind[:2]
-    if name == "broadcast":
-        return list(entered.contributed[detail])
     by_rank = entered.by_rank()
     if name == "all_gather_v":
         return [bufs[0] for bufs in by_rank]

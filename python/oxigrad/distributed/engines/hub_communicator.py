@@ -5,7 +5,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Communicator, Place, succeed
+from oxigrad.distributed.communicator import Buffer, Communicator, Place
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
@@ -44,11 +44,10 @@ class HubCommunicator(Communicator):
     # --- operations on all workers ------------------------------------------------------------------------------------
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
-        _copy(self._collect("all_reduce", (op, *_layout(bufs)), list(bufs), seconds), bufs)
-
-    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
-        contribution = list(bufs) if self.rank == root else []
-        _copy(self._collect("broadcast", (root, *_layout(bufs)), contribution, seconds), bufs)
+        layout = [(buffer.dtype.str, buffer.size) for buffer in bufs]
+        reduced = self._collect("all_reduce", (op, *layout), list(bufs), seconds)
+        for target, source in zip(bufs, reduced, strict=True):
+            np.copyto(target, source)
 
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         return self._collect("all_gather_v", (buf.dtype.str,), [buf], seconds)
@@ -79,14 +78,11 @@ class HubCommunicator(Communicator):
         self._check_rank(rank, "the rank")
         self._call("exclude", self._uid, self.generation, rank, what="exclude")
 
-    def reform(self, *, timeout: float | None = None) -> Self:
-        """See `Communicator.reform`."""
-        place = Place(*self._reformed(self._limit(timeout)))
-        following = type(self)(self._hub, self._uid, place, self.job, self.timeout)
-        succeed(self, following)
-        return following
+    def _following(self, seconds: float) -> Self:
+        """See `Communicator._following`."""
+        return type(self)(self._hub, self._uid, Place(*self._next_place(seconds)), self.job, self.timeout)
 
-    def _reformed(self, seconds: float) -> Any:
+    def _next_place(self, seconds: float) -> Any:
         """The place of this worker in the next generation."""
         place = self._uid, self.rank, self.generation
         return self._call("reform", *place, seconds, what="reform", seconds=seconds)
@@ -99,12 +95,3 @@ class HubCommunicator(Communicator):
         """See `Communicator.abort`."""
         self._tell("abort", reason)
         raise Aborted(reason)
-
-
-def _layout(bufs: Sequence[Buffer]) -> list[tuple[str, int]]:
-    return [(buffer.dtype.str, buffer.size) for buffer in bufs]
-
-
-def _copy(sources: Sequence[Buffer], targets: Sequence[Buffer]) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        np.copyto(target, source)

@@ -43,11 +43,6 @@ class Layer:
         moves = tuple((kind, tuple(before), tuple(to)) for kind, before, to in state["moves"])
         return cls(**{**state, "moves": moves})
 
-    @property
-    def cost(self) -> int:
-        """The cost of the two decompositions, as a number to compare: the sum of the cubes of their sizes."""
-        return self.inputs**3 + self.outputs**3
-
     def matrix(self, gradients: Mapping[str, np.ndarray]) -> np.ndarray:
         """The gradient of the layer as a matrix, given those of the parameters by key path."""
         matrix = gradients[self.path]

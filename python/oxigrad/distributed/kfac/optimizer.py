@@ -256,8 +256,8 @@ class KFAC(CollectiveWrapper):
         else:
             value, grads = self._gradients_of_step(loss, model, record=record)
             statistics = self.compute_statistics(sampled, model, examples=examples)[2]
-        with self._lock.stepping(), self._clock.step():
-            self._step(model, grads, statistics, keep_root=True)
+        with self._lock.stepping():
+            self._within_step(model, lambda: self._step(model, grads, statistics, keep_root=True))
         return value
 
     def update(
@@ -274,16 +274,16 @@ class KFAC(CollectiveWrapper):
         Raises `StateError` where no step has had any.
         """
         self._check_takes_gradients()
-        with self._lock.stepping(), self._clock.step():
-            return self._parameters.update(model, lambda model: self._step(model, grads, statistics))
+        with self._lock.stepping():
+            return self._parameters.update(
+                model, lambda model: self._within_step(model, lambda: self._step(model, grads, statistics))
+            )
 
     def _step(
         self, model: Tree, grads: Tree | None, statistics: Statistics | None = None, *, keep_root: bool = False
     ) -> Tree:
         local = self._parameters.gradients(model, grads)
-        late = False
-        if self._done < 0:
-            model, late = self._agree(model)
+        model, late = self._entered(model)
         if statistics is None and not self._preconditioner.count:
             raise StateError(
                 "KFAC: update has no statistics of this or an earlier batch: call value, grads, statistics = "

@@ -58,8 +58,8 @@ class GradientCodec:
             layout = self._layouts[dense] = Layout({path: self._arrays[path] for path in dense})
         return layout
 
-    def encode(self, gradients: Mapping[str, np.ndarray | SparseRows]) -> list[np.ndarray]:
-        """The buffers of a message, which may be views of the gradients."""
+    def encode(self, gradients: Mapping[str, np.ndarray | SparseRows], *, copy: bool = False) -> list[np.ndarray]:
+        """The buffers of a message: without ``copy``, they may be views of the gradients."""
         table = np.full(len(self._arrays), -1, np.int64)
         dense: dict[str, np.ndarray] = {}
         rest: list[np.ndarray] = []
@@ -71,7 +71,8 @@ class GradientCodec:
                 rest += [np.ascontiguousarray(gradient.indices, np.int64), *padded(values)]
             else:
                 dense[path] = np.asarray(gradient, spec.dtype)
-        packed = self._layout(tuple(dense)).pack(dense)
+        layout = self._layout(tuple(dense))
+        packed = layout.pack(dense, layout.empty() if copy else None)
         return [table, *chain.from_iterable(map(padded, packed)), *rest]
 
     def decode(self, payload: np.ndarray) -> Gradients:

@@ -1,13 +1,10 @@
 """The count of the messages that a worker refuses."""
 
-import logging
 from collections import Counter
 
 import numpy as np
 
-from oxigrad.distributed.errors import Refused
-
-_log = logging.getLogger("oxigrad.distributed")
+from oxigrad.distributed.errors import Refused, log
 
 
 class Refusals(Counter[str]):
@@ -25,7 +22,7 @@ class Refusals(Counter[str]):
         """Counts a message that was refused."""
         self[error.reason] += 1
         if self[error.reason] == 1:
-            _log.warning("a message is refused: %s; further ones are counted under %r", error, error.reason)
+            log.warning("a message is refused: %s; further ones are counted under %r", error, error.reason)
 
 
 def encoded(error: Refused) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Base class of wrappers whose workers all call the same collective operations."""
 
 import hashlib
-import logging
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,17 +11,16 @@ import numpy as np
 from oxigrad import state as state_module
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.errors import WorkerLost, log
 from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
-from oxigrad.distributed.messages.message import Layout, as_bytes, checksum
+from oxigrad.distributed.messages.message import checksum
 from oxigrad.distributed.methods.configuration import values_of_functions
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import config_of
 from oxigrad.optim import SAM, Optimizer
 
 _Result = TypeVar("_Result")
-_log = logging.getLogger("oxigrad.distributed")
 
 
 def _digest(description: np.ndarray) -> int:
@@ -58,7 +56,7 @@ class CollectiveWrapper(Wrapper):
         optimizers differ.
         """
         with self._lock.stepping():
-            return self._agree(model)[0] if self._done < 0 else model
+            return self._entered(model)[0]
 
     def reform(self, model: Tree) -> Tree:
         """Admits the workers that wait to join, and returns ``model``.
@@ -86,6 +84,10 @@ class CollectiveWrapper(Wrapper):
 
     # --- agreement ----------------------------------------------------------------------------------------------------
 
+    def _entered(self, model: Tree) -> tuple[Tree, bool]:
+        """The model of a worker that takes part: `_agree` before the first step."""
+        return self._agree(model) if self._done < 0 else (model, False)
+
     def _agree(self, model: Tree) -> tuple[Tree, bool]:
         """Brings workers that are new, or behind, up to date.
 
@@ -94,13 +96,12 @@ class CollectiveWrapper(Wrapper):
         The workers tell each other the operations that they have completed. The first of those with the most gives its
         parameters and its state to those with fewer.
         """
-        completed, root, data, untrained = self._offered(model)
+        completed, root, data = self._offered(model)
         late = self._done < completed[root]
         if data is not None and (late or completed[root] < 0) and self.communicator.rank != root:
-            parameters, state = transfer.unpack(data)
+            values, state = transfer.unpack(data)
             self._load(state, strict=True)
-            model = self._parameters.write(model, parameters)
-            model = self._parameters.write_untrained(model, untrained)
+            model = self._parameters.write_untrained(self._parameters.write(model, values), values)
             if late:
                 self._warn_of_hyperparameters(state["config"])
                 self._receive(model)
@@ -108,15 +109,21 @@ class CollectiveWrapper(Wrapper):
         self._begin(model)
         return model, late
 
-    def _offered(self, model: Tree) -> tuple[list[int], int, np.ndarray | None, dict[str, np.ndarray]]:
-        """The operations that each worker completed, the first worker with the most, and its state if one has fewer."""
+    def _offered(self, model: Tree) -> tuple[list[int], int, np.ndarray | None]:
+        """The operations that each worker completed, the first worker with the most, and its state if one has fewer.
+
+        The state has the arrays that no step updates too, if those of workers differ.
+        """
         while True:
             try:
-                completed = self._completed(model)
-                root = completed.index(max(completed))
+                completed, are_alike = self._completed(model)
+                root, data = completed.index(max(completed)), np.empty(0, np.uint8)
                 if len(set(completed)) == 1 and completed[root] >= 0:
-                    return completed, root, None, {}
-                return completed, root, self._broadcast_state(model, root), self._broadcast_untrained(model, root)
+                    return completed, root, None
+                if self.communicator.rank == root:  # the others do not know the number of bytes
+                    arrays = self._parameters.read(model) if are_alike else self._parameters.all(model)
+                    data = transfer.pack(arrays, self._whole_state(copy=False, for_others=True))
+                return completed, root, self.communicator.all_gather_v(data, timeout=self._seconds)[root]
             except WorkerLost as error:
                 self._survive(error)
 
@@ -129,7 +136,7 @@ class CollectiveWrapper(Wrapper):
         self._check_ends(WorkerLost(former.unfinished, steps=former.unfinished))
         if error.ranks:
             ranks, size = ", ".join(map(str, sorted(error.ranks))), self.communicator.size
-            _log.warning("%s continues with %d workers, without rank %s", self.name, size, ranks)
+            log.warning("%s continues with %d workers, without rank %s", self.name, size, ranks)
 
     def _check_ends(self, error: WorkerLost) -> None:
         """Raises `WorkerLost` if the work of a lost worker has ended, at an earlier step and without `leave`."""
@@ -153,7 +160,7 @@ class CollectiveWrapper(Wrapper):
         none of them by itself.
         """
         self._survive(error)
-        completed, root, data, _ = self._offered(model)
+        completed, root, data = self._offered(model)
         is_behind, self._done = self._done < completed[root], max(completed[root], 0)
         if data is None or not is_behind:
             return None
@@ -162,22 +169,23 @@ class CollectiveWrapper(Wrapper):
         state_module.Report(mismatched=mismatched).check()
         return parameters, values, state["slots"]
 
-    def _completed(self, model: Tree) -> list[int]:
-        """The number of operations that each worker has completed.
+    def _completed(self, model: Tree) -> tuple[list[int], bool]:
+        """The operations that each worker has completed, and whether the arrays that no step updates are alike.
 
         Raises `Refused` on all of them where their models differ.
         """
         arrays, untrained = self._parameters.read(model), self._parameters.untrained(model)
         description = agreement.described(arrays, self._agreed_config(), untrained)
         hyperparameters = agreement.described({}, self._agreed_settings())
-        numbers = [self._done, _digest(description), _digest(hyperparameters)]
+        crc = checksum(map(np.ascontiguousarray, untrained.values()))
+        numbers = [self._done, _digest(description), _digest(hyperparameters), crc]
         rows = self.communicator.all_gather_v(np.array(numbers, np.int64), timeout=self._seconds)
         agreement.check_method([each.size for each in rows], len(numbers))
         completed = [int(each[0]) for each in rows]
         self._check_same(description, [each[1] for each in rows])
         if max(completed) < 0:  # those that join later have the hyperparameters of their own start
             self._check_same(hyperparameters, [each[2] for each in rows])
-        return completed
+        return completed, len({int(each[3]) for each in rows}) == 1
 
     def _check_same(self, description: np.ndarray, digests: list[int]) -> None:
         """Raises `Refused` on all workers where their descriptions, which have these digests, differ."""
@@ -210,26 +218,6 @@ class CollectiveWrapper(Wrapper):
             unlike = agreement.unlike_config(apart[0], apart[1], "this worker, which joins,")
             if unlike is not None:
                 warnings.warn(f"{unlike}, as on the others", RuntimeWarning, stacklevel=2)
-
-    def _broadcast_state(self, model: Tree, root: int) -> np.ndarray:
-        """Parameters and state of the worker ``root``, as bytes, whose number the others do not know."""
-        data = self._packed_state(model) if self.communicator.rank == root else np.empty(0, np.uint8)
-        return self.communicator.all_gather_v(data, timeout=self._seconds)[root]
-
-    def _broadcast_untrained(self, model: Tree, root: int) -> dict[str, np.ndarray]:
-        """The arrays of the worker ``root`` that no step updates, where those of workers differ."""
-        if not (arrays := self._parameters.untrained(model)):
-            return {}
-        layout = Layout(arrays)
-        buffers = layout.pack(arrays, layout.empty())
-        sums = self.communicator.all_gather_v(np.array([checksum(buffers)]), timeout=self._seconds)
-        if len({int(each[0]) for each in sums}) > 1:
-            self.communicator.broadcast([*map(as_bytes, buffers)], root, timeout=self._seconds)
-        return layout.views(buffers)
-
-    def _packed_state(self, model: Tree) -> np.ndarray:
-        """The parameters, and the state without private fields, as bytes."""
-        return transfer.pack(self._parameters.read(model), self._whole_state(copy=False, for_others=True))
 
     def _repeated(self, model: Tree, operation: Callable[[], _Result]) -> tuple[Tree, _Result | None]:
         """The model, and the result of collective operations, which the survivors repeat after the loss of a worker.

@@ -237,9 +237,7 @@ class DeepGradientCompression(CollectiveWrapper):
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
         gradients = {path: as_array(g) for path, g in self._parameters.gradients(model, grads).items()}
-        late = False
-        if self._done < 0:
-            model, late = self._agree(model)
+        model, late = self._entered(model)
         exchange = self._averaged if self.ratio == 1 else self._exchanged
         with np.errstate(over="ignore", invalid="ignore"):
             model, exchanged = self._repeated(model, lambda: exchange(gradients, absent=late))

@@ -16,11 +16,9 @@ from oxigrad.distributed.coordination.elastic_centre import Centre, ElasticCoord
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
-from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.fields import BOUND, FACTOR, FLAG, Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
-from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.parameters import check_unchanged
@@ -129,11 +127,11 @@ class ElasticAverage(CollectiveWrapper):
         self._count = 0
         self._centre: dict[str, np.ndarray] = {}
         self._loaded_centre: dict[str, np.ndarray] = {}
-        self._layout: Layout | None = None
+        self._is_started = False
         self._description = np.empty(0, np.uint8)
         # The pushes that the centre had applied with the last one of this worker, and the parameters that it pushed.
         self._applied = -1
-        self._position: list[np.ndarray] = []
+        self._position: dict[str, np.ndarray] = {}
         self._set_apart()
         self._enrolment.number_now()
 
@@ -155,9 +153,7 @@ class ElasticAverage(CollectiveWrapper):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
-        late = False
-        if self._layout is None:
-            model, late = self._started(model)
+        model, late = self._entered(model)
         check_unchanged(self._parameters.specs(model), self._centre, "ElasticAverage")
         grads = self._penalized(model, grads) if self.rho and not late else grads
         if self._count and self._count % self.period == 0:
@@ -206,16 +202,11 @@ class ElasticAverage(CollectiveWrapper):
 
     def centre(self) -> dict[str, np.ndarray]:
         """The centre by key path, as this worker last saw it; float32 for parameters of half precision."""
-        if self._server is not None and self._layout is not None:
-            return self._layout.views(self._kept(self._server))
+        if self._server is not None:
+            return self._kept(self._server)
         return {path: value.copy() for path, value in self._centre.items()}
 
     # --- the asynchronous centre --------------------------------------------------------------------------------------
-
-    def start(self, model: Tree) -> Tree:
-        """Starts this worker: returns ``model`` with its first parameters, from rank 0 or from the centre."""
-        with self._lock.stepping():
-            return self._started(model)[0] if self._layout is None else model
 
     def reform(self, model: Tree) -> Tree:
         """Continues with the survivors and the workers that wait to join. All call it; new workers call `start`.
@@ -227,62 +218,54 @@ class ElasticAverage(CollectiveWrapper):
         if self.synchronous:
             return super().reform(model)
         with self._lock.stepping():
-            if self._layout is None:
+            if not self._is_started:
                 self._reform()
-                return self._started(model)[0]
+                return self._entered(model)[0]
             self.communicator.alive()  # which raises `Excluded`
             while True:
-                buffers = self._surrender_centre()
+                centre = self._surrender_centre()
                 self._reform()
                 try:
-                    self._elect_keeper(buffers)
-                    self._join()
+                    self._join(self._elect_keeper(centre))
                     return model
                 except WorkerLost:  # another worker was lost, or waits to join
                     continue
 
-    def _surrender_centre(self) -> list[np.ndarray]:
+    def _surrender_centre(self) -> dict[str, np.ndarray]:
         """The latest centre that this worker knows; it keeps none from then on."""
-        assert self._layout is not None  # noqa: S101 - for the type checker
         server, self._server = self._server, None
         if server is not None:
             server.end()
             self._applied = server.coordinator.decisions.step
             return self._kept(server)
-        buffers = self._layout.pack(self._centre, out=self._layout.empty())
-        for centre, position in zip(buffers, self._position, strict=False):  # the centre was answered before this move
-            np.add(centre, moved(centre, position, self._rate), out=centre)
-        return buffers
+        centre = {path: array.copy() for path, array in self._centre.items()}
+        for path, position in self._position.items():  # the centre was answered before this move
+            centre[path] += moved(centre[path], position, self._rate)
+        return centre
 
     @staticmethod
-    def _kept(server: Server) -> list[np.ndarray]:
-        """Copies of the buffers of the centre that this worker keeps."""
+    def _kept(server: Server) -> dict[str, np.ndarray]:
+        """A copy of the centre that this worker keeps."""
         assert isinstance(server.coordinator, ElasticCoordinator)  # noqa: S101 - for the type checker
         return server.coordinator.copies()
 
-    def _elect_keeper(self, buffers: list[np.ndarray]) -> None:
-        """Elects the worker that keeps the centre, and connects to it.
-
-        This one serves ``buffers`` where it is elected.
-        """
+    def _elect_keeper(self, centre: dict[str, np.ndarray]) -> Connection:
+        """The connection to the elected keeper of the centre. This worker serves ``centre`` if it is elected."""
         communicator = self.communicator
         root, size = self._enrolment.elected(communicator, self._applied, self._seconds)
         if communicator.rank == root:
             step = max(self._applied, 0)
             decisions = Elastic(ordered=self.deterministic, lease=self.lease, step=step, expected=size)
             agreed = self._agreed_config(), self._description, self._enrolment.training
-            centre = ElasticCoordinator(Centre(self._running_layout(), buffers), decisions, self._rate, *agreed)
-            self._server = Server(centre, communicator, self._enrolment, self._depart, self._seconds)
-        self._connection = self._connected(self._running_layout(), root)
+            coordinator = ElasticCoordinator(Centre(centre), decisions, self._rate, *agreed)
+            self._server = Server(coordinator, communicator, self._enrolment, self._depart, self._seconds)
+        connection = self._connection = self._connected(centre, root)
+        return connection
 
-    def _connected(self, layout: Layout, root: int) -> Connection:
+    def _connected(self, parameters: Mapping[str, np.ndarray], root: int) -> Connection:
         """A connection to the worker ``root``, which keeps the centre or begins synchronous exchanges."""
-        agreed = self._enrolment, layout, self._agreed_config(), self._seconds
+        agreed = self._enrolment, parameters, self._agreed_config(), self._seconds
         return Connection(self.communicator, root, self._server, *agreed)
-
-    def _running_layout(self) -> Layout:
-        assert self._layout is not None  # noqa: S101 - for the type checker: a worker that has started has one
-        return self._layout
 
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`: returns ``model``, asynchronously with the centre as its parameters.
@@ -293,10 +276,10 @@ class ElasticAverage(CollectiveWrapper):
             if (connection := self._connection) is None:
                 return super().leave(model)
             self._pull(connection)
-            layout, server = self._running_layout(), self._server
+            server = self._server
             self._depart()
             if server is not None:
-                self._centre = layout.views(self._kept(server))
+                self._centre = self._kept(server)
             return model if model is None else self._written(model, self._centre)
 
     def _depart(self) -> None:
@@ -321,33 +304,35 @@ class ElasticAverage(CollectiveWrapper):
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.leave()
-        self._layout, self._connection, self._server, self._number, self._applied = None, None, None, 0, -1
+        self._is_started, self._connection, self._server, self._number, self._applied = False, None, None, 0, -1
 
-    def _started(self, model: Tree) -> tuple[Tree, bool]:
+    def _entered(self, model: Tree) -> tuple[Tree, bool]:
+        """See `CollectiveWrapper._entered`: the parameters are from rank 0, or from the centre."""
+        if self._is_started:
+            return model, False
         parameters = self._parameters.wide(model)
-        layout = Layout(parameters)
         if self.synchronous:
             self._description = agreement.described(parameters, self._joining_config())
-            self._greet(layout)
+            self._greet(parameters)
             model, late = self._agree(model)
-            self._layout = layout
+            self._is_started = True
             return model, late
         frozen = {str(path): np.asarray(to_host(array)) for path, array in self._parameters.frozen(model).items()}
         self._description = agreement.described(parameters, self._joining_config(), constant=frozen)
-        self._layout, seen = layout, self._centre
+        seen, first = self._centre, self._loaded_centre or self._centre or parameters
         self._enrolment.begin()
         try:
-            self._elect_keeper(layout.pack(self._loaded_centre or self._centre or parameters, out=layout.empty()))
-            self._join()
+            self._join(self._elect_keeper({path: np.array(first[path]) for path in parameters}))
         except BaseException:
-            self._layout = self._connection = None
+            self._connection = None
             raise
+        self._is_started = True
         if self._count:  # It continues from a checkpoint.
             self._centre = seen
             return model, False
         return self._written(model, self._centre), False
 
-    def _greet(self, layout: Layout) -> None:
+    def _greet(self, parameters: Mapping[str, np.ndarray]) -> None:
         """Asks rank 0, as asynchronous workers do, to begin; on rank 0, answers all.
 
         Raises `Refused` where workers have other arguments.
@@ -357,19 +342,17 @@ class ElasticAverage(CollectiveWrapper):
             return
         self._enrolment.begin()
         if communicator.rank:
-            connection = self._connected(layout, 0)
+            connection = self._connected(parameters, 0)
             connection.join(0, self._description, lambda: self._answered(connection))
         else:
             self._enrolment.end_former()
             greet(communicator, self._description, self._enrolment.training, self._seconds)
 
-    def _join(self) -> None:
+    def _join(self, connection: Connection) -> None:
         """Asks the worker that keeps the centre to admit this one, and takes the centre."""
-        assert self._connection is not None  # noqa: S101 - for the type checker
-        connection = self._connection
         answer = connection.join(max(self._applied, 0), self._description, lambda: self._answered(connection))
         self._number = 0
-        self._adopt_centre(answer, [])
+        self._adopt_centre(connection, answer, {})
         if self._server is None:
             self._enrolment.takes_part(self._depart)
 
@@ -377,20 +360,20 @@ class ElasticAverage(CollectiveWrapper):
         """Takes the centre as it is."""
         connection.number = self._number = 0
         connection.request(PULL, self._applied)
-        self._adopt_centre(self._answered(connection), [])
+        self._adopt_centre(connection, self._answered(connection), {})
 
     def _answered(self, connection: Connection) -> DecodedReply:
         """Waits for the answer to the last request: the centre, or a refusal of the push."""
-        wait = Watch(connection.seconds)
         while True:
-            answer = connection.answer(wait, max(self._applied, 0))
+            answer = connection.answer(max(self._applied, 0))
             has_centre = answer.token >= 0 and answer.number >= connection.number
             is_refused = any(not each.accepted and each.number >= connection.number for each in answer.verdicts)
             if has_centre or is_refused or answer.kind in NOTICES:
                 return answer
 
-    def _adopt_centre(self, answer: DecodedReply, position: list[np.ndarray]) -> None:
-        self._centre = self._running_layout().views([np.array(buffer) for buffer in answer.buffers])
+    def _adopt_centre(self, connection: Connection, answer: DecodedReply, position: dict[str, np.ndarray]) -> None:
+        centre = connection.codec.decode(answer.parts[0])
+        self._centre = {path: np.array(as_array(value)) for path, value in centre.items()}
         self._applied, self._position = answer.step, position
 
     def _pushed(self, model: Tree) -> Tree:
@@ -403,11 +386,11 @@ class ElasticAverage(CollectiveWrapper):
             answer = self._answered(connection)
             if all(each.accepted for each in answer.verdicts):
                 break
-            self._join()  # its lease had ended
+            self._join(connection)  # its lease had ended
         else:
             raise Refused("member", "the centre refuses the exchange of this worker")
         self._number += 1
-        self._adopt_centre(answer, self._running_layout().pack(parameters, out=self._running_layout().empty()))
+        self._adopt_centre(connection, answer, {path: np.array(value) for path, value in parameters.items()})
         return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in parameters.items()})
 
     # --- EAMSGD -------------------------------------------------------------------------------------------------------

@@ -27,21 +27,17 @@ def mean(
         return
     encode, decode = _CODES[exchange]
     for buffer in buffers:
-        codes = communicator.all_gather_v(encode(buffer), timeout=timeout)
-        total = np.zeros_like(buffer)
-        for each in codes:
-            total += decode(each, buffer.size).astype(buffer.dtype, copy=False)
-        np.divide(total, len(codes), out=buffer)
+        local, total = encode(buffer), np.zeros_like(buffer)
+        for codes in communicator.all_gather_v(local, timeout=timeout):
+            if codes.nbytes != local.nbytes:
+                raise Refused("length", f"a worker sent {codes.nbytes} bytes of codes: expected {local.nbytes}")
+            total += decode(codes, buffer.size).astype(buffer.dtype, copy=False)
+        np.divide(total, communicator.size, out=buffer)
 
 
 def _to_half(buffer: Buffer) -> Buffer:
     with np.errstate(over="ignore"):
         return buffer.astype("<f2").view(np.uint8)
-
-
-def _from_half(codes: Buffer, size: int) -> Buffer:
-    _check(codes, 2 * size)
-    return codes.view("<f2")
 
 
 def _to_8bit(buffer: Buffer) -> Buffer:
@@ -52,17 +48,11 @@ def _to_8bit(buffer: Buffer) -> Buffer:
 
 def _from_8bit(codes: Buffer, size: int) -> Buffer:
     scales = Quantized.zeros((size,)).scales
-    _check(codes, size + scales.nbytes)
     scales[...] = codes[size:].copy().view("<f4")
     return np.asarray(Quantized(codes[:size], scales))
 
 
-def _check(codes: Buffer, expected: int) -> None:
-    if codes.nbytes != expected:
-        raise Refused("length", f"a worker sent {codes.nbytes} bytes of codes: expected {expected}")
-
-
 _CODES: dict[str, tuple[Callable[[Buffer], Buffer], Callable[[Buffer, int], Buffer]]] = {
-    "float16": (_to_half, _from_half),
+    "float16": (_to_half, lambda codes, _: codes.view("<f2")),
     "8bit": (_to_8bit, _from_8bit),
 }

@@ -1,7 +1,6 @@
 """LargeBatch: steps by the mean gradient of many small batches, some of each worker."""
 
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.data_parallel.local_sums import LocalSums
 from oxigrad.distributed.data_parallel.optimizer import DataParallel
 from oxigrad.optim import Optimizer
 
@@ -37,7 +36,6 @@ class LargeBatch(DataParallel):
     """
 
     _unstated = frozenset({"bucket_bytes", "overlap", "shard_state"})
-    overlap = False
 
     def __init__(
         self,
@@ -47,4 +45,6 @@ class LargeBatch(DataParallel):
         communicator: Communicator | None = None,
         timeout: float | None = None,
     ) -> None:
-        LocalSums.__init__(self, optimizer, local_batches, communicator=communicator, timeout=timeout)
+        super().__init__(
+            optimizer, overlap=False, local_batches=local_batches, communicator=communicator, timeout=timeout
+        )

@@ -169,13 +169,12 @@ class ModelAverage(AverageState):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
-        if self._done < 0:
-            model, late = self._agree(model)
-            if late:
-                self._report.count(accepted=False)
-                if not self._pending:  # The others take this step as well.
-                    self._pending += self._machine.stepped()
-                return self._exchange(model)
+        model, late = self._entered(model)
+        if late:
+            self._report.count(accepted=False)
+            if not self._pending:  # The others take this step as well.
+                self._pending += self._machine.stepped()
+            return self._exchange(model)
         if self._outer:
             check_unchanged(self._parameters.specs(model), self._anchors, "ModelAverage with anchors")
         try:
@@ -196,8 +195,7 @@ class ModelAverage(AverageState):
         At the end of training, it gives all workers the same parameters.
         """
         with self._lock.stepping():
-            if self._done < 0:
-                model, _ = self._agree(model)
+            model, _ = self._entered(model)
             share, self._share = self._share, 0.0
             self._drain()
             self._machine.sent.clear()  # an exchange that is not merged yet is replaced by this one

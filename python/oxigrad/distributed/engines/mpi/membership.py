@@ -44,11 +44,6 @@ def _next_states(table: list[list[int]]) -> list[int]:
     return states
 
 
-def has_fault_tolerance() -> bool:
-    """Whether this job runs with user-level failure mitigation, as Open MPI's launcher tells its processes."""
-    return os.environ.get("OMPI_MCA_mpi_ft_enable", "0") not in ("0", "false")  # noqa: SIM112 - its name
-
-
 class Membership:
     """The states of the processes, as this process knows them. The last ``spares`` processes of ``world`` are spare."""
 
@@ -61,7 +56,8 @@ class Membership:
     def __init__(self, world: Any, spares: int) -> None:
         if not 0 <= spares < world.size:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")
-        self.fault_tolerant = has_fault_tolerance()
+        # Open MPI's launcher tells its processes of user-level failure mitigation.
+        self.fault_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable", "0") not in ("0", "false")  # noqa: SIM112
         self.generation = 0
         self.peers = Peers(0, (), world.rank)
         self._had_lost = False

@@ -138,14 +138,10 @@ def _end_job_on_exceptions() -> None:
     """Makes an uncaught exception in any thread end all processes, which otherwise wait until they time out."""
     shown, shown_in_thread, process = sys.excepthook, threading.excepthook, os.getpid()
 
-    def excepthook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
-        shown(kind, value, trace)
-        if not isinstance(value, Excluded) and os.getpid() == process:  # the others go on, as after an error of a fork
+    def end_job(kind: type[BaseException]) -> None:
+        # The others go on after an error of a fork, and without an excluded worker.
+        if not issubclass(kind, (SystemExit, Excluded)) and os.getpid() == process:
             abort(f"oxigrad.distributed: rank {MPI.COMM_WORLD.rank} ends the job after an uncaught exception")
 
-    def threading_excepthook(args: threading.ExceptHookArgs) -> None:
-        shown_in_thread(args)
-        if args.exc_type not in (SystemExit, Excluded) and os.getpid() == process:
-            abort(f"oxigrad.distributed: rank {MPI.COMM_WORLD.rank} ends the job after an uncaught exception")
-
-    sys.excepthook, threading.excepthook = excepthook, threading_excepthook
+    sys.excepthook = lambda kind, value, trace: (shown(kind, value, trace), end_job(kind))
+    threading.excepthook = lambda args: (shown_in_thread(args), end_job(args.exc_type))

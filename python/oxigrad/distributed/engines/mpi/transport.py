@@ -7,11 +7,11 @@ import sys
 import threading
 import traceback
 from collections import deque
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Place, succeed
+from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Message
@@ -66,9 +66,6 @@ class MPICommunicator(ByteCollectives):
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
         parts = [data, (counts, _starts(counts)), MPI.BYTE]
         self._call("Iallgatherv", MPI.IN_PLACE, parts, what=what, seconds=seconds)
-
-    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
-        self._call("Ibcast", [data, MPI.BYTE], root, what="broadcast", seconds=seconds)
 
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
         reduction = MPI.MAX if op == "max" else MPI.SUM
@@ -168,19 +165,17 @@ class MPICommunicator(ByteCollectives):
         with self._lock:
             self._membership.tell(words)
 
-    def reform(self, *, timeout: float | None = None) -> "MPICommunicator":
-        """See `Communicator.reform`. As many spare processes join as workers have died.
+    def _following(self, seconds: float) -> Self:
+        """See `Communicator._following`. As many spare processes join as workers have died.
 
         Raises `NotSupported` after the death of a worker where MPI runs without fault tolerance, and `TimedOut` where a
         survivor does not call it.
         """
         with self._lock:
             self._membership.revoke(self._collective, self._messages)
-            self._membership.reform(self._limit(timeout))
+            self._membership.reform(seconds)
             self._membership.received.append((self._arriving, self._under_way))
-            following = type(self)(self._membership, self.job, self.timeout)
-        succeed(self, following)
-        return following
+            return type(self)(self._membership, self.job, self.timeout)
 
     def leave(self) -> None:
         """See `Communicator.leave`.

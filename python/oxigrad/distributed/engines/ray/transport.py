@@ -45,10 +45,6 @@ class HubActor(Hub):
         """The process of the actor."""
         return os.getpid()
 
-    async def count(self) -> int:
-        """The number of workers of this generation that live."""
-        return len(self._peers.alive())
-
 
 def _stored(result: list[np.ndarray]) -> Any:
     return result if sum(buffer.nbytes for buffer in result) <= _INLINE else ray.put(result)
@@ -67,9 +63,9 @@ class RayCommunicator(HubCommunicator):
         except WorkerLost:  # the coordinator
             return frozenset({self.rank})
 
-    def _reformed(self, seconds: float) -> Any:
-        """See `HubCommunicator._reformed`. A restarted coordinator is waited for."""
-        return retried(super()._reformed, seconds)
+    def _next_place(self, seconds: float) -> Any:
+        """See `HubCommunicator._next_place`. A restarted coordinator is waited for."""
+        return retried(super()._next_place, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
         """See `HubCommunicator._call`. A lost coordinator counts as a lost generation."""

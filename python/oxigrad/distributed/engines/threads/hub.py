@@ -1,5 +1,6 @@
 """The hub of a job of threads, on whose lock the workers wait."""
 
+import contextlib
 import threading
 import weakref
 from collections import Counter
@@ -10,7 +11,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Place
 from oxigrad.distributed.engines.hub import Hub, Round
-from oxigrad.distributed.errors import Aborted, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Aborted, WorkerLost
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
 SMALL = 1 << 15
@@ -106,15 +107,9 @@ class ThreadHub(Hub):
 
     def admitted(self, uid: str) -> Place:
         """The place of a worker that is expected, once it has one. Raises `Aborted` where the job ends before."""
-
-        async def placed() -> Place | None:
-            with self.lock:
-                return await self._placed(uid, threading.TIMEOUT_MAX)
-
-        try:
-            place = at_once(placed())
-        except (Aborted, TimedOut, WorkerLost):
-            place = None
+        place = None
+        with self.lock, contextlib.suppress(Aborted, WorkerLost):
+            place = at_once(self._placed(uid, threading.TIMEOUT_MAX))
         if place is None:
             raise Aborted("the job ended before the worker was admitted")
         return place

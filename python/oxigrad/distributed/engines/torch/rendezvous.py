@@ -24,7 +24,6 @@ key                 value
 """
 
 import json
-import logging
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -33,10 +32,8 @@ from typing import Any
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.torch.admission import TOKEN, has_token, parsed, proof, token_of_environment
 from oxigrad.distributed.engines.torch.library import Group, client_of, failures_of_store
-from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost, log
 from oxigrad.distributed.messages.agreement import check_version
-
-_log = logging.getLogger("oxigrad.distributed")
 
 _BEAT = 0.1
 """Seconds between two signs of life of a process that waits."""
@@ -207,7 +204,7 @@ class Rendezvous:
         is_new = name not in self._refused
         self._refused.add(name)
         if is_new:
-            _log.warning("a process that asks to join is refused: %s", why)
+            log.warning("a process that asks to join is refused: %s", why)
         return is_new
 
     def _waiting(self, tickets: Iterable[int]) -> dict[str, str]:
@@ -267,7 +264,7 @@ class Rendezvous:
         newcomers = [] if self._read(name) is not None else self.newcomers()
         following = self._decide(name, [*survivors, *newcomers], [str])
         for uid in set(newcomers) & set(following):
-            _log.info("a process joins as rank %d of generation %d", following.index(uid), self.generation + 1)
+            log.info("a process joins as rank %d of generation %d", following.index(uid), self.generation + 1)
             self._write(f"admitted/{uid}", self.generation + 1)
         return following
 

@@ -100,19 +100,8 @@ class TensorGroup:
         """Divides a flat tensor by a number as the host does. CUDA multiplies by the inverse of a host's number."""
         flat.div_(torch.full((), count, dtype=flat.dtype, device=flat.device))
 
-    @classmethod
-    def sums(cls, totals: Mapping[str, Any], gradients: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
-        """The sums of a worker with further gradients, which are tensors or `SparseRows`.
-
-        These themselves where nothing is added.
-        """
-        return {
-            path: gradient if is_whole and path not in totals else cls._added(totals.get(path), gradient)
-            for path, gradient in gradients.items()
-        }
-
     @staticmethod
-    def _added(total: Any, gradient: Any) -> Any:
+    def added(total: Any, gradient: Any) -> Any:
         """A sum of gradients, of float32 for those of half precision, which is no tensor of the user's."""
         if not torch.is_tensor(gradient):
             return gradient if total is None else total + gradient

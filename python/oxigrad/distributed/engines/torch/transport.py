@@ -6,11 +6,11 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Place, succeed
+from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.engines.background import await_late, in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.collectives import ByteCollectives
@@ -93,9 +93,6 @@ class TorchCommunicator(ByteCollectives):
             seconds,
             lambda: [self._group.broadcast(part, rank) for rank, part in enumerate(parts) if part.nbytes],
         )
-
-    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
-        self._run("broadcast", seconds, lambda: [self._group.broadcast(data, root)])
 
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
         self._run("all_reduce", seconds, lambda: [self._group.all_reduce(buffer, op)])
@@ -226,13 +223,12 @@ class TorchCommunicator(ByteCollectives):
                 except RuntimeError:  # the store has ended, so that no process can join
                     return
 
-    def reform(self, *, timeout: float | None = None) -> "TorchCommunicator":
-        """See `Communicator.reform`.
+    def _following(self, seconds: float) -> Self:
+        """See `Communicator._following`.
 
         Raises `NotSupported` where the process that has the rendezvous of the job has ended, or is stopped: that of
         rank 0 at the start, or torchrun's.
         """
-        seconds = self._limit(timeout)
         self._look()
         if self._has_ended.is_set():
             raise self._failure or NotSupported("reform: this worker has left, or has another communicator since")
@@ -250,9 +246,7 @@ class TorchCommunicator(ByteCollectives):
             self._failure = self._failure or error
             self._rendezvous.is_given_up = isinstance(error, NotSupported)
             raise
-        following = type(self)(self._rendezvous, groups, self.timeout)
-        succeed(self, following)
-        return following
+        return type(self)(self._rendezvous, groups, self.timeout)
 
     def _await_notices(self, members: Sequence[str]) -> None:
         """Waits for the notices of workers that have left: another worker may have received them earlier."""

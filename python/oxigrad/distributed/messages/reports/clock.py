@@ -27,10 +27,11 @@ _active = _Active()
 class Clock:
     """The times of one worker.
 
-    Waits count in the thread that takes the step alone: not those of a coordinator beside it.
+    The clock as a context is a step of the worker, whose waits in its thread it counts. A step that raises an error is
+    not counted. Waits of a coordinator beside it do not count.
 
     >>> clock = Clock()
-    >>> with clock.step(), waiting():
+    >>> with clock, waiting():
     ...     pass
     >>> clock.steps, clock.waited >= 0.0, clock.rate
     (1, True, None)
@@ -58,13 +59,6 @@ class Clock:
     def spans(self) -> list[Span]:
         """The spans that are kept."""
         return [*self.kept] if self.kept is not None else []
-
-    def step(self) -> "Clock":
-        """The clock as a context, a step of the worker, whose waits in its thread it counts.
-
-        A step that raises an error is not counted.
-        """
-        return self
 
     def __enter__(self) -> None:
         self._outer, self._begin, _active.clock = _active.clock, time.perf_counter(), self
