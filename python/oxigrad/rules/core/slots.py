@@ -147,8 +147,9 @@ class Slot:
         """The initial value of the slot of ``p``, or None without a slot; ``value`` maps names to hyperparameters."""
         if self.begin is None:
             return blank_like("zeros_like", p, dtype, None)
+        first = self.begin(xp, xp.astype(p, dtype, copy=False), value)
         # A step writes to arrays; of arrays without axes, functions of NumPy return numbers.
-        return xp.asarray(self.begin(xp, xp.astype(p, dtype, copy=False), value))
+        return None if first is None else xp.asarray(first)
 
     def renamed(self, names: Mapping[str, str]) -> "Slot":
         """The slot with slots and hyperparameters renamed by ``names``."""
