@@ -142,8 +142,8 @@ def rules_by_position(
             if len(values) >= least:
                 value = rule(**{name: values[k] for name, k in at})
             else:
-                given = {**defaults, **named, **dict(zip(names, values, strict=False))}
-                value = rule(**{name: given[name] for name, _ in at})
+                arguments = {**defaults, **named, **dict(zip(names, values, strict=False))}
+                value = rule(**{name: arguments[name] for name, _ in at})
             if value is None:  # as of a rule without a return statement
                 raise DerivativeError(
                     f"{f.__name__}: the rule of argument {position} returned None: expected a derivative; None instead "

@@ -154,8 +154,8 @@ def summed(name: str, parts: Sequence[Any], structure: tree.Structure | None, li
     for part in parts:
         if part is None:  # as of a rule without a return statement
             raise DerivativeError(f"{name}: the rule returned None: expected a tangent")
-        leaves, found = tree.flatten(part)
-        if found != structure:
+        leaves, other = tree.flatten(part)
+        if other != structure:
             raise StructureError(
                 f"{name}: found a tangent of type {type(part).__name__}, expected the structure of the value"
             )
