@@ -345,7 +345,7 @@ class LeafCall:
 def call_leaves(
     f: Callable[..., Any],
     forward: Callable[..., Any] | None,
-    pull: Callable[..., Any] | None,
+    pull: Callable[..., Any] | Sequence[Callable[..., Any] | None] | None,
     pushes: bool,
     whole: Callable[..., Any],
     expand: Callable[..., Any],
@@ -353,6 +353,13 @@ def call_leaves(
     named: dict[str, Any],
 ) -> Any:
     """Calls a function ``f`` with a rule of the user's."""
+
+def elementwise_implicit(
+    residual: Callable[..., Any], g: Any, x: Any, args: tuple[Any, ...], at: Sequence[int]
+) -> list[Any] | None:
+    """The cotangents of the arguments at the positions `at` from the cotangent `g` of the solution `x` of
+    ``residual(x, *args) = 0``.
+    """
 
 def install(
     rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],

@@ -213,10 +213,23 @@ def test_cotangents_of_another_kind(wrong: Any, x: Any) -> None:
             ox.grad(lambda x, square=square: xp.sum(square(x)))(x)
 
 
-def test_a_rule_of_arrays_without_its_tangent_is_refused_in_reverse_mode() -> None:
+@pytest.mark.parametrize("x", [2.0, np.float32(2.0), W, W.astype(np.float32)], ids=lambda x: type(x).__name__)
+def test_rules_of_leaves_are_transposed_by_the_core(x: Any) -> None:
+    product = ox.define_jvp(lambda t, x, w: t * w, lambda t, y, w: t * y / w, None)(lambda x, w, k: x * w * k)
+    scaled = lambda x, w: xp.sum(product(x, w, 1.0) * x)  # noqa: E731
+    for w in (x, 2.0):
+        by_x, by_w = ox.grad(scaled, (0, 1))(x, w)
+        np.testing.assert_allclose(by_x, 2.0 * x * w, rtol=1e-6)
+        np.testing.assert_allclose(by_w, x * x if np.shape(w) else np.sum(x * x), rtol=1e-6)
+        assert type(by_x) is type(x) and getattr(by_x, "dtype", None) == getattr(x, "dtype", None)
+    assert not [name for name in frames(lambda: ox.grad(scaled)(x, x)) if name.endswith(".of_leaves")]
+
+
+def test_a_rule_without_its_tangent_is_refused_in_reverse_mode() -> None:
     forgotten = ox.define_jvp(lambda t, x: 2.0 * x)(lambda x: x * x)
-    with pytest.raises(ox.DerivativeError, match="does not depend on t, expected one that is linear in t"):
-        ox.grad(lambda x: xp.sum(forgotten(x)))(W)
+    for x in (2.0, np.float32(2.0), W):
+        with pytest.raises(ox.DerivativeError, match="does not depend on t, expected one that is linear in t"):
+            ox.grad(lambda x: xp.sum(forgotten(x)))(x)
     for program in (lambda x: xp.sum(forgotten(x)), lambda x: xp.sum(ox.vmap(forgotten)(x))):
         with pytest.raises(ox.DerivativeError, match="does not depend on t"):
             ox.jacobian(ox.grad(program))(W)
@@ -311,6 +324,19 @@ def test_rules_without_a_return_statement_are_refused(form: str, x: Any) -> None
         ox.grad(lambda x: xp.sum(functions[form](x)))(x)
     with pytest.raises(ox.DerivativeError, match="returned None: expected"):
         ox.jvp(functions[form], (x,), (x,))
+
+
+@pytest.mark.parametrize("x", [3.0, W], ids=["number", "array"])
+@pytest.mark.parametrize("define", [ox.define_vjp, ox.define_jvp])
+def test_rules_read_arguments_that_are_given_by_name_or_by_default(define: Any, x: Any) -> None:
+    rule = (lambda g, a, k: g * 2.0 * a * k) if define is ox.define_vjp else lambda t, a, k: t * 2.0 * a * k
+    square = define(rule)(lambda a, k=2.0: a * a * k)
+    for named, k in (({}, 2.0), ({"k": 5.0}, 5.0)):
+        of_sum = lambda a, named=named: xp.sum(square(a, **named))  # noqa: E731
+        np.testing.assert_allclose(ox.grad(of_sum)(x), 2.0 * k * x)
+        np.testing.assert_allclose(ox.jvp(of_sum, (x,), (x,))[1], np.sum(2.0 * k * x * x))
+        np.testing.assert_allclose(ox.elementwise_grad(ox.elementwise_grad(of_sum))(x), 2.0 * k * np.ones_like(x))
+        np.testing.assert_allclose(ox.record(ox.grad(of_sum))(x), 2.0 * k * x)
 
 
 @pytest.mark.parametrize("define", [ox.define_vjp, ox.define_jvp])

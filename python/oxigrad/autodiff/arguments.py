@@ -102,8 +102,8 @@ def by_position(
 
 def rules_by_position(
     decorator: str, f: Callable[..., Any], rules: Sequence[Callable[..., Any] | None], special: tuple[str, str]
-) -> list[Callable[[tuple[Any, ...]], Any] | None]:
-    """The rules as functions of one tuple: the ``special`` values, then the arguments of ``f``.
+) -> list[Callable[[tuple[Any, ...], dict[str, Any]], Any] | None]:
+    """The rules as functions of a tuple and of named arguments; it has the ``special`` values, then arguments of ``f``.
 
     Raises `TypeError` if a rule reads an unknown value or does not read the first ``special`` one, in which it is
     linear, for more rules than arguments, or if a rule or ``f`` is not callable.
@@ -115,7 +115,8 @@ def rules_by_position(
     count = len(_positional(f))
     if len(rules) > count and not _of_kinds(f, inspect.Parameter.VAR_POSITIONAL):
         raise TypeError(f"{f.__name__}: found {len(rules)} rules, expected at most {count}, one for each argument")
-    names = [*special, *inspect.signature(f).parameters]
+    parameters = inspect.signature(f).parameters
+    names = [*special, *parameters]
     reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
     if unknown := {name for read in reads for name in read} - {*names}:
         raise TypeError(
@@ -130,11 +131,19 @@ def rules_by_position(
                 f"is linear in {special[0]}, or None for zero"
             )
 
-    def of(position: int, rule: Callable[..., Any], read: list[str]) -> Callable[[tuple[Any, ...]], Any]:
+    def of(
+        position: int, rule: Callable[..., Any], read: list[str]
+    ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
         at = [(name, names.index(name)) for name in read]
+        defaults = {name: parameters[name].default for name in read if name in parameters}
+        least = max(k for _, k in at) + 1  # fewer values lack some that were given by name, or by default
 
-        def called(values: tuple[Any, ...]) -> Any:
-            value = rule(**{name: values[k] for name, k in at})
+        def called(values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+            if len(values) >= least:
+                value = rule(**{name: values[k] for name, k in at})
+            else:
+                arguments = {**defaults, **named, **dict(zip(names, values, strict=False))}
+                value = rule(**{name: arguments[name] for name, _ in at})
             if value is None:  # as of a rule without a return statement
                 raise DerivativeError(
                     f"{f.__name__}: the rule of argument {position} returned None: expected a derivative; None instead "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from oxigrad import tree, xp
-from oxigrad._core import DerivativeError, DtypeError, ShapeError, StructureError, Tape, Variable, call_leaves, plain
+from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, call_leaves, plain
 from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.arguments import rules_by_position
@@ -21,14 +21,12 @@ from oxigrad.autodiff.function_calls import (
     name_of,
 )
 from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
-from oxigrad.autodiff.rules.tangents import is_numeric, owned, zero_or_same, zero_tangent
+from oxigrad.autodiff.rules.tangents import check_numeric, owned, summed, zero_or_same, zero_tangent
 from oxigrad.ops.backends import is_array, is_smooth
 from oxigrad.ops.core import primitives
-from oxigrad.ops.core.host_calls import of_dtype
 
 # ``pull(g, y, args, named, at, residuals)``: the cotangents of the arguments, of which those at the positions ``at``
-# hold variables, from the cotangent of the value, and the value. `NotImplemented` where the tangent is to be
-# transposed.
+# hold variables, from the cotangent of the value, and the value.
 Pullback = Callable[[Any, Any, tuple[Any, ...], dict[str, Any], Sequence[int], Any], Any]
 # ``push(tangents, args, named, at)``: trees whose sum is the tangent of the value, from the tangents of all arguments.
 Pushforward = Callable[[tuple[Any, ...], tuple[Any, ...], dict[str, Any], Sequence[int]], list[Any]]
@@ -45,7 +43,10 @@ class CustomVJP(Protocol):
 
 
 class Rule(NamedTuple):
-    """The rule of a function: its forward pass (if it reads residuals), its pullback and its pushforward."""
+    """The rule of a function: its forward pass (if it reads residuals), its pullback and its pushforward.
+
+    A pushforward without a pullback is transposed.
+    """
 
     fwd: Callable[..., tuple[Any, Any]] | None
     pull: Pullback | None
@@ -150,6 +151,17 @@ def entries(f: Callable[..., Any], rule: Callable[[], Rule]) -> tuple[Callable[.
     return whole, expand
 
 
+def with_pullback(f: Callable[..., Any], pull: Pullback) -> Callable[..., Any]:
+    """The function ``f`` with a rule that is known at its definition."""
+    whole, expand = entries(f, lambda: Rule(None, pull))
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        return call_leaves(f, None, pull, False, whole, expand, args, named)
+
+    return wrapped
+
+
 def call_by_rule(
     f: Callable[..., Any], rule: Rule, args: tuple[Any, ...], named: dict[str, Any], outcome: tuple[Any, ...] = ()
 ) -> Any:
@@ -243,7 +255,7 @@ class RuledCall(FunctionCall):
         if is_read:
             residuals = self._residuals[0] if are_saved else self._rule.call(self._f, arguments, self._named)[1]
         pulled = self._rule.pull(cotangent, result, arguments, self._named, self._at, residuals)
-        return self._transposed(g, values) if pulled is NotImplemented else self.fitted(pulled, values)
+        return self.fitted(pulled, values)
 
     def fitted(self, pulled: Any, values: Leaves) -> list[Any]:
         """The cotangents of the variables that the rule has returned for its arguments, unbroadcast."""
@@ -259,29 +271,22 @@ class RuledCall(FunctionCall):
         arguments, _ = self.arguments(values)
         filled = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
         directions, _ = self.tangents(filled)
-        total: dict[int, Any] = {}
         assert self._rule.push is not None, "the rule is one of tangents"  # noqa: S101
-        for part in self._rule.push(directions, arguments, self._named, self._at):
-            if part is None:  # as of a rule without a return statement
-                raise DerivativeError(f"{self.name}: the rule returned None: expected a tangent")
-            leaves, structure = tree.flatten(part)
-            if structure != self.structure:
-                raise StructureError(
-                    f"{self.name}: found a tangent of type {type(part).__name__}, expected the structure of the value"
-                )
-            for at, (leaf, like) in enumerate(zip(leaves, self._zeros, strict=True)):
-                if like is not None:
-                    term = _of_shape(self.name, leaf, like)
-                    total[at] = total[at] + term if at in total else term
-        return total
+        parts = self._rule.push(directions, arguments, self._named, self._at)
+        return summed(self.name, parts, self.structure, self._zeros)
 
     def _transposed(self, g: primitives.TupleCotangent, values: Leaves) -> list[Any]:
         with Tape() as tape:
-            directions = [tape.watch(zero_tangent(value, None)) for value in values]
+            directions = [tape.watch(zero_tangent(value)) for value in values]
             pushed = self.push(values, directions)
         are_owned = owned(tape, [*pushed.values()], self.name, "tangent", "t")
         seeds = [(pushed[at], g[at]) for at, of in zip(pushed, are_owned, strict=True) if of and g[at] is not None]
         return tape.pull(seeds, directions, zeros=False)
+
+    def seed(self, tape: Tape, term: Any, y: Array) -> Variable | None:
+        """A term of the tangent of a result that is a leaf, fitted to it; None where it depends on no tangent."""
+        fitted = summed(self.name, [term], tree.flatten(y)[1], [y])[0]
+        return fitted if owned(tape, [fitted], self.name, "tangent", "t")[0] else None
 
 
 def _zeros(leaves: Leaves) -> list[Any]:
@@ -327,7 +332,7 @@ def _unbroadcast(position: int, argument: Array, pulled: Array) -> Array:
     """The cotangent summed over the broadcast axes."""
     if not is_smooth(argument):
         return Zero
-    _check_numeric(f"argument {position}: found a cotangent", pulled)
+    check_numeric(f"argument {position}: found a cotangent", pulled)
     if not is_array(plain(argument)):
         return unbroadcast_to_number(pulled)
     shape, expected = tuple(getattr(pulled, "shape", ())), tuple(argument.shape)
@@ -363,10 +368,11 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
         called = rules_by_position("define_vjp", f, rules, ("g", "y"))
 
-        def rule(*values: Tree) -> tuple[Tree, ...]:
-            return tuple([call and call(values) for call in called[: len(values) - 2]])
+        def pull(g: Tree, y: Tree, args: tuple[Tree, ...], named: dict[str, Any], *_: Any) -> tuple[Tree, ...]:
+            rule = lambda g: tuple([call and call((g, y, *args), named) for call in called[: len(args)]])  # noqa: E731
+            return _called(rule, g)
 
-        return custom_vjp(f, rule)
+        return with_pullback(f, pull)
 
     return decorate
 
@@ -399,25 +405,18 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     """
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
-        called = rules_by_position("define_jvp", f, rules, ("t", "y"))
+        called = tuple(rules_by_position("define_jvp", f, rules, ("t", "y")))
         reads_value = any(rule and "y" in inspect.signature(rule).parameters for rule in rules)
 
         def push(t: tuple[Tree, ...], args: tuple[Tree, ...], named: dict[str, Any], _: Sequence[int]) -> list[Tree]:
             y = wrapped(*args, **named) if reads_value else None
-            return [call_read_only(call, (of, y, *args)) for call, of in zip(called, t, strict=False) if call]
 
-        def pull(
-            g: Tree, y: Tree, args: tuple[Tree, ...], named: dict[str, Any], at: Sequence[int], _: Any
-        ) -> tuple[Tree, ...]:
-            # The transpose of a linear function of one number multiplies by its value at 1.
-            if not all(isinstance(value, float) for value in (g, y, *[args[k] for k in at])):
-                return NotImplemented
-            slopes = {k: call((1.0, y, *args)) for k in at if (call := called[k])}
-            if not all(isinstance(slope, float) for slope in slopes.values()):
-                return NotImplemented
-            return tuple([g * slopes[k] if k in slopes else None for k in range(len(args))])
+            def term(call: Callable[..., Any], t: Tree) -> Tree:
+                return call_read_only(lambda t: call((t, y, *args), named), t)
 
-        whole, expand = entries(f, lambda: Rule(None, pull, push))
+            return [term(call, of) for call, of in zip(called, t, strict=False) if call]
+
+        whole, expand = entries(f, lambda: Rule(None, None, push))
 
         @functools.wraps(f)
         def wrapped(*args: Any, **named: Any) -> Any:
@@ -425,26 +424,8 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
                 raise TypeError(
                     f"{f.__name__}: found {len(args)} arguments, expected at most {len(rules)}, one for each rule"
                 )
-            return call_leaves(f, None, pull, True, whole, expand, args, named)
+            return call_leaves(f, None, called, True, whole, expand, args, named)
 
         return wrapped
 
     return decorate
-
-
-def _check_numeric(subject: str, value: Any) -> None:
-    """Raises `DtypeError` for a derivative that is no array of numbers and no number."""
-    if not is_numeric(value):
-        raise DtypeError(f"{subject} {value!r}, expected an array or a number")
-
-
-def _of_shape(name: str, t: Any, like: Any) -> Any:
-    """The tangent in the shape and dtype of the value."""
-    _check_numeric(f"{name}: found a tangent", t)
-    shape, expected = (tuple(getattr(x, "shape", ())) for x in (t, like))
-    if shape != expected:
-        try:
-            t = primitives.broadcast_to(t, expected)
-        except ValueError:
-            raise ShapeError(f"{name}: found a tangent of shape {shape}, expected {expected}") from None
-    return of_dtype(t, like) if is_array(like) else t

@@ -1,23 +1,19 @@
 """Derivatives of solutions of equations by the implicit function theorem, whatever computes the solution."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from oxigrad import tree, xp
-from oxigrad._core import ShapeError, StructureError, Tape
+from oxigrad._core import ShapeError, StructureError, elementwise_implicit
 from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.custom_rules import custom_vjp
-from oxigrad.autodiff.function_calls import is_on, replaced
+from oxigrad.autodiff.custom_rules import custom_vjp, with_pullback
+from oxigrad.autodiff.function_calls import call_read_only, replaced
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import is_smooth
 
-# Classes of numbers whose derivatives are products and quotients, without a matrix.
-_NUMBERS = (float, np.float64)
 # Solves a linear system: takes the function that multiplies its matrix by a vector, and the right-hand side.
 Solve = Callable[[Callable[[Array], Array], Array], Array]
 
@@ -41,7 +37,8 @@ def implicit(
 
     By the implicit function theorem, the derivative of ``x`` is ``-(dr/dx)^-1 dr/dargs``. ``solve(product, b)`` returns
     the vector ``v`` with ``product(v) = b``, where ``product`` multiplies the matrix ``dr/dx``, or its transpose, by a
-    vector, as `scipy.sparse.linalg.gmres` does. By default, the matrix is formed and factorized.
+    vector, as `scipy.sparse.linalg.gmres` does. By default, the matrix is formed and factorized. Of an elementwise
+    residual of a real array or number it is diagonal: only its diagonal is formed, and zeros in it give infinities.
 
     Raises `StructureError` or `ShapeError` if the residual and the solution differ in structure or shape.
 
@@ -54,31 +51,18 @@ def implicit(
     for function, name in ((residual, "residual"), (solver, "solver")):
         check_callable(function, f"implicit, {name}")
 
-    def rule(g: Tree, x: Tree, *args: Tree) -> tuple[Tree, ...]:
-        if solve is None and all(type(value) in _NUMBERS for value in (g, x, *args)):
-            slope, partials = _of_numbers(residual, x, args)
-            if slope != 0.0:
-                return tuple([-g / slope * partial for partial in partials])
-        system = _System(residual, solve)
-        direction = system.solved(g, x, args, transposed=True)
-        chosen = [k for k, arg in enumerate(args) if any(map(is_smooth, tree.leaves(arg)))]
+    def pull(
+        g: Tree, x: Tree, args: tuple[Tree, ...], named: dict[str, Any], at: Sequence[int], _: Any
+    ) -> tuple[Tree, ...]:
+        pulled = elementwise_implicit(residual, g, x, args, at) if solve is None else None
+        if pulled is None:
+            direction = call_read_only(lambda g: _System(residual, solve).solved(g, x, args, transposed=True), g)
+            _, pullback = vjp(lambda *parts: residual(x, *replaced(args, at, parts)), *(args[k] for k in at))
+            pulled = pullback(_scaled(direction, -1.0))
+        return tuple(replaced([None] * len(args), at, pulled))
 
-        _, pullback = vjp(lambda *parts: residual(x, *replaced(args, chosen, parts)), *(args[k] for k in chosen))
-        pulled = dict(zip(chosen, pullback(_scaled(direction, -1.0)), strict=True))
-        return tuple(pulled.get(k) for k in range(len(args)))
-
-    return functools.wraps(solver)(custom_vjp(lambda *args: solver(*args), rule))
-
-
-def _of_numbers(residual: Callable[..., Any], x: float, args: tuple[float, ...]) -> tuple[float, list[float]]:
-    """The partial derivatives of a residual that is a number by ``x`` and by the arguments."""
-    with Tape() as tape:
-        variables = [tape.watch(float(value)) for value in (x, *args)]
-        value = residual(*variables)
-    if not is_on(tape, value) or type(value.value) is not float:
-        return 0.0, []
-    slope, *partials = tape.pull([(value, 1.0)], variables)
-    return slope, partials
+    solved = with_pullback(solver, pull)
+    return functools.wraps(solver)(lambda *args: solved(*args))  # without keywords, which the residual does not get
 
 
 class _System:

@@ -54,6 +54,8 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::operations::leaf_calls::{LeafCall, call_leaves};
     #[pymodule_export]
+    use crate::autodiff::replay::implicit::elementwise_implicit;
+    #[pymodule_export]
     use crate::autodiff::replay::scatter::{assigned, scatter_into};
     #[pymodule_export]
     use crate::autodiff::transforms::{Watched, are_swapped, record_call, value_and_grad};

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from oxigrad import xp
-from oxigrad._core import DerivativeError, Tape, Variable, plain
+from oxigrad import tree, xp
+from oxigrad._core import DerivativeError, DtypeError, ShapeError, StructureError, Tape, Variable, plain
 from oxigrad._typing import Array, Dtype
 from oxigrad.ops.backends import (
     beneath,
@@ -18,6 +18,7 @@ from oxigrad.ops.backends import (
     on_host,
 )
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.host_calls import of_dtype
 from oxigrad.ops.core.primitives import TupleCotangent
 
 _DISCRETE = ("integral", "bool")
@@ -127,3 +128,39 @@ def check_several(primals: Any, tangents: Any, name: str) -> None:
                 f"{name}: {what} is {type(value).__name__}: expected a tuple, one for each argument: {name}(f, (x,), "
                 "(v,))"
             )
+
+
+def check_numeric(subject: str, value: Any) -> None:
+    """Raises `DtypeError` for a derivative that is no array of numbers and no number."""
+    if not is_numeric(value):
+        raise DtypeError(f"{subject} {value!r}, expected an array or a number")
+
+
+def _of_shape(name: str, t: Any, like: Any) -> Any:
+    """The tangent in the shape and dtype of the value."""
+    check_numeric(f"{name}: found a tangent", t)
+    shape, expected = (tuple(getattr(x, "shape", ())) for x in (t, like))
+    if shape != expected:
+        try:
+            t = ops.broadcast_to(t, expected)
+        except ValueError:
+            raise ShapeError(f"{name}: found a tangent of shape {shape}, expected {expected}") from None
+    return of_dtype(t, like) if is_array(like) else t
+
+
+def summed(name: str, parts: Sequence[Any], structure: tree.Structure | None, likes: Sequence[Any]) -> dict[int, Any]:
+    """The tangents of results like ``likes``, None for one without a tangent: the sums of the terms of a rule."""
+    total: dict[int, Any] = {}
+    for part in parts:
+        if part is None:  # as of a rule without a return statement
+            raise DerivativeError(f"{name}: the rule returned None: expected a tangent")
+        leaves, other = tree.flatten(part)
+        if other != structure:
+            raise StructureError(
+                f"{name}: found a tangent of type {type(part).__name__}, expected the structure of the value"
+            )
+        for at, (leaf, like) in enumerate(zip(leaves, likes, strict=True)):
+            if like is not None:
+                term = _of_shape(name, leaf, like)
+                total[at] = total[at] + term if at in total else term
+    return total

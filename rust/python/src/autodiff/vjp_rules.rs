@@ -5,6 +5,7 @@ use oxigrad_core::autodiff::tape::{self, Origin, is_modulus};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
+use oxigrad_core::scalar::Scalar;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::sync::PyOnceLock;
@@ -395,6 +396,14 @@ pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
                 None => callbacks::zeros_like(py, (array,)),
             }
         }
+    }
+}
+
+/// The zero tangent of a number or array of NumPy's or Python's, of its dtype.
+pub fn zero_tangent(py: Python<'_>, value: Value) -> PyResult<Value> {
+    match value.own_scalar() {
+        Some(scalar) => Ok(tape::Value::from_scalar(Scalar { number: 0.0, ..scalar })),
+        None => zeros(py, &value).map(Value::from),
     }
 }
 

@@ -102,9 +102,9 @@ pub fn one_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
 
 /// Zeros of the shape and dtype of an array; `None` for anything but a NumPy array.
 pub fn zeros_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
-    if is_array(value) {
-        Numpy::get(value.py()).zeros_like.bind(value.py()).call1((value,)).map(Some)
-    } else {
-        Ok(None)
+    if !is_array(value) {
+        return Ok(None);
     }
+    let (py, of) = (value.py(), |name| value.getattr(name));
+    Numpy::get(py).zeros.bind(py).call1((of(intern!(py, "shape"))?, of(intern!(py, "dtype"))?)).map(Some)
 }

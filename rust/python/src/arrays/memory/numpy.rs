@@ -132,7 +132,7 @@ static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
 /// `PyArray_Empty`: takes over the reference to the dtype.
 type Create = unsafe extern "C" fn(c_int, *const isize, *mut PyObject, c_int) -> *mut PyObject;
 
-/// The classes, functions and dtypes of the installed NumPy. All of the functions are compiled, except `broadcast_to` and `zeros_like`.
+/// The classes, functions and dtypes of the installed NumPy. All of the functions are compiled, except `broadcast_to`.
 pub struct Numpy {
     pub ndarray: Py<PyAny>,
     scalar: Py<PyAny>,
@@ -144,7 +144,6 @@ pub struct Numpy {
     create: Option<Create>,
     asarray: Py<PyAny>,
     pub zeros: Py<PyAny>,
-    pub zeros_like: Py<PyAny>,
     pub broadcast_to: Py<PyAny>,
     pub add: Py<PyAny>,
     pub add_at: Py<PyAny>,
@@ -185,7 +184,6 @@ impl Numpy {
             create: create_of(py)?,
             asarray: named("asarray")?,
             zeros: named("zeros")?,
-            zeros_like: named("zeros_like")?,
             broadcast_to: named("broadcast_to")?,
             add: named("add")?,
             add_at: numpy.getattr("add")?.getattr("at")?.unbind(),

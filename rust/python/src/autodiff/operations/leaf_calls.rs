@@ -18,9 +18,10 @@ use crate::prelude::*;
 
 /// A call in the attributes of its entry.
 ///
-/// ``pull(g, y, args, named, at, residuals)`` returns the cotangents of the arguments at the positions ``at`` and None for others, or `NotImplemented`.
+/// ``pull(g, y, args, named, at, residuals)`` returns the cotangents of the arguments at the positions ``at`` and None for others.
+/// A tuple in its place has a rule of tangents for each argument, or None for zeros: ``rule((t, y, *args), named)`` is linear in ``t``, and transposed.
 /// ``expand(args, named, hole, y, residuals)`` makes the call of any leaves, with ``hole`` in the place of each variable:
-/// an object with methods ``function``, ``pull``, ``push`` and ``fitted``, and a ``name``.
+/// an object with methods ``function``, ``pull``, ``push``, ``fitted`` and ``seed``, and a ``name``.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct LeafCall {
     pub pull: Py<PyAny>,
