@@ -60,9 +60,8 @@ class _Compression:
 
     def matrix(self, products: np.ndarray) -> Any:
         """The CSR matrix, given the products with all seeds, of shape (colors, elements)."""
-        pattern = self.pattern
-        parts = (products.take(self.places), pattern.indices.copy(), pattern.indptr.copy())
-        return scipy_sparse().csr_array(parts, shape=pattern.shape)
+        parts = (products.take(self.places), self.pattern.indices.copy(), self.pattern.indptr.copy())
+        return scipy_sparse().csr_array(parts, shape=self.pattern.shape)
 
 
 def _cheapest(pattern: Any, mode: Mode) -> tuple[bool, np.ndarray]:
@@ -265,13 +264,9 @@ class _Results:
         together = max(1, min(COLUMNS, ELEMENTS // max(1, *rows, *columns)))
         groups = compression.groups(lines, together) if compression.count else []
         parts = [product(compression.seeds(group)) for group in groups]
-        if extra is not None:
-            groups.append(np.array([compression.count]))
-            parts.append(product(extra[None]))
-        products = np.empty((sum(map(len, groups)), sum(across)), np.result_type(*parts) if parts else np.float64)
-        for group, part in zip(groups, parts, strict=True):
-            products[group] = part
-        return products
+        order = np.argsort(np.concatenate(groups)) if groups else np.zeros(0, int)
+        products = np.concatenate(parts)[order] if parts else np.zeros((0, sum(across)))
+        return products if extra is None else np.concatenate([products, product(extra[None])])
 
     def _pushed(self, seeds: np.ndarray) -> np.ndarray:
         """The products of the Jacobian with tangents."""
