@@ -306,3 +306,24 @@ def test_operators_leave_operands_that_ask_for_it_to_their_own(compute: Callable
     assert compute(_core.symbols().leaf(), Reflecting()) == "reflected"
     with pytest.raises(TypeError):
         ox.grad(lambda x: compute(x, object()))(2.0)
+
+
+def test_gradients_of_gradients_over_numbers_are_numbers():
+    found = []
+
+    def inner(y):
+        value, (by_used, by_unused) = ox.value_and_grad(lambda p: p[0] ** 3 * y)([2.0 * y, 3.0 * y])
+        found.append((value, by_unused))
+        return value + by_used * y + by_unused
+
+    # (2 y)^3 y + 3 (2 y)^2 y y = 20 y^4
+    assert ox.grad(inner)(1.5) == pytest.approx(80.0 * 1.5**3, rel=1e-14)
+    assert ox.grad(ox.grad(inner))(1.5) == pytest.approx(240.0 * 1.5**2, rel=1e-14)
+    value, by_unused = found[0]
+    assert isinstance(value, ox.Variable) and type(by_unused) is float and by_unused == 0.0
+
+
+def test_a_value_without_a_derivative_inside_of_a_gradient():
+    assert ox.grad(lambda y: ox.grad(lambda x: y * 3.0)(2.0) + y * y)(1.5) == 3.0
+    array = np.array([1.0, 2.0])
+    assert np.array_equal(ox.grad(lambda a: ox.grad(lambda x: x * np.sum(a))(2.0))(array), [1.0, 1.0])

@@ -129,3 +129,45 @@ fn programs_are_simplified() {
     assert_eq!(kernel.to_string(), listing);
     assert_eq!((kernel.leaf_inputs(), kernel.scalar_inputs()), (1, 1));
 }
+
+/// Rows of few and of many elements, with steps of any sign, that start and end anywhere in a block.
+#[test]
+fn arrays_of_any_steps_are_read_in_order() {
+    let kernel = Kernel::compile(&[Node::Leaf(0), Node::Apply(Elementwise::Positive, [0, 0, 0])], &[1]).unwrap();
+    let wide: Vec<f64> = (0..40_000).map(|k| f64::from(k) + 0.5).collect();
+    let narrow: Vec<f32> = (0..40_000u16).map(|k| f32::from(k) + 0.5).collect();
+    let middle = 20_000;
+    for (dtype, size, start) in [
+        (Dtype::F64, 8, wide.as_ptr().cast::<u8>().wrapping_add(8 * middle)),
+        (Dtype::F32, 4, narrow.as_ptr().cast::<u8>().wrapping_add(4 * middle)),
+    ] {
+        for extents in [[3, 150, 2], [2, 70, 9], [5, 2, 60], [7, 3, 1], [1, 300, 3], [4, 1, 8]] {
+            for steps in [[0, 3, 1], [400, 0, 1], [1, 2, 0], [-900, -4, -1], [1, 3, 7], [0, 0, 5], [600, -2, 1]] {
+                let strides = steps.map(|step: isize| step * size);
+                let length = extents.iter().product();
+                let input = [Buffer::strided(start.cast_mut(), &extents, &strides, dtype, false).unwrap()];
+                let mut found = vec![0.0f64; length];
+                let output = [Buffer::contiguous(found.as_mut_ptr().cast(), length, Dtype::F64, true).unwrap()];
+                let leaf = Leaf {
+                    inputs: &input,
+                    outputs: &output,
+                    length,
+                    dtype: Dtype::F64,
+                    scalar_set: 0,
+                    noise_key: 0,
+                    first: 0,
+                };
+                let batch = [Batch { kernel: &kernel, scalars: &[], leaves: &[leaf] }];
+                // SAFETY: the vectors outlive the call, and nobody else uses `found`.
+                unsafe { exec::run(&batch, Isa::detect(), None) }.unwrap();
+                let expected = (0..length).map(|index| {
+                    let [rows, columns] = [extents[1], extents[2]];
+                    let at = [index / (rows * columns), index / columns % rows, index % columns];
+                    let offset: isize = at.iter().zip(steps).map(|(at, step)| at.cast_signed() * step).sum();
+                    wide[middle.checked_add_signed(offset).unwrap()]
+                });
+                assert!(expected.eq(found.iter().copied()), "{dtype:?} {extents:?} {steps:?}");
+            }
+        }
+    }
+}

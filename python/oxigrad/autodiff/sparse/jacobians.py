@@ -27,17 +27,20 @@ ELEMENTS = 1 << 18
 
 
 class _Compression:
-    """A pattern, and where the product of each seed holds its nonzeros."""
+    """A pattern, and where the products of seeds hold its nonzeros."""
 
     def __init__(self, pattern: Any, mode: Mode, *, symmetric: bool = False) -> None:
         self.pattern = pattern
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
         if symmetric:
             self.is_forward, self.colors = True, colorings.star(pattern)
-            self.places = colorings.star_places(pattern, self.colors)
-            return
-        self.is_forward, self.colors = _cheapest(pattern, mode)
-        self.places = (rows, self.colors[pattern.indices]) if self.is_forward else (pattern.indices, self.colors[rows])
+            line, color = colorings.star_places(pattern, self.colors)
+        else:
+            self.is_forward, self.colors = _cheapest(pattern, mode)
+            line, color = (rows, pattern.indices) if self.is_forward else (pattern.indices, rows)
+            color = self.colors[color]
+        # For each nonzero, its place among the products, line by line.
+        self.places = color.astype(np.intp) * pattern.shape[0 if self.is_forward else 1] + line
 
     @property
     def count(self) -> int:
@@ -57,10 +60,8 @@ class _Compression:
 
     def matrix(self, products: np.ndarray) -> Any:
         """The CSR matrix, given the products with all seeds, of shape (colors, elements)."""
-        line, color = self.places
-        data = products[color, line]
-        pattern = self.pattern
-        return scipy_sparse().csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape, copy=True)
+        parts = (products.take(self.places), self.pattern.indices.copy(), self.pattern.indptr.copy())
+        return scipy_sparse().csr_array(parts, shape=self.pattern.shape)
 
 
 def _cheapest(pattern: Any, mode: Mode) -> tuple[bool, np.ndarray]:

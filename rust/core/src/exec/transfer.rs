@@ -5,7 +5,7 @@ use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::array::dtype::{DtypeVisitor, Stored};
 use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 use crate::array::quantized::{Codec, Coding, Eight, Four, eight, four};
-use crate::array::traversal::runs;
+use crate::array::traversal::grids;
 use crate::simd::Element;
 
 /// A type that kernels compute in, with its conversions from and to the dtypes in memory.
@@ -326,37 +326,56 @@ fn codes_at<const N: usize, const B: usize>(buffer: &Buffer, index: usize) -> (*
 
 struct Gather<'a, E>(Transfer<'a, E>);
 
+/// Rows of at most so many elements are read column by column where there are more rows: a copy of a few bytes costs a call.
+const FEW: usize = 8;
+
 impl<E: Compute> DtypeVisitor for Gather<'_, E> {
     type Output = ();
 
     fn visit<T: Stored>(self) {
         let Transfer { buffer, start, block } = self.0;
         let (same, size) = (buffer.dtype == E::DTYPE, size_of::<T>());
-        runs(buffer, start, block.len(), |from, step, place, count| {
-            let numbers = &mut block[place..][..count];
-            if same && step == size.cast_signed() {
-                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
-                unsafe { numbers.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, count * size) };
-                return;
-            }
-            if step == 0 && count > 0 {
-                // SAFETY: as below.
-                numbers.fill(E::read(unsafe { from.cast::<T>().read_unaligned() }));
-                return;
-            }
-            if size == 1 && step == 1 {
-                // Of a step that is known, truth values are converted by vector code.
-                for (k, number) in numbers.iter_mut().enumerate() {
-                    // SAFETY: as below.
-                    *number = E::read(unsafe { from.cast::<T>().add(k).read() });
+        // SAFETY: grids lie in the buffer's span, which the caller of `gather` promises to be valid; `T` is the buffer's dtype, all bits of it
+        // are valid.
+        let read = |from: *mut u8| E::read(unsafe { from.cast::<T>().read_unaligned() });
+        grids(buffer, start, block.len(), |grid| {
+            let numbers = &mut block[grid.place..][..grid.len()];
+            let (columns, step) = (grid.columns.extent, grid.columns.stride);
+            let rows = if grid.rows.stride == 0 { 1 } else { grid.rows.extent };
+            if columns <= FEW && columns < rows {
+                for column in 0..columns {
+                    let mut from = grid.at(0, column);
+                    for row in numbers.chunks_exact_mut(columns) {
+                        row[column] = read(from);
+                        from = from.wrapping_offset(grid.rows.stride);
+                    }
                 }
                 return;
             }
-            for (k, number) in numbers.iter_mut().enumerate() {
-                let address = from.wrapping_offset(k.cast_signed() * step).cast::<T>();
-                // SAFETY: the run lies in the buffer's span, which the caller of `gather` promises to be valid; `T` is
-                // the buffer's dtype, all bits of it are valid.
-                *number = E::read(unsafe { address.read_unaligned() });
+            for (row, numbers) in numbers.chunks_exact_mut(columns).take(rows).enumerate() {
+                let from = grid.at(row, 0);
+                if same && step == size.cast_signed() {
+                    // SAFETY: as above; and `T` is `E`, so that the bytes are the numbers.
+                    unsafe { numbers.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, columns * size) };
+                } else if step == 0 {
+                    numbers.fill(read(from));
+                } else if size == 1 && step == 1 {
+                    // Of a step that is known, truth values are converted by vector code.
+                    for (k, number) in numbers.iter_mut().enumerate() {
+                        *number = read(from.wrapping_add(k));
+                    }
+                } else {
+                    for (k, number) in numbers.iter_mut().enumerate() {
+                        *number = read(from.wrapping_offset(k.cast_signed() * step));
+                    }
+                }
+            }
+            // Repeated rows are copies, each of all before.
+            let mut done = rows * columns;
+            while done < numbers.len() {
+                let count = done.min(numbers.len() - done);
+                numbers.copy_within(..count, done);
+                done += count;
             }
         });
     }
@@ -370,24 +389,27 @@ impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
     fn visit<T: Stored>(self) {
         let Transfer { buffer, start, block } = self.0;
         let (same, size) = (buffer.dtype == E::DTYPE, size_of::<T>());
-        runs(buffer, start, block.len(), |to, step, place, count| {
-            let numbers = &block[place..][..count];
-            if same && step == size.cast_signed() {
-                // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
-                unsafe { to.copy_from_nonoverlapping(numbers.as_ptr().cast::<u8>(), count * size) };
-                return;
-            }
-            if size == 1 && step == 1 {
-                for (k, number) in numbers.iter().enumerate() {
-                    // SAFETY: as below.
-                    unsafe { to.cast::<T>().add(k).write(number.write::<T>()) };
+        grids(buffer, start, block.len(), |grid| {
+            let (columns, step) = (grid.columns.extent, grid.columns.stride);
+            for (row, numbers) in block[grid.place..][..grid.len()].chunks_exact(columns).enumerate() {
+                let to = grid.at(row, 0);
+                if same && step == size.cast_signed() {
+                    // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
+                    unsafe { to.copy_from_nonoverlapping(numbers.as_ptr().cast::<u8>(), columns * size) };
+                    continue;
                 }
-                return;
-            }
-            for (k, number) in numbers.iter().enumerate() {
-                let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
-                // SAFETY: the run lies in the buffer's span, which the caller of `scatter` promises to be writable.
-                unsafe { address.write_unaligned(number.write::<T>()) };
+                if size == 1 && step == 1 {
+                    for (k, number) in numbers.iter().enumerate() {
+                        // SAFETY: as below.
+                        unsafe { to.cast::<T>().add(k).write(number.write::<T>()) };
+                    }
+                    continue;
+                }
+                for (k, number) in numbers.iter().enumerate() {
+                    let address = to.wrapping_offset(k.cast_signed() * step).cast::<T>();
+                    // SAFETY: the grid lies in the buffer's span, which the caller of `scatter` promises to be writable.
+                    unsafe { address.write_unaligned(number.write::<T>()) };
+                }
             }
         });
     }

@@ -14,7 +14,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::{is_float, is_number};
 use crate::autodiff::graph::open_tapes::OpenTapes;
 use crate::autodiff::graph::tape::Tape;
-use crate::autodiff::graph::variable::{Variable, copied};
+use crate::autodiff::graph::variable::{Variable, copied, is_of_number, snapshot};
 use crate::autodiff::vjp_rules::{seed, watchable};
 use crate::callbacks;
 use crate::prelude::*;
@@ -249,7 +249,9 @@ pub fn value_and_grad<'py>(
     let target = result.cast_exact::<Variable>().ok().filter(|target| !has_aux && target.get().tape.is(&tape));
     let Some(target) = target else { return finish.call1((tape, watched, result))?.extract() };
     let (id, value) = (target.get().entry(py)?, target.get().current(py)?.1);
-    if !is_real_scalar(&value, py) {
+    let is_number = |value: &Value| matches!(value, Value::Object(value) if is_of_number(value.bind(py)));
+    let is_nested = begin.is_none() && is_number(&value) && !target.get().is_constant();
+    if !(is_real_scalar(&value, py) || is_nested) {
         return finish.call1((tape, watched, result))?.extract();
     }
     let seeds = vec![(id, seed(target, None)?)];
@@ -267,7 +269,7 @@ pub fn value_and_grad<'py>(
         Some(only) => only.into_bound(py),
         None => PyTuple::new(py, trees)?.into_any(),
     };
-    Ok((value.into_object(py), gradient))
+    Ok((snapshot(&value.into_object(py))?, gradient))
 }
 
 /// Whether a value is known to be real and without dimensions.

@@ -23,7 +23,7 @@ use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::rule_program::Programs;
 use crate::autodiff::graph::tape::{CotangentType, Tape};
-use crate::autodiff::graph::variable::{Variable, snapshot};
+use crate::autodiff::graph::variable::{Variable, is_of_number, snapshot};
 use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
@@ -364,6 +364,7 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Object<'_>>) -> PyR
         (Value::Number(_), None) => return Ok(Value::Number(1.0)),
         (Value::Float64(_), None) => return Ok(Value::Float64(1.0)),
         (Value::Float32(_), None) => return Ok(Value::Float32(1.0)),
+        (Value::Object(value), None) if is_of_number(value.bind(py)) => return Ok(Value::Number(1.0)),
         (Value::Number(_), Some(cotangent)) if host_number(cotangent).is_some() => {
             return Ok(Value::Number(host_number(cotangent).unwrap_or_default()));
         }
@@ -389,6 +390,7 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Object<'_>>) -> PyR
 pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
     match value {
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
+        Value::Object(object) if is_of_number(object.bind(py)) => Ok(Value::Number(0.0).object(py)),
         value => {
             let array = value.object(py);
             match zeros_like(&array)? {

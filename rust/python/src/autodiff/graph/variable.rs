@@ -197,6 +197,15 @@ pub fn plain<'py>(value: &Object<'py>) -> PyResult<Object<'py>> {
     }
 }
 
+/// Whether an object is a variable of any number of nested tapes over a float of Python.
+pub fn is_of_number(object: &Object<'_>) -> bool {
+    object.cast_exact::<Variable>().is_ok_and(|own| match &own.get().value {
+        Value::Number(_) => true,
+        Value::Object(inner) => is_of_number(inner.bind(object.py())),
+        Value::Absent | Value::Float64(_) | Value::Float32(_) => false,
+    })
+}
+
 /// The error for a stale variable.
 pub fn stale(name: &str) -> PyErr {
     ArrayMemoryError::new_err(format!(

@@ -14,7 +14,7 @@ use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::batched::{batched, is_above, is_number};
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::tape::{Attributes, CotangentType, Tape};
-use crate::autodiff::graph::variable::{NO_ENTRY, Variable, snapshot};
+use crate::autodiff::graph::variable::{NO_ENTRY, Variable, is_of_number, snapshot};
 use crate::autodiff::operations::evaluate::evaluate;
 use crate::autodiff::operations::foreign::{is_list, is_no_array, is_plain_operand, with_foreign};
 use crate::autodiff::operations::indexed_assignment::{gives_view, share, share_constant};
@@ -341,7 +341,8 @@ fn cotangent_types<'py>(
     are_alike: bool,
 ) -> PyResult<Vec<CotangentType>> {
     let alone = operands.len() == 1 && op.arity().is_some();
-    let is_scalar = || Ok::<_, PyErr>(result.is_exact_instance_of::<PyFloat>() || is_number(result)?);
+    let is_scalar =
+        || Ok::<_, PyErr>(result.is_exact_instance_of::<PyFloat>() || is_of_number(result) || is_number(result)?);
     if needs.all_args || !needs.shape && (alone || is_scalar()?) {
         return Ok(Vec::new());
     }
