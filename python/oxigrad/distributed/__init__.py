@@ -27,7 +27,6 @@ from oxigrad.distributed.errors import (
     TimedOut,
     WorkerLost,
 )
-from oxigrad.distributed.fields import FLAG
 from oxigrad.distributed.kfac.optimizer import KFAC
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.reports.clock import Span
@@ -41,7 +40,7 @@ from oxigrad.distributed.methods.model_average import ModelAverage
 from oxigrad.distributed.methods.softsync import DropStale, Softsync
 from oxigrad.distributed.methods.sync_replicas import SyncReplicas
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import COUNT
+from oxigrad.extend import COUNT, check_flags
 
 __all__ = [
     "KFAC",
@@ -133,7 +132,7 @@ def run(
     if "timeout" in options:
         options["timeout"] = SECONDS.check("timeout", options["timeout"])
     if "accept_newcomers" in options:
-        FLAG.check("accept_newcomers", options["accept_newcomers"])
+        check_flags(accept_newcomers=options["accept_newcomers"])
     return _engine(engine).run(worker, workers, **options)
 
 

@@ -13,9 +13,6 @@ from oxigrad import StateError
 from oxigrad.extend import Domain
 from oxigrad.optim import Interval
 
-FLAG = Domain((True, False))
-"""The domain of a flag."""
-
 WHOLE = Domain(interval=Interval("[0, inf)"), is_whole=True)
 """The domain of a count that may be zero."""
 

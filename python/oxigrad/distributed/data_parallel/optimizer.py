@@ -19,10 +19,9 @@ from oxigrad.distributed.data_parallel.local_sums import LocalSums, sums_on_host
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
-from oxigrad.distributed.fields import FLAG
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.means import divided, no_rows, sum_of_rows
-from oxigrad.extend import COUNT, as_array
+from oxigrad.extend import COUNT, as_array, check_flags
 from oxigrad.optim import Optimizer
 
 
@@ -90,8 +89,7 @@ class DataParallel(LocalSums):
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
         self.bucket_bytes = COUNT.check("bucket_bytes", bucket_bytes)
-        self.overlap = FLAG.check("overlap", overlap)
-        self.shard_state = FLAG.check("shard_state", shard_state)
+        self.overlap, self.shard_state = check_flags(overlap=overlap, shard_state=shard_state)
         self._shards = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:

@@ -18,13 +18,13 @@ from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
-from oxigrad.distributed.fields import BOUND, FACTOR, FLAG, Arrays, Plain, arrays, integer
+from oxigrad.distributed.fields import BOUND, FACTOR, Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.parameters import check_unchanged
-from oxigrad.extend import COUNT, Domain, as_array, to_host
+from oxigrad.extend import COUNT, Domain, as_array, check_flags, to_host
 from oxigrad.optim import SGD, Interval, Optimizer, Quantized
 
 _RATE = Domain((None,), Interval("(0, 1)"))
@@ -116,8 +116,9 @@ class ElasticAverage(CollectiveWrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         self.period, self.rho = COUNT.check("period", period), FACTOR.check("rho", rho)
         self.moving_rate, self.lease = _RATE.check("moving_rate", moving_rate), BOUND.check("lease", lease)
-        flags = {"synchronous": synchronous, "deterministic": deterministic, "nesterov": nesterov}
-        self.synchronous, self.deterministic, self.nesterov = (FLAG.check(*flag) for flag in flags.items())
+        self.synchronous, self.deterministic, self.nesterov = check_flags(
+            synchronous=synchronous, deterministic=deterministic, nesterov=nesterov
+        )
         if rho and self.optimizer.loss_scale is not None:
             raise ValueError("rho and loss_scale are mutually exclusive: gradients are scaled, the penalty is not")
         if synchronous and (deterministic or lease is not None):
