@@ -102,8 +102,8 @@ from oxigrad._typing import Axis, Shape
 _V = TypeVar("_V", bound=Variable)
 # An array of NumPy gives one; those of other libraries have no common type.
 _Plain: TypeAlias = _numpy.ndarray[Any, Any]
-# What combines with an array of NumPy to another one: not a variable, so that a variable and an argument of unknown type
-# give a variable.
+# What combines with an array of NumPy to another one: not a variable, so that a variable and an argument of unknown
+# type give a variable.
 _Host: TypeAlias = _Plain | _numpy.generic | complex | list[Any] | tuple[Any, ...]
 
 class _Ufunc(Protocol):

@@ -210,6 +210,9 @@ class Registry(Generic[T]):
 def check_flags(**flags: Any) -> list[bool]:
     """The flags by name, in this order; raises `TypeError`, with the name, for anything but True and False.
 
+    Args:
+        **flags: values of flags by their names, which errors show.
+
     >>> check_flags(overlap=True, nesterov=False)
     [True, False]
     """

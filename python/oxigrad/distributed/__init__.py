@@ -27,6 +27,7 @@ from oxigrad.distributed.errors import (
     TimedOut,
     WorkerLost,
 )
+from oxigrad.distributed.fields import check_flags
 from oxigrad.distributed.kfac.optimizer import KFAC
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.reports.clock import Span
@@ -40,7 +41,7 @@ from oxigrad.distributed.methods.model_average import ModelAverage
 from oxigrad.distributed.methods.softsync import DropStale, Softsync
 from oxigrad.distributed.methods.sync_replicas import SyncReplicas
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import COUNT, check_flags
+from oxigrad.extend import COUNT
 
 __all__ = [
     "KFAC",

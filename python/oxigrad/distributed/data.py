@@ -9,7 +9,8 @@ import numpy as np
 
 from oxigrad import ShapeError, StateError, StructureError, tree
 from oxigrad.distributed.communicator import Communicator, current
-from oxigrad.extend import check_flags, device_of, namespace
+from oxigrad.distributed.fields import check_flags
+from oxigrad.extend import device_of, namespace
 
 __all__ = ["Shard", "shard"]
 

@@ -18,7 +18,7 @@ from oxigrad._names import unknown_name as _unknown_name
 
 if _TYPE_CHECKING:
     from oxigrad._core import crc32c
-    from oxigrad._names import check_flags, library
+    from oxigrad._names import library
     from oxigrad._tables import Table
     from oxigrad.autodiff.transforms import Recording
     from oxigrad.cuda.driver import driver
@@ -49,7 +49,6 @@ __all__ = [
     "WrappingOptimizer",
     "adapter_of",
     "as_array",
-    "check_flags",
     "config_of",
     "copied_like",
     "crc32c",
@@ -80,7 +79,6 @@ _LAZY = {
     "WrappingOptimizer": "oxigrad.extend.wrapping",
     "adapter_of": "oxigrad.ops.backends",
     "as_array": "oxigrad.stepping.arrays.sparse_rows",
-    "check_flags": "oxigrad._names",
     "config_of": "oxigrad.stepping.state.state_dict",
     "copied_like": "oxigrad.ops.backends",
     "crc32c": "oxigrad._core",

@@ -19,9 +19,10 @@ from oxigrad.distributed.data_parallel.local_sums import LocalSums, sums_on_host
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
+from oxigrad.distributed.fields import check_flags
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.means import divided, no_rows, sum_of_rows
-from oxigrad.extend import COUNT, as_array, check_flags
+from oxigrad.extend import COUNT, as_array
 from oxigrad.optim import Optimizer
 
 

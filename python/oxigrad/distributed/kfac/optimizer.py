@@ -9,13 +9,13 @@ import numpy as np
 from oxigrad import SparseRows, StateError, tree
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.fields import Field
+from oxigrad.distributed.fields import Field, check_flags
 from oxigrad.distributed.kfac.kronecker import Method
 from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
-from oxigrad.extend import COUNT, Domain, Recording, check_flags
+from oxigrad.extend import COUNT, Domain, Recording
 from oxigrad.optim import Interval, Optimizer
 from oxigrad.schedules import Schedule
 

@@ -12,7 +12,7 @@ from oxigrad import NonFiniteError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.fields import BOUND, FACTOR, WHOLE, Arrays, Field, Plain, array_by_path, arrays
+from oxigrad.distributed.fields import BOUND, FACTOR, WHOLE, Arrays, Field, Plain, array_by_path, arrays, check_flags
 from oxigrad.distributed.messages.message import Layout, LayoutEntry
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
@@ -21,7 +21,7 @@ from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import Domain, as_array, check_flags
+from oxigrad.extend import Domain, as_array
 from oxigrad.optim import SAM, SGD, Chain, ChainPart, Interval, Optimizer, Partition
 
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"

@@ -18,13 +18,13 @@ from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
-from oxigrad.distributed.fields import BOUND, FACTOR, Arrays, Plain, arrays, integer
+from oxigrad.distributed.fields import BOUND, FACTOR, Arrays, Plain, arrays, check_flags, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.parameters import check_unchanged
-from oxigrad.extend import COUNT, Domain, as_array, check_flags, to_host
+from oxigrad.extend import COUNT, Domain, as_array, to_host
 from oxigrad.optim import SGD, Interval, Optimizer, Quantized
 
 _RATE = Domain((None,), Interval("(0, 1)"))

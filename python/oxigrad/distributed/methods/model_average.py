@@ -13,14 +13,14 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
-from oxigrad.distributed.fields import FACTOR, WHOLE, Arrays, Plain
+from oxigrad.distributed.fields import FACTOR, WHOLE, Arrays, Plain, check_flags
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import AverageState
 from oxigrad.distributed.methods.configuration import options_set, settings_of, values_of_functions
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad.extend import COUNT, OPTIONS, Domain, check_flags, dtype_name, to_host
+from oxigrad.extend import COUNT, OPTIONS, Domain, dtype_name, to_host
 from oxigrad.optim import SAM, SGD, Interval, Optimizer, Quantized, RuleOptimizer
 
 _SHARE, _PRECISION = Domain((None,), Interval("[0, 1]")), Domain(exchanges.EXCHANGES)

@@ -5,8 +5,8 @@ from typing import Any
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
-from oxigrad.distributed.fields import WHOLE
-from oxigrad.extend import COUNT, check_flags
+from oxigrad.distributed.fields import WHOLE, check_flags
+from oxigrad.extend import COUNT
 from oxigrad.optim import Optimizer
 
 
