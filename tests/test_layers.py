@@ -36,7 +36,7 @@ PYTHON = {
     "torch": "_core _names ops xp cuda optim rules stepping",
     "optax": "_core _names ops xp tree optim rules stepping",
     "interop": "_core _names _typing ops xp tree autodiff",
-    "keras": "_names optim schedules tree",
+    "keras": "_core _names optim schedules tree",
     "scipy": "_core _names _typing ops xp tree autodiff",
     "autograd": "_core ops xp tree autodiff optim recording scipy testing",
     "_callbacks": "_core ops xp autodiff",

@@ -5,8 +5,8 @@ import inspect
 import itertools
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import FunctionType, MappingProxyType, ModuleType
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from types import FrameType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -143,6 +143,14 @@ def parameter_kinds(function: Callable[..., Any]) -> "dict[str, inspect._Paramet
     return by_position | by_either | variadic | by_name | others
 
 
+def calling_frame(packages: Container[str] = ("oxigrad",)) -> FrameType:
+    """The innermost frame outside of these packages, or the outermost frame of all."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
+        frame = frame.f_back
+    return frame
+
+
 def library(name: str, absent: str) -> ModuleType:
     """The module of another library; raises ``ModuleNotFoundError`` with the text ``absent`` if it is not installed.
 
@@ -207,8 +215,16 @@ class Registry(Generic[T]):
         return iter(list(self._by_name))
 
 
-def check_flags(**flags: Any) -> None:
-    """Raises `TypeError`, by name, for anything but True and False."""
+def check_flags(**flags: Any) -> list[bool]:
+    """The flags by name, in this order; raises `TypeError`, with the name, for anything but True and False.
+
+    Args:
+        **flags: values of flags by their names, which errors show.
+
+    >>> check_flags(overlap=True, nesterov=False)
+    [True, False]
+    """
     for name, value in flags.items():
         if not isinstance(value, (bool, np.bool_)):
             raise TypeError(f"{name} is {value!r}: expected True or False")
+    return [*map(bool, flags.values())]

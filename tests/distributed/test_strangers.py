@@ -74,5 +74,7 @@ def test_a_rank_that_nobody_has_is_not_excluded(rank: int) -> None:
     def worker(comm: Any) -> None:
         with pytest.raises(ValueError, match=f"the rank is {rank}: expected 0 to 1"):
             comm.exclude(rank)
+        with pytest.raises(ValueError, match=f"the rank is {comm.rank}, this worker's own: expected another worker's"):
+            comm.exclude(comm.rank)
 
     distributed.run(worker, workers=2)

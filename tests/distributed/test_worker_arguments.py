@@ -84,3 +84,10 @@ def test_names_of_slots() -> None:
 def test_numbers_of_numpy_are_taken() -> None:
     assert distributed.run(rank, workers=np.int64(2), timeout=np.float64(5.0)) == [0, 1]  # type: ignore[arg-type]
     assert D.ModelAverage(optim.SGD(0.1), interval=np.int64(3)).interval == 3
+
+
+@pytest.mark.parametrize("name", ["SyncReplicas", "Softsync", "DropStale"])
+def test_an_unknown_argument_is_named_with_those_of_the_class(name: str) -> None:
+    expected = f"^{name}: unknown: leased; its arguments are optimizer, .*, communicator, timeout, sparse_mean, lease$"
+    with pytest.raises(TypeError, match=expected):
+        getattr(D, name)(optim.SGD(0.1), 1, leased=3)

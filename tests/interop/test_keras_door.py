@@ -179,3 +179,37 @@ def test_unknown_arguments_and_names_are_refused() -> None:
     assert of_muon.startswith("Muon: unknown: beta1; its arguments are learning_rate, momentum, weight_decay")
     assert rate == "Muon: found learning_rate in adamw: expected it as the learning rate of both optimizers"
     assert of_adamw.startswith("AdamW: unknown: momentum")
+
+
+OTHER_SHAPES = """
+def state(optimizer, shape):
+    variable = keras.Variable(np.ones(shape, "float32"))
+    optimizer.build([variable])
+    optimizer.apply([np.ones(shape, "float32")], [variable])
+    store = {}
+    optimizer.save_own_variables(store)
+    return store
+
+errors = {}
+for name in ("Shampoo", "SOAP", "AdamW", "Muon", "Adafactor"):
+    make = getattr(oxigrad.keras, name)
+    optimizer = make(0.1)
+    before, errors[name] = state(optimizer, (2, 4)), None
+    try:
+        optimizer.load_own_variables(state(make(0.1), (4, 2)))
+    except Exception as error:
+        errors[name] = f"{type(error).__name__}: {error}"
+    after = {}
+    optimizer.save_own_variables(after)
+    assert all(np.array_equal(before[key], after[key]) for key in before), name
+    optimizer.load_own_variables(before)
+print(json.dumps(errors))
+"""
+
+
+def test_a_state_of_another_shape_is_refused() -> None:
+    errors = run("jax", SETUP + OTHER_SHAPES)
+    assert len(errors) == 5
+    for error in errors.values():
+        assert error is not None and error.startswith("StateError: ") and 'slots."0".' in error, error
+    assert errors["AdamW"].endswith('(slots."0".m): the state has shape (4, 2): expected (2, 4)')

@@ -160,7 +160,8 @@ PROGRAM = {
         f"reveal_type({call})": '"Any"'
         for call in ("xp.mean(unknown)", "xp.sin(unknown)", "xp.add(unknown, unknown)", "xp.matmul(unknown, [1.0])")
     },
-    "reveal_type(xp.add(variable, unknown))": '"Unknown"',  # an array, or a variable
+    "reveal_type(xp.add(variable, unknown))": '"Variable"',
+    "reveal_type(xp.add(unknown, variable))": '"Any"',
     "xp.sum(variable, axis='x')": "reportCallIssue",
     "reveal_type(oxigrad.grad(loss))": '"(x: float, *, power: int) -> float"',
 }

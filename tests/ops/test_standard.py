@@ -242,7 +242,7 @@ def test_the_incomplete_gamma_function_is_differentiated_in_both_arguments_once(
         check_grads(lambda x, f=f: ox.grad(lambda a: xp.sum(f(a, x)))(a), (x,), order=2)
         with pytest.raises(
             ox.DerivativeError,
-            match="gammainc_a is not differentiable with respect to its shape parameter a: the derivative has no",
+            match="shape parameter a: derivatives of gammainc and gammaincc by a end at first order",
         ):
             ox.grad(lambda a, f=f: xp.sum(ox.grad(lambda a: xp.sum(f(a, x)))(a)))(a)
 
@@ -255,7 +255,8 @@ def test_the_incomplete_beta_function_is_differentiated_in_its_parameters_twice(
         check_grads(f, (a, b, x), order=1)
     third = lambda a: ox.grad(ox.grad(lambda a: xp.special.betainc(a, 2.0, 0.3)))(a)  # noqa: E731
     message = (
-        "^betainc_aa is not differentiable with respect to its parameter a: derivatives by parameters end at second"
+        "^betainc_aa is not differentiable with respect to its parameter a: derivatives of betainc and betaincc by "
+        "parameters end at second order"
     )
     with pytest.raises(ox.DerivativeError, match=message):
         ox.grad(third)(2.0)

@@ -27,7 +27,7 @@ from oxigrad.distributed.errors import (
     TimedOut,
     WorkerLost,
 )
-from oxigrad.distributed.fields import FLAG
+from oxigrad.distributed.fields import check_flags
 from oxigrad.distributed.kfac.optimizer import KFAC
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.reports.clock import Span
@@ -133,7 +133,7 @@ def run(
     if "timeout" in options:
         options["timeout"] = SECONDS.check("timeout", options["timeout"])
     if "accept_newcomers" in options:
-        FLAG.check("accept_newcomers", options["accept_newcomers"])
+        check_flags(accept_newcomers=options["accept_newcomers"])
     return _engine(engine).run(worker, workers, **options)
 
 

@@ -256,7 +256,17 @@ class Communicator:
         """Declares a worker that does not answer lost, as by its death: no worker counts it as alive any more.
 
         When it goes on, its calls raise `Excluded`, and nothing that it sends is received in the next generation.
+        Raises `ValueError` for this worker's own rank.
         """
+        self._check_rank(rank, "the rank")
+        if rank == self.rank:
+            raise ValueError(
+                f"the rank is {rank}, this worker's own: expected another worker's; leave() leaves the job"
+            )
+        self._exclude(rank)
+
+    def _exclude(self, rank: int) -> None:
+        """See `exclude`."""
         raise NotImplementedError
 
     def reform(self, *, timeout: float | None = None) -> Self:

@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad import ShapeError, StateError, StructureError, tree
 from oxigrad.distributed.communicator import Communicator, current
-from oxigrad.distributed.fields import FLAG
+from oxigrad.distributed.fields import check_flags
 from oxigrad.extend import device_of, namespace
 
 __all__ = ["Shard", "shard"]
@@ -108,7 +108,7 @@ class Shard:
         self.rows = _rows(data)
         self.batch_size = _integer("batch_size", batch_size, 1, 2**63 - 1)
         self.seed = _integer("seed", seed, 0, 2**64 - 1)
-        self.shuffle, self.drop_last = FLAG.check("shuffle", shuffle), FLAG.check("drop_last", drop_last)
+        self.shuffle, self.drop_last = check_flags(shuffle=shuffle, drop_last=drop_last)
         if self._end == 0:
             raise ValueError(f"an epoch has no batch: there are {self.rows} rows, and batch_size is {self.batch_size}")
         last = self._end - (len(self) - 1) * self.batch_size

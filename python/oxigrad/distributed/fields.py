@@ -13,8 +13,7 @@ from oxigrad import StateError
 from oxigrad.extend import Domain
 from oxigrad.optim import Interval
 
-FLAG = Domain((True, False))
-"""The domain of a flag."""
+_FLAG = Domain((True, False))
 
 WHOLE = Domain(interval=Interval("[0, inf)"), is_whole=True)
 """The domain of a count that may be zero."""
@@ -30,6 +29,11 @@ Plain: TypeAlias = Mapping[str, Any]
 
 Arrays: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Arrays by key path and name."""
+
+
+def check_flags(**flags: Any) -> list[bool]:
+    """The flags by name, in this order; raises `TypeError`, with the name, for anything but True and False."""
+    return [_FLAG.check(name, value) for name, value in flags.items()]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oxigrad import optim, schedules, tree
+from oxigrad._core import StateError
 from oxigrad._names import library, nearest, without
 
 keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install keras")
@@ -129,6 +130,17 @@ class _Optimizer(keras.optimizers.Optimizer):
             variable.assign(values[self._get_variable_index(variable)])
         for slot, leaf in zip(self._slots, tree.leaves(state), strict=True):
             slot.assign(keras.ops.cast(leaf, slot.dtype))
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads the variables of a state; raises `StateError`, with nothing changed, for one of another shape."""
+        if self.built and len(store.keys()) == len(self.variables):  # Keras warns of other numbers, and loads nothing.
+            paths = {slot.path: f" ({self._structure.path(number)})" for number, slot in enumerate(self._slots)}
+            for number, variable in enumerate(self.variables):
+                found, expected = tuple(store[str(number)].shape), tuple(variable.shape)
+                if found != expected:
+                    name = variable.path + paths.get(variable.path, "")
+                    raise StateError(f"{name}: the state has shape {found}: expected {expected}")
+        super().load_own_variables(store)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, from which `from_config` makes the same optimizer."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from oxigrad import optim
 from oxigrad._core import ShapeError, StructureError
-from oxigrad._names import nearest
+from oxigrad._names import check_flags, nearest
 from oxigrad.ops.backends import is_array
 from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import key_paths
@@ -20,7 +20,6 @@ from oxigrad.optim.settings.documentation import elsewhere, sections
 from oxigrad.optim.settings.spellings import meant
 from oxigrad.optim.table.row import TABLE, Alias
 from oxigrad.rules.core.arguments import OPTAX
-from oxigrad.rules.core.ranges import FLAG
 from oxigrad.rules.core.rule import is_flag
 
 # A hyperparameter of ours, or those that a tuple of theirs gives.
@@ -177,7 +176,7 @@ def _dtype(name: str, value: Any) -> Any:
 
 def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transformation:
     """The transformation of an alias with these arguments."""
-    chosen = FLAG.check("nesterov", number("nesterov", arguments["nesterov"])) if alias.nesterov else False
+    (chosen,) = check_flags(nesterov=number("nesterov", arguments["nesterov"])) if alias.nesterov else (False,)
     parts = parts_of(alias.nesterov if alias.nesterov and chosen else alias.parts)
     values: dict[str, Any] = dict(alias.fixed)
     dtypes: dict[str, Any] = {}
@@ -247,10 +246,8 @@ def _is_optional(alias: Alias, hyperparameter: str) -> bool:
 def _check_mask(mask: Any) -> None:
     """Raises `TypeError` for a leaf of a mask that is neither a bool nor an array of one."""
     for path, is_kept in jax.tree_util.tree_leaves_with_path(mask):
-        FLAG.check(
-            f"mask{jax.tree_util.keystr(path)}",
-            is_kept.item() if jax.numpy.shape(is_kept) == () and is_array(is_kept) else is_kept,
-        )
+        is_number = jax.numpy.shape(is_kept) == () and is_array(is_kept)
+        check_flags(**{f"mask{jax.tree_util.keystr(path)}": is_kept.item() if is_number else is_kept})
 
 
 class _Constant:

@@ -157,7 +157,7 @@ def _check_slots(path: str, p: Any, slots: Mapping[str, Any], rule: Rule) -> Non
                 f"{path_name(path)}: the slot {name} is {kind}: expected an array of a floating-point dtype"
             )
         shape = () if slot.is_number else tuple(p.shape)
-        if tuple(array.shape) != shape and (rule.elementwise or slot.is_number):
+        if tuple(array.shape) != shape and (rule.elementwise or slot.is_number or slot.begin is None):
             raise StateError(f"{path_name(path)}: the slot {name} has shape {tuple(array.shape)}: expected {shape}")
 
 

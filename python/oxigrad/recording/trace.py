@@ -1,7 +1,6 @@
 """The recording of one call: entries, checks and constants, as data."""
 
 import functools
-import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import Entry, EntryId, Recorder, TargetTraits, plain_of, scatter_into, traced_in, with_leaves
+from oxigrad._names import calling_frame
 from oxigrad.recording import targets, writes
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
@@ -264,7 +264,5 @@ def is_plain_part(part: Any) -> bool:
 
 def line() -> str:
     """The line of the first frame outside of this package and NumPy."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("oxigrad", "numpy"):
-        frame = frame.f_back
+    frame = calling_frame(("oxigrad", "numpy"))
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

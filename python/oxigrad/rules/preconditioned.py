@@ -66,6 +66,11 @@ def _statistics(xp, p, max_size):
     return _flat_zeros(xp, p, _statistic_shapes(p.shape, max_size))
 
 
+def _shape_alone(xp, p):
+    """An array without elements that has the shape of ``p`` in its own: statistics have one length for many shapes."""
+    return zeros(xp, p, (0, *p.shape))
+
+
 def _where_grafted(xp, p, grafting):
     return xp.zeros_like(p) if grafting == "adagrad" else None
 
@@ -114,6 +119,7 @@ def shampoo(
     roots=Slot.computed(_statistics),
     m=Slot.zeros(when="momentum"),
     v=Slot.computed(_where_grafted),
+    shape=Slot.computed(_shape_alone),
     *,
     step,
     learning_rate: NonNegative = 0.1,
@@ -138,14 +144,15 @@ def shampoo(
     The new matrix is ``p - learning_rate * L**-1/4 @ g @ R**-1/4``. L is ``epsilon`` plus the sum of ``g @ g.T``, and R
     is ``epsilon`` plus the sum of ``g.T @ g``. With ``k`` axes the exponent is ``-1 / 2k``. Axes longer than
     ``max_size`` have a diagonal statistic. The slots ``statistics`` and ``roots`` hold the arrays of all axes,
-    flattened and concatenated; ``roots`` is recomputed every ``interval`` steps.
+    flattened and concatenated; ``roots`` is recomputed every ``interval`` steps. The slot ``shape`` has no elements: by
+    its shape a state of another matrix, such as the transposed one, is refused.
 
     ``beta2`` below 1 turns the sums into averages; ``momentum`` accumulates the gradient before the preconditioning
     (``m = momentum * m + g``). With ``grafting`` (Anil et al. 2020, arXiv:2002.09018) the step of each parameter has
     the norm of the step of "sgd" or "adagrad", whose sums decay by ``beta2`` too. ``weight_decay`` is decoupled.
     """
     if 0 in p.shape:
-        return p, statistics, roots, m, v
+        return p, statistics, roots, m, v, shape
     shapes = _statistic_shapes(p.shape, max_size)
     x = xp.reshape(g, p.shape or (1,))
     share = share_of_new(xp, beta2)
@@ -170,7 +177,7 @@ def shampoo(
         length = norm(xp, update)
         update = update * xp.where(length > 0, norm(xp, direction) / length, 0.0)
     moved = (1 - learning_rate * weight_decay) * p - learning_rate * xp.reshape(update, p.shape)
-    return moved, _joined(xp, new_statistics), roots, m, v
+    return moved, _joined(xp, new_statistics), roots, m, v, shape
 
 
 # --- SOAP -------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from oxigrad._typing import Array
 
 __all__ = ['shampoo', 'soap']
 def shampoo(
-    xp: Any, p: Array, g: Array, statistics: Array=..., roots: Array=..., m: Array=..., v: Array=..., *, step: Array,
-    learning_rate: NonNegative=0.1, momentum: NonNegative=0.0,
+    xp: Any, p: Array, g: Array, statistics: Array=..., roots: Array=..., m: Array=..., v: Array=..., shape: Array=...,
+    *, step: Array, learning_rate: NonNegative=0.1, momentum: NonNegative=0.0,
     beta2: Annotated[Share, 'Decay of the covariances of gradients; 1 sums them.']=1.0,
     epsilon: Annotated[NonNegative, 'Small number added to the covariances before their root is taken.']=0.0001,
     weight_decay: NonNegative=0.0,

@@ -8,12 +8,11 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.averages import averages_of, named, nonempty
-from oxigrad.stepping.slots.initial import new_slots
+from oxigrad.stepping.slots.initial import misshapen
 from oxigrad.stepping.stepper import Stepper
 
 
@@ -65,7 +64,17 @@ def _differences(
     by_path = {p.text: p for p in plan.parameters}
     absent = [path for path in slots if path not in by_path and path not in plan.inactive]
     reset = [
-        path for path, p in by_path.items() if path in slots and not _has_shape(plan, p, leaves[p.index], slots[path])
+        path
+        for path, p in by_path.items()
+        if path in slots
+        and misshapen(
+            plan.groups[p.group],
+            path,
+            leaves[p.index],
+            slots[path],
+            on_host=p.executor.is_core,
+            coded=plan.reads_codes(p),
+        )
     ]
     return Changes(
         added=[path for path in by_path if path not in slots],
@@ -75,17 +84,6 @@ def _differences(
         kept=[] if remove else absent,
         removed=absent if remove else [],
     )
-
-
-def _has_shape(plan: Plan, p: Parameter, array: Any, by_name: Mapping[str, Any]) -> bool:
-    """Whether the slots of a parameter have the shapes of new ones."""
-    group = plan.groups[p.group]
-    if group.rule().elementwise:
-        return all(
-            tuple(by_name[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in by_name
-        )
-    new = new_slots(group, p.text, array, on_host=p.executor.is_core, coded=plan.reads_codes(p))
-    return all(tuple(by_name[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in by_name)
 
 
 def begin(stepper: Stepper, model: Any) -> tuple[Plan, list[Any]]:

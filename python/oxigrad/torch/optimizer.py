@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 from oxigrad._core import StateError
-from oxigrad._names import nearest
+from oxigrad._names import check_flags, nearest
 from oxigrad.optim.settings.options import SEED, checked_number, checked_precision
-from oxigrad.rules.core.ranges import FLAG
 from oxigrad.stepping.arrays.precision import check_slot_dtype
 from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
@@ -412,8 +411,7 @@ class TensorOptimizer(KeepingDtypes):
 
 def _check_switches(values: Mapping[str, Any]) -> None:
     """Raises `TypeError` or `ValueError` for options that are no flags, and for a seed that is no whole number."""
-    for name in ("amp_fused", "in_backward"):
-        FLAG.check(name, values[name])
+    check_flags(**{name: values[name] for name in ("amp_fused", "in_backward")})
     checked_number(SEED, "seed", values["seed"])
 
 

@@ -2,16 +2,13 @@
 
 import contextlib
 import linecache
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxigrad import xp
 from oxigrad._core import NonFiniteError, Tape, Variable, plain, set_debug_nans
+from oxigrad._names import calling_frame
 from oxigrad.ops.backends import is_array, is_smooth
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class _Search:
@@ -105,9 +102,7 @@ def _has_nan(value: Any) -> bool:
 
 def _line() -> str:
     """The file, the line and its text of the innermost frame outside of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
+    frame = calling_frame()
     file, number = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(file, number).strip()
     return f"{file}:{number}" + (f": {text}" if text else "")

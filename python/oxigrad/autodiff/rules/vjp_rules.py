@@ -173,7 +173,7 @@ def _no_closed_form(parameter: str) -> str:
 
 
 _THIRD = tuple(
-    f"its {argument}: derivatives by parameters end at second order"
+    f"its {argument}: derivatives of betainc and betaincc by parameters end at second order"
     for argument in ("parameter a", "parameter b", "argument x")
 )
 
@@ -376,7 +376,7 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "gammainc": (lambda g, x1, x2: g * gammainc_a(x1, x2), lambda g, x1, x2: g * gamma_density(x1, x2)),
     "gammaincc": (lambda g, x1, x2: -g * gammainc_a(x1, x2), lambda g, x1, x2: -g * gamma_density(x1, x2)),
     "gammainc_a": (
-        _no_closed_form("its shape parameter a"),
+        "its shape parameter a: derivatives of gammainc and gammaincc by a end at first order",
         lambda g, x1, x2: g * gamma_density(x1, x2) * (log(x2) - digamma(x1)),
     ),
     "betainc": (

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -72,7 +73,18 @@ class Coordinated(Wrapper):
         timeout: float | None = None,
         sparse_mean: SparseMean = "replicas",
         lease: float | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            given = (
+                inspect.signature(each).parameters.values() for each in (type(self).__init__, Coordinated.__init__)
+            )
+            names = dict.fromkeys(
+                p.name for each in given for p in each if p.kind is not p.VAR_KEYWORD and p.name != "self"
+            )
+            raise TypeError(
+                f"{type(self).__name__}: unknown: {', '.join(sorted(unknown))}; its arguments are {', '.join(names)}"
+            )
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)

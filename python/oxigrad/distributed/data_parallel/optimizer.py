@@ -19,7 +19,7 @@ from oxigrad.distributed.data_parallel.local_sums import FIELDS, added, counted
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
-from oxigrad.distributed.fields import FLAG
+from oxigrad.distributed.fields import check_flags
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import CollectiveWrapper, refuse_inside
 from oxigrad.distributed.methods.means import divided, no_rows, sum_of_rows
@@ -97,7 +97,7 @@ class DataParallel(CollectiveWrapper):
         self._set_apart()
         self.local_batches = local_batches
         self.bucket_bytes = COUNT.check("bucket_bytes", bucket_bytes)
-        self.overlap, self.shard_state = FLAG.check("overlap", overlap), FLAG.check("shard_state", shard_state)
+        self.overlap, self.shard_state = check_flags(overlap=overlap, shard_state=shard_state)
         self._shards: Shards | None = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:

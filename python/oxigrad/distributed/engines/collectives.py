@@ -145,9 +145,8 @@ class ByteCollectives(Communicator):
         self._look()
         return self._peers.alive()
 
-    def exclude(self, rank: int) -> None:
+    def _exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
-        self._check_rank(rank, "the rank")
         if rank in self.alive():
             self._tell(notice(EXCLUDED, self._peers.workers[rank]))
 

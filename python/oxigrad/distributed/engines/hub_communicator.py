@@ -73,9 +73,8 @@ class HubCommunicator(Communicator):
         """See `Communicator.alive`."""
         return frozenset(self._call("alive", self._uid, self.generation, what="alive"))
 
-    def exclude(self, rank: int) -> None:
+    def _exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
-        self._check_rank(rank, "the rank")
         self._call("exclude", self._uid, self.generation, rank, what="exclude")
 
     def _following(self, seconds: float) -> Self:

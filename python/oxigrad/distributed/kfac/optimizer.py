@@ -9,7 +9,7 @@ import numpy as np
 from oxigrad import SparseRows, StateError, tree
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.fields import FLAG, Field
+from oxigrad.distributed.fields import Field, check_flags
 from oxigrad.distributed.kfac.kronecker import Method
 from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
@@ -104,12 +104,12 @@ class KFAC(CollectiveWrapper):
         "kl_clip": _number("kl_clip", _POSITIVE, NoneType),
         "kl_learning_rate": _number("kl_learning_rate", Domain(interval=Interval("[0, inf)")), NoneType),
         "method": lambda opt, value: Domain(("eigen", "inverse")).check("method", value),
-        "split_damping": lambda opt, value: FLAG.check("split_damping", value),
+        "split_damping": lambda opt, value: check_flags(split_damping=value)[0],
         "factor_update_steps": _number("factor_update_steps", COUNT),
         "inverse_update_steps": _number("inverse_update_steps", COUNT),
         "memory": lambda opt, value: Domain(("comm_opt", "hybrid_opt", "mem_opt")).check("memory", value),
         "gradient_workers": _number("gradient_workers", Domain(interval=Interval("(0, 1]"))),
-        "mean": lambda opt, value: FLAG.check("mean", value),
+        "mean": lambda opt, value: check_flags(mean=value)[0],
     }
     _fixed: ClassVar[frozenset[str]] = frozenset({"method", "memory", "gradient_workers"})
 

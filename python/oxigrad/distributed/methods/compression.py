@@ -12,7 +12,7 @@ from oxigrad import NonFiniteError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.fields import BOUND, FACTOR, FLAG, WHOLE, Arrays, Field, Plain, array_by_path, arrays
+from oxigrad.distributed.fields import BOUND, FACTOR, WHOLE, Arrays, Field, Plain, array_by_path, arrays, check_flags
 from oxigrad.distributed.messages.message import Layout, LayoutEntry
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
@@ -137,8 +137,9 @@ class DeepGradientCompression(CollectiveWrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         self.ratio, self.clip_norm = _RATIO.check("ratio", ratio), BOUND.check("clip_norm", clip_norm)
         self.warmup, self.min_size = WHOLE.check("warmup", warmup), WHOLE.check("min_size", min_size)
-        self.momentum, self.nesterov = FACTOR.check("momentum", momentum), FLAG.check("nesterov", nesterov)
+        self.momentum = FACTOR.check("momentum", momentum)
         self.weight_decay = FACTOR.check("weight_decay", weight_decay)
+        (self.nesterov,) = check_flags(nesterov=nesterov)
         if ratio < 1:
             self._refuse_options()
             self._move_momentum()

@@ -17,7 +17,7 @@ from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
-from oxigrad.distributed.fields import BOUND, FACTOR, FLAG, Arrays, Plain, arrays, integer
+from oxigrad.distributed.fields import BOUND, FACTOR, Arrays, Plain, arrays, check_flags, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
@@ -114,8 +114,9 @@ class ElasticAverage(CollectiveWrapper):
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         self.period, self.rho = COUNT.check("period", period), FACTOR.check("rho", rho)
         self.moving_rate, self.lease = _RATE.check("moving_rate", moving_rate), BOUND.check("lease", lease)
-        flags = {"synchronous": synchronous, "deterministic": deterministic, "nesterov": nesterov}
-        self.synchronous, self.deterministic, self.nesterov = (FLAG.check(*flag) for flag in flags.items())
+        self.synchronous, self.deterministic, self.nesterov = check_flags(
+            synchronous=synchronous, deterministic=deterministic, nesterov=nesterov
+        )
         if rho and self.optimizer.loss_scale is not None:
             raise ValueError("rho and loss_scale are mutually exclusive: gradients are scaled, the penalty is not")
         if synchronous and (deterministic or lease is not None):

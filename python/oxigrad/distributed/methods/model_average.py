@@ -13,7 +13,7 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
-from oxigrad.distributed.fields import FACTOR, FLAG, WHOLE, Arrays, Plain
+from oxigrad.distributed.fields import FACTOR, WHOLE, Arrays, Plain, check_flags
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import AverageState
@@ -126,7 +126,7 @@ class ModelAverage(AverageState):
         self._machine = Averaging(self.interval, self.fragments, self.delay)
         self.block_momentum = FACTOR.check("block_momentum", block_momentum)
         self.block_learning_rate = FACTOR.check("block_learning_rate", block_learning_rate)
-        self.nesterov = FLAG.check("nesterov", nesterov)
+        (self.nesterov,) = check_flags(nesterov=nesterov)
         self.alpha, self.exchange = _SHARE.check("alpha", alpha), _PRECISION.check("exchange", exchange)
         self.outer, self.average_slots = outer, _slot_names(average_slots)
         self._check_arguments()

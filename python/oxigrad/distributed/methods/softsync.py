@@ -5,7 +5,7 @@ from typing import Any
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
-from oxigrad.distributed.fields import FLAG, WHOLE
+from oxigrad.distributed.fields import WHOLE, check_flags
 from oxigrad.extend import COUNT
 from oxigrad.optim import Optimizer
 
@@ -48,7 +48,7 @@ class Softsync(Coordinated):
         **options: Any,
     ) -> None:
         self.gradients_per_step = COUNT.check("gradients_per_step", gradients_per_step)
-        self.scaled = FLAG.check("scaled", scaled)
+        (self.scaled,) = check_flags(scaled=scaled)
         self.limit = None if limit is None else WHOLE.check("limit", limit)
         super().__init__(optimizer, **options)
 

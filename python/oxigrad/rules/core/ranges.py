@@ -146,9 +146,6 @@ class Domain:
 COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 """The domain of a number of things, at least one."""
 
-FLAG = Domain((True, False))
-"""The domain of a flag."""
-
 _FLAGS = (bool, str, type(None))
 
 

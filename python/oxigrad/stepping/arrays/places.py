@@ -84,6 +84,15 @@ def is_ours(error: BaseException) -> bool:
     return type(error).__module__ == _core.ShapeError.__module__
 
 
+def known_shape(array: Any) -> tuple[int, ...] | None:
+    """The shape of an array; None without one, as of parameters that are not initialized, and of nested tensors."""
+    try:
+        shape = getattr(array, "shape", None)
+    except REFUSALS:
+        return None
+    return None if shape is None or not all(type(n) is int for n in shape) else tuple(shape)
+
+
 def refuse_shapeless(named: Iterable[tuple[str, Any]]) -> None:
     """Raises `ArrayMemoryError` for the first array, given with its name, whose shape or dtype cannot be read."""
     for what, array in named:

@@ -1,6 +1,5 @@
 """Gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
 
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, RuleError, StructureError
-from oxigrad._names import path_name
+from oxigrad._names import calling_frame, path_name
 from oxigrad.ops.backends import REFUSALS, is_array, is_smooth, on_host, resolved, size_of, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.stepping.arrays.alignment import MISSING, AlignedGradients, align
@@ -122,19 +121,15 @@ def check_constants(plan: Plan, gradients: Sequence[Any]) -> None:
         for i in floats:
             del plan.constants[i]  # which no later step looks at
         paths = ", ".join(floats.values())
-        warnings.warn(
+        frame = calling_frame()
+        warnings.warn_explicit(
             f"{paths}: the gradient is of Python floats, which are no parameters and stay as they are: "
             "make them arrays, such as np.array(1.0), to train them, or dataclass fields by ox.field(trainable=False)",
-            stacklevel=_level_of_caller(),
+            UserWarning,
+            frame.f_code.co_filename,
+            frame.f_lineno,
+            registry=frame.f_globals.setdefault("__warningregistry__", {}),
         )
-
-
-def _level_of_caller() -> int:
-    """The level, as a warning of this module's takes it, of the first frame outside of this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "oxigrad":
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def admit(plan: Plan, gradients: Sequence[Any]) -> bool:

@@ -23,7 +23,7 @@ from oxigrad.ops.backends import (
     size_of,
 )
 from oxigrad.ops.core.aliasing import Named, refuse_shared, refuse_unwritable
-from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless, refuse_traced
+from oxigrad.stepping.arrays.places import check_readable, known_shape, refuse_shapeless, refuse_traced
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, executor_of
@@ -34,7 +34,7 @@ from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.slices import Gather, Slices
 from oxigrad.stepping.version import PROCESS, Version
 
-_STRUCTURE, _INT = operator.attrgetter("structure"), {int}
+_STRUCTURE = operator.attrgetter("structure")
 
 
 class Plan(Assignment):
@@ -199,11 +199,8 @@ class Plan(Assignment):
         if leaves is None or (self.constants and any(is_inexact(leaves[i]) for i in self.constants)):
             return None
         for p in self.ruled:
-            try:
-                shape = tuple(getattr(leaves[p.index], "shape", p.shape))
-            except RuntimeError:  # a parameter of PyTorch that is not initialized
-                return None
-            if not {*map(type, shape)} <= _INT:  # a nested tensor
+            shape = known_shape(leaves[p.index])
+            if shape is None:
                 return None
             if shape != p.shape:
                 raise ShapeError(

@@ -23,7 +23,7 @@ from oxigrad.stepping.plan.step_program import checked_loss, refused_accumulatio
 from oxigrad.stepping.pure.fused import run_rules, select
 from oxigrad.stepping.pure.on_copies import known_number
 from oxigrad.stepping.pure.pure_step import PureStep
-from oxigrad.stepping.slots.initial import new_slots
+from oxigrad.stepping.slots.initial import misshapen, new_slots
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.stepping.writes import called_leaves
 
@@ -254,6 +254,11 @@ def _check_names(call: str, groups: Sequence[ParameterGroup], hyperparameters: M
 def _with_new_slots(plan: Plan, p: Parameter, array: Any, slots: dict[str, Any]) -> dict[str, Any]:
     """The slots of a parameter, with new ones if flags that changed since `init` require them."""
     group = plan.groups[p.group]
+    if name := misshapen(group, p.text, array, slots, on_host=False, coded=False):
+        raise StateError(
+            f"{path_name(p.text)}: the slot {name} has shape {tuple(slots[name].shape)}: expected the slots of a "
+            f"parameter of shape {p.shape}"
+        )
     new = new_slots(group, p.text, array, on_host=False, coded=False, existing=slots)
     group.check_slots(p.text, slots, new)
     return {**slots, **new}

@@ -80,6 +80,24 @@ def new_slots(
     return {name: value for name, value in first.items() if value is not None}
 
 
+def misshapen(
+    group: RuleGroup, path: str, p: Any, slots: Mapping[str, Any], *, on_host: bool, coded: bool
+) -> str | None:
+    """The name of a slot that another shape of the parameter ``p`` began; None where all fit.
+
+    Slots that present flags lack fit, unless no slot is one of a new parameter.
+    """
+    rule = group.rule()
+    present = [slot.name for slot in rule.slots if not slot.is_number and slot.name in slots]
+    if rule.elementwise:
+        expected = dict.fromkeys(present, tuple(p.shape))
+    else:
+        new = new_slots(group, path, p, on_host=on_host, coded=coded)
+        expected = {name: tuple(new[name].shape) for name in present if name in new}
+    differing = [name for name, shape in expected.items() if tuple(slots[name].shape) != shape]
+    return next(iter(differing or (present if not expected else ())), None)
+
+
 def _number(value: float, p: Any, *, on_host: bool) -> Any:
     """A number as an array without axes of the parameter's library; of NumPy for a parameter in host memory."""
     if on_host:

@@ -186,18 +186,15 @@ def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapp
     existing = {name: array for name, array in existing.items() if name not in _NORMS}
     if existing.keys() != slots.keys():
         compare(report, existing, slots, lambda name: f"{path_name(path)}: slot {name}")
-    matches, is_whole = {}, True
-    for name, array in existing.items():
-        if name not in slots:
-            continue
-        if _is_alike(slots[name], array):
-            matches[name] = slots[name]
-        else:
-            there, expected = _described(slots[name]), _described(array)
-            report.mismatched.append(f"{path_name(path)}: slot {name} has {there}, expected {expected}")
-            is_whole = False
-    # Numbers alone would be those of other arrays.
-    return matches if is_whole or any(tuple(slot.shape) for slot in matches.values()) else {}
+    common = [name for name in existing if name in slots]
+    matches = {name: slots[name] for name in common if _is_alike(slots[name], existing[name])}
+    for name in (name for name in common if name not in matches):
+        there, expected = _described(slots[name]), _described(existing[name])
+        report.mismatched.append(f"{path_name(path)}: slot {name} has {there}, expected {expected}")
+    # Numbers alone would be those of other arrays, and arrays beside one of another shape those of another parameter.
+    is_whole = len(matches) == len(common)
+    is_like = all(tuple(slots[name].shape) == tuple(existing[name].shape) for name in common)
+    return matches if is_whole or (is_like and any(tuple(slot.shape) for slot in matches.values())) else {}
 
 
 def _is_alike(a: Any, b: Any) -> bool:

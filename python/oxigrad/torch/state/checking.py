@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from oxigrad import xp
 from oxigrad._core import StateError
 from oxigrad.rules.core.rule import is_flag
+from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.library import torch
@@ -92,19 +94,28 @@ def _check(opt: Any, group: Mapping[str, Any], p: Any, where: str, slots: Mappin
     asked = dict(entry.rule.optional)
     for slot in entry.rule.slots:
         key = entry.key_of_slot(slot.name)
+        is_optional = slot.name in asked and not entry.value(asked[slot.name], group)
+        shape = None if slot.is_number else _shape_of_new(entry, slot, group, p)
         if slots.get(key) is None:
-            is_optional = slot.name in asked and not entry.value(asked[slot.name], group)
-            if entry.counts and entry.rule.elementwise and not is_optional:
+            if entry.counts and not is_optional and (slot.is_number or shape is not None):
                 raise StateError(f"{where} has no {key!r}: expected a tensor")
-            continue
-        if slot.is_number:
+        elif slot.is_number:
             _check_number(slots[key], f"{where}[{key!r}]")
         else:
-            _check_array(slots[key], p, f"{where}[{key!r}]", is_elementwise=entry.rule.elementwise)
+            _check_array(slots[key], p, f"{where}[{key!r}]", shape)
     for key in points:
         if slots.get(key) is None:
             raise StateError(f"{where} has no {key!r}: expected a tensor")
-        _check_array(slots[key], p, f"{where}[{key!r}]", is_elementwise=True)
+        _check_array(slots[key], p, f"{where}[{key!r}]", tuple(p.shape))
+
+
+def _shape_of_new(entry: Entry, slot: Slot, group: Mapping[str, Any], p: Any) -> tuple[int, ...] | None:
+    """The shape of a slot of a new parameter like ``p``, without memory for it; None where the rule begins no slot."""
+    if entry.rule.elementwise:
+        return tuple(p.shape)
+    like = torch.empty_like(p.detach(), device="meta")
+    first = slot.first(xp, like, like.dtype, lambda name: entry.value(name, group))
+    return None if first is None else tuple(first.shape)
 
 
 def _check_number(value: Any, where: str) -> None:
@@ -113,8 +124,8 @@ def _check_number(value: Any, where: str) -> None:
         raise StateError(f"{where} is {type(value).__name__}: expected a number, or a tensor of one")
 
 
-def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> None:
-    """Raises for a slot that is neither a tensor like the parameter nor codes with their scales."""
+def _check_array(value: Any, p: Any, where: str, expected: tuple[int, ...] | None) -> None:
+    """Raises for a slot that is neither a tensor of the ``expected`` shape nor codes with their scales."""
     tensors = [value]
     if isinstance(value, Mapping):
         if value.keys() not in _CODES:
@@ -130,8 +141,10 @@ def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> Non
     else:
         _check_dtype(value, where)
     shape = shape_of(value)
-    if is_elementwise and shape != tuple(p.shape) and type(tensors[0]) is type(p.data):
-        raise StateError(f"{where} has shape {shape}: expected {tuple(p.shape)}, the shape of the parameter")
+    if shape != expected and type(tensors[0]) is type(p.data):
+        found = f"{where} has shape {shape}: expected {'no tensor' if expected is None else expected}"
+        what = "the shape of the parameter" if expected == tuple(p.shape) else f"for a parameter of {tuple(p.shape)}"
+        raise StateError(f"{found}, {what}")
 
 
 def _check_tensor(value: Any, where: str) -> None:
