@@ -157,7 +157,7 @@ def standard_namespace(*values: Any) -> Namespace:
     from array_api_compat import array_namespace
 
     try:
-        return namespace() if array is None else _completed(array_namespace(array))
+        return _standard_numpy() if array is None else _completed(array_namespace(array))
     except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them
         return namespace(array)
 
