@@ -33,7 +33,8 @@ def implicit(
     for each example under `oxigrad.vmap`, and may be any code. The residual has the structure and shapes of ``x``, and
     is composed of differentiable functions.
 
-    It is not checked that the residual is zero. The derivatives of a solution that has not converged are wrong.
+    It is not checked that the residual is zero. The derivatives of a solution that has not converged are wrong. Values
+    by which the solution is differentiated are arguments: variables that the residual closes over get no gradient.
 
     By the implicit function theorem, the derivative of ``x`` is ``-(dr/dx)^-1 dr/dargs``. ``solve(product, b)`` returns
     the vector ``v`` with ``product(v) = b``, where ``product`` multiplies the matrix ``dr/dx``, or its transpose, by a
