@@ -195,7 +195,9 @@ def _continuous(name: str) -> Form:
     if name not in cases_stats.ONLY_X and not is_slow:
         calls.append(Call("stats", _named(name, "logsf", "loc"), (loc + z, *shapes, loc)))
         calls.append(Call("stats", _named(name, "ppf", "scale", "loc"), (np.array([0.3, 0.6]), *shapes, scale, loc)))
-    reason = "cdf, sf and their inverses: not differentiable by the shape parameters" if name in cases_stats.ONLY_X else ""
+    reason = (
+        "cdf, sf and their inverses: not differentiable by the shape parameters" if name in cases_stats.ONLY_X else ""
+    )
     if name in cases_stats.ONCE:
         return Form(
             f"stats.{name}",
