@@ -201,8 +201,18 @@ def test_faults_of_accessibility_are_told() -> None:
 def test_contrasts_are_those_of_the_web_guidelines() -> None:
     assert check.contrast("#000000", "#ffffff") == pytest.approx(21.0)
     assert check.contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
-    assert not [*check.faint((Path(check.__file__).parent / "static" / "oxigrad.css").read_text())]
-    assert len([*check.faint('html[data-theme="dark"] { --pst-color-link: #333333; }')]) == 1
+    assert not [*check.faint((Path(check.__file__).parent / "static" / "oxigrad.css").read_text(), check.GROUNDS)]
+    assert len([*check.faint('html[data-theme="dark"] { --pst-color-link: #333333; }', check.GROUNDS)]) == 1
+
+
+def test_colours_of_code_have_the_contrast_of_the_web_guidelines() -> None:
+    comment = 'html[data-theme="light"] .highlight .c { color: %s; font-style: italic }'
+    assert [*check.faint(comment % "#60A0B0", check.CODE_GROUNDS)] == [
+        ".highlight .c color has a contrast of 2.7 in the light theme"
+    ]
+    assert not [*check.faint(comment % "#333", check.CODE_GROUNDS)]
+    marked = 'html[data-theme="dark"] .special { color: #000000; background-color: #ffffc0; }'
+    assert not [*check.faint(marked, check.CODE_GROUNDS)]
 
 
 def test_excerpts_are_the_first_paragraphs() -> None:

@@ -64,7 +64,7 @@ OF_SCIPY = """\
 
 <!-- Printed by `make generated`: do not edit. -->
 
-This is a table of the catalogue of functions, `ox.support()`. See also [NumPy's functions](numpy.md).
+This table lists the functions of SciPy, as `ox.support()` returns them. See also [NumPy's functions](numpy.md).
 
 | SciPy's | takes variables under SciPy's name | under ours |
 |---|---|---|
@@ -97,7 +97,7 @@ array([-16.,  30., -14.])
   name. Inside `with oxigrad.scipy.names():`, SciPy's functions accept variables.
 * Values are SciPy's, for arrays of every library that can be read in host memory. For other arrays, `NotImplementedError` names the
   function.
-* `xp.linalg` has the functions of `numpy.linalg` as well; they are in the [table of NumPy's functions](numpy.md).
+* `xp.linalg` also has the functions of `numpy.linalg`, listed in the [table of NumPy's functions](numpy.md).
 * A continuous distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`. A discrete distribution has `logpmf`, `pmf`,
   `cdf`, `logcdf`, `sf` and `logsf`. Each has derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits
   are SciPy's. If a parameter is invalid, the value and its derivatives are NaN.

@@ -53,7 +53,7 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "The PTX has no approximation, no flush of subnormal numbers, and no fused operation that the rule lacks",
+        "The PTX has no approximation, no flush of subnormal numbers, and fuses only what the rule fuses",
         (
             "cuda/test_ptx_rules.py::test_a_step_has_the_bits_of_the_host",
             "cuda/test_ptx_rules.py::test_later_steps_and_longer_leaves",
@@ -75,7 +75,7 @@ CLAIMS = [
         RUN,
     ),
     Claim(
-        "So are chains, averages, global norms and checked gradients",
+        "Chains, averages, global norms and checked gradients are bit-identical to the host too",
         ("cuda/test_device_step.py::test_chains_and_options",),
         RUN,
     ),

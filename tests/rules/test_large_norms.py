@@ -176,7 +176,7 @@ def trained(opt: Any, like: Callable[[np.ndarray], Any], dtype: Any, size: float
         after.append(np.asarray(model["w"], np.float64).copy())
     slots = [np.asarray(slot, np.float64) for slot in opt.slots["w"].values()]
     with np.errstate(all="ignore"):
-        return after, max([float(np.max(np.abs(slot))) for slot in slots if slot.ndim], default=0.0)
+        return after, max([float(np.max(np.abs(slot))) for slot in slots if slot.ndim and slot.size], default=0.0)
 
 
 @pytest.mark.parametrize("executor", ["kernel", "arrays"])

@@ -195,12 +195,14 @@ def _continuous(name: str) -> Form:
     if name not in cases_stats.ONLY_X and not is_slow:
         calls.append(Call("stats", _named(name, "logsf", "loc"), (loc + z, *shapes, loc)))
         calls.append(Call("stats", _named(name, "ppf", "scale", "loc"), (np.array([0.3, 0.6]), *shapes, scale, loc)))
-    reason = "cdf, sf and their inverses: not by the shape parameters" if name in cases_stats.ONLY_X else ""
+    reason = (
+        "cdf, sf and their inverses: not differentiable by the shape parameters" if name in cases_stats.ONLY_X else ""
+    )
     if name in cases_stats.ONCE:
         return Form(
             f"stats.{name}",
             tuple(calls),
-            "cdf, sf and their inverses: once by the shape parameter",
+            "cdf, sf and their inverses: differentiable once by the shape parameter",
             tolerance=1e-5,
             order=1,
         )

@@ -539,7 +539,7 @@ def distributed_tensors(library: Library) -> None:
 
 
 def kinds_of_tensors(library: Library) -> None:
-    """20. Zero-size, 0-d, non-contiguous and complex parameters work, and sparse, uncoalesced and absent gradients."""
+    """20. Parameters may be zero-size, 0-d, non-contiguous or complex; gradients may be sparse, uncoalesced or absent."""
     base = parameters(((6, 4), (0, 3), (), (4, 4)))
     for name, options in (("AdamW", {}), ("SGD", {"lr": 0.1, "momentum": 0.9})):
         both = []

@@ -59,7 +59,7 @@ def excerpts(entries: dict[str, list[reference.Entry]]) -> dict[str, str]:
         file.relative_to(SOURCES).with_suffix(".html").as_posix(): excerpt(file.read_text())
         for file in sorted(SOURCES.rglob("*.md"))
     }
-    found |= {f"reference/{each.page}.html": each.about for group in entries.values() for each in group}
+    found |= {f"reference/{each.page}.html": excerpt(each.about) for group in entries.values() for each in group}
     return {page: said for page, said in found.items() if said}
 
 

@@ -1,6 +1,6 @@
 """Checks the site that was built: ``PYTHONPATH=tools python -m pages.check`` follows every link, and opens pages in Chromium if there is one.
 
-Headings, texts of pictures, names of links and contrasts are checked by rules of WCAG. A page that logs an error or is wider than the screen of a phone, a picture that is not seen, a search without the page that it should find: each is printed, and the exit
+Headings, texts of pictures, names of links, and contrasts of text and code are checked by rules of WCAG. A page that logs an error or is wider than the screen of a phone, a picture that is not seen, a search without the page that it should find: each is printed, and the exit
 status is 1. ``--screenshots FOLDER`` saves how pages look on a desktop, a tablet and a phone, in both themes.
 """
 
@@ -145,21 +145,27 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-# The background of each theme.
+# The background of text and of code in each theme.
 GROUNDS = {"light": "#ffffff", "dark": "#14181e"}
+CODE_GROUNDS = {"light": "#f3f4f5", "dark": "#29313d"}
 
 
-def faint(style: str) -> Iterator[str]:
-    """The colours of text in a style sheet that have too little contrast."""
-    for theme, rules in re.findall(r'html\[data-theme="(\w+)"\] {([^}]*)}', style):
-        for name, colour in re.findall(r"--([\w-]+): (#[0-9a-f]{6})", rules):
-            if (ratio := contrast(colour, GROUNDS[theme])) < 4.5:
-                yield f"oxigrad.css: {name} has a contrast of {ratio:.1f} in the {theme} theme"
+def faint(style: str, grounds: dict[str, str]) -> Iterator[str]:
+    """The colours of text in a style sheet that have too little contrast; rules with a background are left out."""
+    for theme, selector, rules in re.findall(r'html\[data-theme="(\w+)"\]([^{]*){([^}]*)}', style):
+        for name, digits in re.findall(r"(?<![\w-])(--[\w-]+|color): #([\da-fA-F]{6}|[\da-fA-F]{3})\b", rules):
+            colour = digits if len(digits) == 6 else "".join(2 * digit for digit in digits)
+            if "background-color: #" not in rules and (ratio := contrast(f"#{colour}", grounds[theme])) < 4.5:
+                yield f"{selector.strip()} {name} has a contrast of {ratio:.1f} in the {theme} theme"
 
 
 def inaccessible() -> Iterator[str]:
     """The faults of all pages for readers that do not see them well."""
-    yield from faint((HERE / "static" / "oxigrad.css").read_text())
+    for file, grounds in {
+        HERE / "static" / "oxigrad.css": GROUNDS,
+        SITE / "_static" / "pygments.css": CODE_GROUNDS,
+    }.items():
+        yield from (f"{file.name}: {fault}" for fault in faint(file.read_text(), grounds))
     for file in SITE.rglob("*.html"):
         if "_static" not in file.parts:
             yield from (f"{file.relative_to(SITE)}: {fault}" for fault in Outline(file.read_text()).faults)

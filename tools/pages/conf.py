@@ -68,8 +68,6 @@ html_theme_options = {
     "footer_end": [],
     "navigation_with_keys": False,
     "collapse_navigation": True,
-    "pygments_light_style": "friendly",
-    "pygments_dark_style": "monokai",
 }
 # A list of contents in each of these pages would take most of the time of the build: static/names.js fills theirs.
 html_sidebars = {"reference/*/*": ["names.html"], "gallery/*": ["names.html"], "examples/*": [], "index": []}

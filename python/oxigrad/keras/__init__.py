@@ -136,10 +136,10 @@ class _Optimizer(keras.optimizers.Optimizer):
         if self.built and len(store.keys()) == len(self.variables):  # Keras warns of other numbers, and loads nothing.
             paths = {slot.path: f" ({self._structure.path(number)})" for number, slot in enumerate(self._slots)}
             for number, variable in enumerate(self.variables):
-                found, expected = tuple(store[str(number)].shape), tuple(variable.shape)
-                if found != expected:
+                shape, expected = tuple(store[str(number)].shape), tuple(variable.shape)
+                if shape != expected:
                     name = variable.path + paths.get(variable.path, "")
-                    raise StateError(f"{name}: the state has shape {found}: expected {expected}")
+                    raise StateError(f"{name}: the state has shape {shape}: expected {expected}")
         super().load_own_variables(store)
 
     def get_config(self) -> dict[str, Any]:

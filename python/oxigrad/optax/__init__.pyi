@@ -28,7 +28,7 @@ def adabelief(
 def adadelta(
     learning_rate: Any = None, rho: Any = 0.9, eps: Any = 1e-06, weight_decay: Any = 0.0, weight_decay_mask: Any = None,
 ) -> Transformation:
-    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ.
+    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras; only the defaults differ.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a
@@ -264,7 +264,7 @@ def adopt(
     learning_rate: Any, b1: Any = 0.9, b2: Any = 0.9999, eps: Any = 1e-06, mu_dtype: Any = None, *,
     use_clipping: bool = True,
 ) -> Transformation:
-    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
+    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: gradients are divided by the previous root of v.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. See `oxigrad.schedules`.

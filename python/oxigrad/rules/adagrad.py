@@ -52,7 +52,7 @@ def adadelta(
     rho: Share = 0.9,
     epsilon: NonNegative = 1e-6,
 ):
-    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ."""
+    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras; only the defaults differ."""
     v = rho * v + (1 - rho) * g * g
     move = xp.sqrt(u + epsilon) / xp.sqrt(v + epsilon) * g
     return p - learning_rate * move, v, rho * u + (1 - rho) * move * move

@@ -22,7 +22,7 @@ def adadelta(
     xp: Any, p: Array, g: Array, v: Array=..., u: Array=..., *, learning_rate: NonNegative=1.0, rho: Share=0.9,
     epsilon: NonNegative=1e-06,
 ) -> tuple[Array, ...]:
-    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ."""
+    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras; only the defaults differ."""
 
 def rmsprop(
     xp: Any, p: Array, g: Array, v: Array=..., mean: Array=..., m: Array=..., *, step: Array,

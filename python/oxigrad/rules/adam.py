@@ -280,7 +280,7 @@ def adopt(
     epsilon: NonNegative = 1e-6,
     clipped: Annotated[bool, "Whether the terms of the first moment are clipped to (step - 1) ** 0.25."] = True,
 ):
-    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
+    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: gradients are divided by the previous root of v.
 
     The first step only initializes the second moment. ``clipped`` clips the terms of the first moment to ``(step - 1)
     ** 0.25``.

@@ -88,4 +88,4 @@ def adopt(
     beta1: Decay=0.9, beta2: Decay=0.9999, epsilon: NonNegative=1e-06,
     clipped: Annotated[bool, 'Whether the terms of the first moment are clipped to (step - 1) ** 0.25.']=True,
 ) -> tuple[Array, ...]:
-    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it."""
+    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: gradients are divided by the previous root of v."""

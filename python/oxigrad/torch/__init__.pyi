@@ -21,7 +21,7 @@ class _Stepping:
     def flush(self) -> None: ...
 
 class ADOPT(_Stepping, torch.optim.Optimizer):
-    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
+    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: gradients are divided by the previous root of v.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that
@@ -114,7 +114,7 @@ class AdaBelief(_Stepping, torch.optim.Optimizer):
     ) -> None: ...
 
 class Adadelta(_Stepping, torch.optim.Adadelta):
-    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ.
+    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras; only the defaults differ.
 
     Hyperparameters:
         params: Parameters to update: an iterable of tensors, of (name, tensor) pairs, or of dicts that

@@ -76,11 +76,11 @@ class Coordinated(Wrapper):
         **unknown: Any,
     ) -> None:
         if unknown:
-            given = (
+            parameters = (
                 inspect.signature(each).parameters.values() for each in (type(self).__init__, Coordinated.__init__)
             )
             names = dict.fromkeys(
-                p.name for each in given for p in each if p.kind is not p.VAR_KEYWORD and p.name != "self"
+                p.name for each in parameters for p in each if p.kind is not p.VAR_KEYWORD and p.name != "self"
             )
             raise TypeError(
                 f"{type(self).__name__}: unknown: {', '.join(sorted(unknown))}; its arguments are {', '.join(names)}"

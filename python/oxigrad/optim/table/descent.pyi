@@ -344,7 +344,7 @@ class Adagrad(RuleOptimizer):
     ) -> None: ...
 
 class Adadelta(RuleOptimizer):
-    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ.
+    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras; only the defaults differ.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a

@@ -491,7 +491,7 @@ class LaProp(RuleOptimizer):
     ) -> None: ...
 
 class ADOPT(RuleOptimizer):
-    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it.
+    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: gradients are divided by the previous root of v.
 
     Hyperparameters:
         learning_rate: Step size, by which every update is multiplied. A number in [0, inf), or a

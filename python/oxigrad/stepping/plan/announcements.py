@@ -38,7 +38,7 @@ class OpenStep:
         self.updated: dict[int, str] = {}
         self.waiting: dict[int, Any] = {}
         #: The number of steps once this one is counted.
-        self.number = 0
+        self.number: int = 0
         self._bytes = 0
 
     @property

@@ -142,9 +142,9 @@ def _check_array(value: Any, p: Any, where: str, expected: tuple[int, ...] | Non
         _check_dtype(value, where)
     shape = shape_of(value)
     if shape != expected and type(tensors[0]) is type(p.data):
-        found = f"{where} has shape {shape}: expected {'no tensor' if expected is None else expected}"
+        fault = f"{where} has shape {shape}: expected {'no tensor' if expected is None else expected}"
         what = "the shape of the parameter" if expected == tuple(p.shape) else f"for a parameter of {tuple(p.shape)}"
-        raise StateError(f"{found}, {what}")
+        raise StateError(f"{fault}, {what}")
 
 
 def _check_tensor(value: Any, where: str) -> None:
