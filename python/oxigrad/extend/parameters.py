@@ -289,7 +289,8 @@ def nested(arrays: Mapping[KeyPath, Array]) -> Tree:
     """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
     root: dict[Any, Any] = {}
     for path, array in arrays.items():
-        keys = [getattr(key, type(key).__match_args__[0]) for key in path]  # pyright: ignore[reportAttributeAccessIssue]
+        classes: list[Any] = [*map(type, path)]
+        keys = [getattr(key, each.__match_args__[0]) for key, each in zip(path, classes, strict=True)]
         if not keys:
             return array
         *parents, last = keys

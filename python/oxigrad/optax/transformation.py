@@ -106,7 +106,7 @@ def _changes_some(opt: Optimizer) -> bool:
 
 def _rounds(opt: Optimizer) -> bool:
     """Whether options round parameters of half precision, which the rounding of their changes cannot replace."""
-    return opt._precision.master or opt._precision.rounding != "nearest"
+    return opt.master or opt.rounding != "nearest"
 
 
 def _may_skip(opt: Optimizer) -> bool:
@@ -281,4 +281,4 @@ def _slot_names(opt: Optimizer) -> list[str]:
 
 def _draws(opt: Optimizer) -> bool:
     """Whether a rule draws random numbers, or results are rounded by them."""
-    return opt._precision.rounding == "stochastic" or any("noise" in rule.supplied for rule in _rules(opt))
+    return opt.rounding == "stochastic" or any("noise" in rule.supplied for rule in _rules(opt))
