@@ -67,9 +67,6 @@ release: .venv/release ## Build a release into dist: wheel, source distribution,
 	$(MAKE) release-source
 	$(BIN)/python tools/release_files.py
 
-release-check: ## Install the wheel and the source distribution of dist with every CPython here, and run the demo; 10 minutes
-	$(PYTHON) tools/release_check.py $(OPTIONS)
-
 clean: ## Remove everything that was built or installed here
 	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache
 	find python tests tools examples benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
@@ -77,7 +74,7 @@ clean: ## Remove everything that was built or installed here
 
 # --- for maintainers: docs/design/testing.md says what they are for ------------------------------------------------------------
 
-test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
+test-aarch64: .venv/build .venv/test .venv/wheel # Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
 	sh tests/cross/aarch64.sh $(BIN)/python
 
 cross-modules: .venv/pip # Link the module for Windows and musl and test the core with musl, as root, in half an hour
@@ -210,6 +207,9 @@ test-lowest: .venv/lowest target/wheel/stamp # Test with the lowest releases of 
 
 release-source: .venv/release # Build the source distribution of a release into dist
 	$(BIN)/maturin sdist --out dist
+
+release-check: # Install the wheel and the source distribution of dist with every CPython here, and run the demo; 10 minutes
+	$(PYTHON) tools/release_check.py $(OPTIONS)
 
 reproducible: .venv/release # Build the source distribution and, from it, the wheel twice, in two folders, and compare their bytes
 	rm -rf target/reproducible

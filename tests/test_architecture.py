@@ -18,6 +18,12 @@ def test_it_is_one_page() -> None:
     assert len(PAGE.split()) <= 1200
 
 
+def test_make_shows_few_targets() -> None:
+    shown, _, rest = (ROOT / "Makefile").read_text().partition("# --- for maintainers")
+    assert 5 < len(re.findall(r"^[\w-]+:.* ## ", shown, re.MULTILINE)) <= 15
+    assert re.findall(r"^[\w-]+:.* ## ", rest, re.MULTILINE) == []
+
+
 def mapped() -> list[str]:
     """The paths of the map: an entry is below the last folder with less indentation."""
     found, folders = [], {-1: ""}

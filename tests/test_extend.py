@@ -29,9 +29,9 @@ PUBLIC = {
     *(f"oxigrad.{name}" for name in "_typing cuda extend launch optim rules schedules testing tree xp".split()),
 }
 # The families of SciPy's functions, with the number of private modules that each imports from; no number grows.
-FAMILIES = {"ndimage": 9, "signal": 12, "spatial": 7, "special": 11, "stats": 10}
+FAMILIES = {"calculus/integrate": 12, "ndimage": 9, "signal": 12, "spatial": 7, "special": 11, "stats": 10}
 # Reads of a name with one leading underscore on another object, in all of the package and in parts of it; no number grows.
-READS = {"": 178, "distributed": 6, "extend": 18}
+READS = {"": 177, "distributed": 6, "extend": 18}
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -63,7 +63,7 @@ def test_distributed_imports_public_modules_and_extend_alone() -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_family_of_scipy_imports_no_more_private_modules_than_before(name: str) -> None:
-    modules = {each.partition(": ")[2] for each in private_imports("ops", name)}
+    modules = {each.partition(": ")[2] for each in private_imports("ops", *name.split("/"))}
     assert len(modules) <= FAMILIES[name], sorted(modules)
 
 

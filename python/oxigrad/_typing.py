@@ -75,7 +75,8 @@ T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Differentiable(Protocol[P, T_contra, R_co]):  # pyright: ignore[reportInvalidTypeVarUse] - it is an argument of the second
+# ``T_contra`` is the type of the argument ``x`` of the second overload.
+class Differentiable(Protocol[P, T_contra, R_co]):  # pyright: ignore[reportInvalidTypeVarUse]
     """A function for type checkers: its parameters, and the type of the first one, which its gradient has."""
 
     @overload

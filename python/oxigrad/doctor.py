@@ -182,7 +182,9 @@ def _require(holds: bool, otherwise: str) -> None:
 def _problem(dtype: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Parameters, and the gradients of each step."""
     random = np.random.default_rng(0)
-    draw = lambda: {name: np.asarray(random.standard_normal(shape), dtype) for name, shape in _SHAPES.items()}  # noqa: E731
+    draw = lambda: {  # noqa: E731
+        name: np.asarray(random.standard_normal(shape), dtype) for name, shape in _SHAPES.items()
+    }
     return draw(), [draw() for _ in range(_STEPS)]
 
 

@@ -415,3 +415,22 @@ def test_an_interrupt_after_an_exchange_leaves_replicas_alike(name: str) -> None
 
     first, second = distributed.run(worker, workers=2, timeout=30.0)
     assert (first[0], second[0]) == (0, 1) and first[1:] == second[1:]
+
+
+def test_gradients_are_zeros_after_a_step_that_is_to_leave_them_so(name: str) -> None:
+    if name in ("compression", "kfac"):
+        pytest.skip("it refuses the option, or needs statistics")
+
+    def train(comm: Any) -> bool:
+        with jobs.METHODS[name](comm.size) as opt:
+            opt.optimizer.zero_gradients = True
+            model = opt.start({"w": np.ones(5), "b": np.ones(2)})
+            grads = {"w": np.arange(1.0, 6.0), "b": np.ones(2)}
+            model = opt.update(model, grads)
+            read_only = {"w": np.ones(5), "b": np.ones(2)}
+            read_only["w"].flags.writeable = False
+            with pytest.raises(ox.ArrayMemoryError, match="w: the gradient, .* is read-only"):
+                opt.update(model, read_only)
+            return not (grads["w"].any() or grads["b"].any())
+
+    assert distributed.run(train, workers=2) == [True, True]

@@ -97,6 +97,24 @@ def test_half_precision(dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize("options", [{"rounding": "stochastic", "seed": 1}, {"rounding": "kahan"}, {"master": True}])
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_changes_keep_the_precision_of_the_parameters(options: dict[str, Any], is_compiled: bool) -> None:
+    """Numbers in [1, 2): there the difference to a number near by is exact."""
+    start, *gradients = np.random.default_rng(0).uniform(1.25, 1.75, (9, 40)).astype(np.float16)
+    model = {kind: {"w": start.copy()} for kind in ("nearest", "options")}
+    nearest, opt = optim.SGD(1e-4), optim.SGD(1e-4, **options)
+    tx = ours.transformation(optim.SGD(1e-4, **options))
+    params, take = {"w": jnp.asarray(start)}, jax.jit(tx.update) if is_compiled else tx.update
+    state = tx.init(params)
+    for g in gradients:
+        nearest.update(model["nearest"], {"w": g}), opt.update(model["options"], {"w": g})
+        changes, state = take({"w": jnp.asarray(g)}, state, params)
+        params = optax.apply_updates(params, changes)
+    np.testing.assert_array_equal(params["w"], model["options"]["w"])
+    assert not np.array_equal(params["w"], model["nearest"]["w"])
+
+
 def test_arguments_are_not_changed() -> None:
     tx, (params, g, *_) = ours.adamw(0.1), trees()
     state = tx.init(params)

@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, tree
+from oxigrad import _core, tree, xp
 from oxigrad._core import KeyPath, StructureError, Watched
+from oxigrad._names import path_name
 from oxigrad._typing import Array, Tree
-from oxigrad.ops.backends import copied_like, detached, dtype_name, is_array, resolved, to_host
+from oxigrad.ops.backends import copied_like, detached, dtype_name, is_array, is_immutable, on_host, resolved, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
+from oxigrad.stepping.device.step_writes import StepWrites
 from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.parameter import copying
 from oxigrad.stepping.plan.announcements import FinalGradients
@@ -235,6 +237,26 @@ class Parameters:
         finally:
             self._replacement = None
 
+    def zeros(self, model: Tree, grads: Tree | None) -> _core.Writes:
+        """The writes of zeros into the gradients of the parameters, or into those that the model holds.
+
+        Raises `StructureError` for `SparseRows` and `ArrayMemoryError` for an array that cannot be written.
+        """
+        plan, writes = self._planned(model)[0], StepWrites()
+        leaves, structure = tree.flatten(model)
+        gradients = (structure.gradients(leaves) or []) if grads is None else align(plan.structure, grads).leaves
+        for p in plan.parameters:
+            for path, g in ((str(plan.structure.path(i)), gradients[i]) for i in p.indices if gradients[i] is not None):
+                if not is_array(g):
+                    raise StructureError(
+                        f"{path_name(path)}: zero_gradients leaves zeros in arrays: expected an array, found "
+                        f"{type(g).__name__}"
+                    )
+                if on_host(g) or is_immutable(g):
+                    refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", g)
+                writes.copy_into(detached(g), xp.zeros_like(detached(g)))
+        return writes.frozen()
+
     def _planned(self, model: Tree) -> tuple[Plan, list[Array]]:
         plan = self._plan
         if plan is not None and plan.is_current() and (leaves := plan.leaves(model)) is not None:
@@ -289,7 +311,8 @@ def nested(arrays: Mapping[KeyPath, Array]) -> Tree:
     """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
     root: dict[Any, Any] = {}
     for path, array in arrays.items():
-        keys = [getattr(key, type(key).__match_args__[0]) for key in path]  # pyright: ignore[reportAttributeAccessIssue]
+        classes: list[Any] = [*map(type, path)]
+        keys = [getattr(key, each.__match_args__[0]) for key, each in zip(path, classes, strict=True)]
         if not keys:
             return array
         *parents, last = keys

@@ -189,9 +189,17 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
         """See `Optimizer.update`. Raises `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
         self._check_takes_gradients()
         with self._lock.stepping():
-            return self._parameters.update(
-                model, lambda model: self._within_step(model, lambda: self._step(model, grads))
-            )
+            return self._updated(model, grads, lambda model: self._within_step(model, lambda: self._step(model, grads)))
+
+    def _updated(self, model: T, grads: Tree | None, step: Callable[[T], T]) -> T:
+        """The model after ``step``, which leaves zeros in the gradients with ``zero_gradients``."""
+        if not self._stepper.options.zero_gradients:
+            return self._parameters.update(model, step)
+        # Gradients that the model holds are lent to the step, which may replace their memory.
+        zeros = None if grads is None else self._parameters.zeros(model, grads)
+        taken = self._parameters.update(model, step)
+        _core.Stepper().write(None, zeros or self._parameters.zeros(taken, None))
+        return taken
 
     def _check_takes_gradients(self) -> None:
         """See `Optimizer._check_takes_gradients`."""

@@ -14,6 +14,7 @@ from oxigrad.optax.library import jax, optax
 from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
 from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.pure import functional
 from oxigrad.stepping.slots.averages import averages_of, nonempty
@@ -103,6 +104,11 @@ def _changes_some(opt: Optimizer) -> bool:
     return opt.sparse != "dense" or _may_skip(opt)
 
 
+def _rounds(opt: Optimizer) -> bool:
+    """Whether options round parameters of half precision, which the rounding of their changes cannot replace."""
+    return opt.master or opt.rounding != "nearest"
+
+
 def _may_skip(opt: Optimizer) -> bool:
     """Whether a step may be skipped, or accumulate its gradient."""
     return opt.accumulate > 1 or any("guard" in rule.supplied for rule in _rules(opt))
@@ -157,7 +163,7 @@ class Steps:
         opt = self.optimizer(named)
         # Under jit, noise is drawn by the kernels of whole steps.
         is_random = _draws(opt) and not isinstance(count_of(state), int)
-        is_new = displaced and (is_random or _changes_some(opt))
+        is_new = displaced and (is_random or _changes_some(opt) or (_rounds(opt) and any(map(half, named.leaves))))
         results, after = self._step(named, opt, updates, state, value, displaced=displaced and not is_new)
         if displaced:
             results = [
@@ -275,4 +281,4 @@ def _slot_names(opt: Optimizer) -> list[str]:
 
 def _draws(opt: Optimizer) -> bool:
     """Whether a rule draws random numbers, or results are rounded by them."""
-    return opt._precision.rounding == "stochastic" or any("noise" in rule.supplied for rule in _rules(opt))
+    return opt.rounding == "stochastic" or any("noise" in rule.supplied for rule in _rules(opt))

@@ -275,8 +275,8 @@ class KFAC(CollectiveWrapper):
         """
         self._check_takes_gradients()
         with self._lock.stepping():
-            return self._parameters.update(
-                model, lambda model: self._within_step(model, lambda: self._step(model, grads, statistics))
+            return self._updated(
+                model, grads, lambda model: self._within_step(model, lambda: self._step(model, grads, statistics))
             )
 
     def _step(

@@ -59,7 +59,8 @@ def folded(x: np.ndarray, widths: Widths, modes: Sequence[str]) -> np.ndarray:
         x = np.moveaxis(x, axis, 0)
         inner = x[before : before + size].copy()
         if MODES[mode] != "constant" and (before or after) and size:
-            sources = np.pad(np.arange(size), (before, after), mode=MODES[mode])  # pyright: ignore[reportCallIssue, reportArgumentType]
+            name: Any = MODES[mode]
+            sources = np.pad(np.arange(size), (before, after), mode=name)
             np.add.at(inner, sources[:before], x[:before])
             np.add.at(inner, sources[before + size :], x[before + size :])
         x = np.moveaxis(inner, 0, axis)

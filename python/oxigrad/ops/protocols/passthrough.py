@@ -33,7 +33,9 @@ def passthrough(name: str) -> Callable[..., Any]:
 
     def function(*args: Any, **named: Any) -> Any:
         if name in _OF_SHAPES and args:
-            of_shape = lambda x, *args, **named: numpys(np.broadcast_to(0, array(x).shape), *args, **named)  # noqa: E731
+            of_shape = lambda x, *args, **named: numpys(  # noqa: E731
+                np.broadcast_to(0, array(x).shape), *args, **named
+            )
             return numpy_protocols.undifferentiated(of_shape, f"xp.{name}", args, named)
 
         library = standard_namespace(*args, *named.values())

@@ -197,7 +197,9 @@ def savgol_filter(
             f"savgol_filter: found {size} elements along the axis, expected at least window_length, {window_length}"
         )
     inner = convolve1d(x, weights, axis, mode="constant")
-    fit = lambda x: of_scipy("signal", "savgol_filter")(x, window_length, polyorder, deriv=deriv, delta=delta, axis=0)  # noqa: E731
+    fit = lambda x: of_scipy("signal", "savgol_filter")(  # noqa: E731
+        x, window_length, polyorder, deriv=deriv, delta=delta, axis=0
+    )
     matrix, at = fit(np.eye(window_length)), axis % len(x.shape)
 
     def edge(part: slice, rows: np.ndarray) -> Array:

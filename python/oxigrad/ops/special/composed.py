@@ -143,7 +143,9 @@ def rgamma(x: Array, /) -> Array:
     reflected = lambda x: gamma(1.0 - x) * ops.sin(math.pi * (x - nearest)) * (sign / math.pi)  # noqa: E731
     # A root of zero, where the derivative overflows.
     is_steep = ops.logical_and(ops.logical_and(is_pole, x == nearest), gamma(1.0 - plain(x)) == math.inf)
-    near = lambda x: branch(is_steep, lambda x: ops.sqrt(x - nearest) * sign, reflected, (x, nearest + 1.0, 0.0))  # noqa: E731
+    near = lambda x: branch(  # noqa: E731
+        is_steep, lambda x: ops.sqrt(x - nearest) * sign, reflected, (x, nearest + 1.0, 0.0)
+    )
     return branch(is_pole, near, rgamma_away, (x, 0.0, 1.0))
 
 

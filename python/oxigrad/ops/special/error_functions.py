@@ -85,7 +85,9 @@ def _wofz_curve(z: Array) -> Array:
 
 def _voigt_slope(x: Array, sigma: Array, gamma: Array) -> Array:
     """The derivative by ``x + i gamma`` of the function whose real part is the Voigt profile."""
-    near = lambda c, sigma: _faddeeva_slope(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_PI * sigma * sigma)  # noqa: E731
+    near = lambda c, sigma: (  # noqa: E731
+        _faddeeva_slope(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_PI * sigma * sigma)
+    )
     return _almost_cauchy(near, lambda c, _: -1j / (math.pi * c * c), x, sigma, gamma)
 
 

@@ -28,7 +28,9 @@ def _inverse_slope(a: Array, p: Array, y: Array) -> Array:
         further = ops.multiply(2.0 * scale / (a + 1.0), ops.pow(p, 2.0 * power - 1.0))
         return ops.multiply(scale * power, ops.pow(p, power - 1.0) + further)
 
-    at_edge = lambda p, y: branch(y == 0.0, lambda p, _: near(p), lambda _, y: y, (p, 0.5, 0.5), (y, 0.0, 1.0))  # noqa: E731
+    at_edge = lambda p, y: branch(  # noqa: E731
+        y == 0.0, lambda p, _: near(p), lambda _, y: y, (p, 0.5, 0.5), (y, 0.0, 1.0)
+    )
     inside = lambda _, y: ops.exp(y + ops.gammaln(a) - ops.multiply(a - 1.0, ops.log(y)))  # noqa: E731
     is_edge = ops.logical_or(y == 0.0, y == math.inf)
     return branch(is_edge, at_edge, inside, (p, 0.5, 0.5), (y, math.inf, 1.0))
@@ -107,7 +109,9 @@ def _poch_by_z(y: Array, z: Array, m: Array) -> Array:
     # With an integer number of nonzero factors.
     reflected = lambda z, m, y: y * -digamma_rise(1.0 - z - m, m)  # noqa: E731
     both = ops.logical_and(_is_pole(z), _is_pole(z + m))
-    at_pole = lambda z, m, y: branch(both, reflected, at_zero, (z, -2.0, 0.0), (m, 1.0, 1.0), (y, 1.0, 1.0))  # noqa: E731
+    at_pole = lambda z, m, y: branch(  # noqa: E731
+        both, reflected, at_zero, (z, -2.0, 0.0), (m, 1.0, 1.0), (y, 1.0, 1.0)
+    )
     other = lambda z, m, y: y * digamma_rise(z, m)  # noqa: E731
     return branch(_is_pole(z), at_pole, other, (z, -2.0, 1.0), (m, 1.0, 1.0), (y, 1.0, 1.0))
 

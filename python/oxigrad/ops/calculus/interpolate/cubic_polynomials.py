@@ -145,7 +145,9 @@ def _spline(x: Array, y: Array, ends: list[Array]) -> Array:
     last = _end(_mirrored(ends[1]), *flipped)
     column = ops.reshape(size, (-1, 1))
     inner = 3.0 * (column[1:] * mean[:-1] + column[:-1] * mean[1:])
-    one = lambda value: ops.reshape(value * 1.0 if hasattr(value, "shape") else np.asarray(value * 1.0), (1,))  # noqa: E731
+    one = lambda value: ops.reshape(  # noqa: E731
+        value * 1.0 if hasattr(value, "shape") else np.asarray(value * 1.0), (1,)
+    )
     upper = ops.concat([np.zeros(1), one(first[1]), size[:-1]])
     middle = ops.concat([one(first[0]), 2.0 * (size[:-1] + size[1:]), one(last[0])])
     lower = ops.concat([size[1:], one(last[1]), np.zeros(1)])
