@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oxigrad import optim, tree, xp
+from oxigrad import tree, xp
 from oxigrad._core import is_inexact
 from oxigrad._names import check_callable, without
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, namespace
+from oxigrad.optim.rule_optimizer import defined
 from oxigrad.stepping.parameters.decay import decay_factors
 
 __all__ = ["check_grads", "check_rule"]
@@ -287,11 +288,13 @@ def check_rule(
         raise ValueError(f"tolerances has {', '.join(sorted(unknown))}: expected {', '.join(_TOLERANCES)}")
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ValueError(f"steps is {steps!r}: expected a whole number, at least 1")
-    kinds = {"the rule on": optim.define(_checked(rule, name), name, elementwise=False)}
-    defined = optim.define(rule, name, elementwise=elementwise)
-    if defined._rule.elementwise:
-        kinds["a kernel over"] = defined
-        _check_decays(defined(**hyperparameters))
+    # Of the rule's module, so that a later definition there may have its name.
+    module = getattr(rule, "__module__", "__main__")
+    kinds = {"the rule on": defined(_checked(rule, name), name, module, elementwise=False, average=None)}
+    checked = defined(rule, name, module, elementwise=elementwise, average=None)
+    if checked._rule.elementwise:
+        kinds["a kernel over"] = checked
+        _check_decays(checked(**hyperparameters))
     dtypes = ["float64", "float32", "float16"] + ["bfloat16"] * (importlib.util.find_spec("ml_dtypes") is not None)
     for dtype in dtypes[:2]:
         for size in _SIZES:

@@ -173,7 +173,7 @@ def test_training_continues_from_a_model_that_was_saved(backend: str, part: int,
 def test_unknown_arguments_and_names_are_refused() -> None:
     argument, name, of_muon, rate, of_adamw = run("jax", SETUP + REFUSED)
     assert argument.startswith(
-        "Adam: unknown: beta_1 (did you mean beta1?); its arguments are learning_rate, beta1, beta2, epsilon"
+        "Adam: unknown: beta_1: use beta1; its arguments are learning_rate, beta1, beta2, epsilon"
     )
     assert name.startswith("module 'oxigrad.keras' has no attribute 'MoMo'")
     assert of_muon.startswith("Muon: unknown: beta1; its arguments are learning_rate, momentum, weight_decay")

@@ -120,10 +120,10 @@ def test_hyperparameters_of_all_parts_are_attributes() -> None:
     ("make", "message"),
     [
         (lambda: optim.chain(), "a chain needs an optimizer: found nothing"),
-        (lambda: optim.chain(optim.ClipByValue()), "a chain needs an optimizer: found clip_by_value"),
+        (lambda: optim.chain(optim.ClipByValue()), "a chain needs an optimizer: found ClipByValue"),
         (
             lambda: optim.chain(optim.EMA(), optim.SGD()),
-            "ema changes the new parameter, and the chain has no optimizer before it: expected it after sgd",
+            "EMA changes the new parameter, and the chain has no optimizer before it: expected it after SGD",
         ),
         (lambda: optim.chain(optim.ClipByValue(), optim.SGD(seed=1)), "SGD: seed must be set on the chain"),
         (lambda: optim.chain(optim.chain(optim.SGD(), seed=1), optim.EMA()), "chain: seed must be set on the chain"),

@@ -12,9 +12,19 @@ from typing import Any
 
 from oxigrad import optim, schedules, tree
 from oxigrad._core import StateError
-from oxigrad._names import library, nearest, without
+from oxigrad._names import library, without
+from oxigrad.optim.settings.attributes import hint
 
-keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install keras")
+try:
+    keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install keras")
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "tensorflow":
+        raise
+    raise ModuleNotFoundError(
+        "Keras has the backend of TensorFlow, which is not installed: set the environment variable KERAS_BACKEND to "
+        "torch or jax, before Keras is imported",
+        name=error.name,
+    ) from error
 
 _NAMES = """ADOPT ASGD Adafactor AdaBelief Adadelta Adagrad Adam AdamC AdamW Adamax AdEMAMix Adan DAdaptAdamW DAdaptSGD
     DoG DoWG FTRL Fromage LAMB LARS LaProp Lion MADGRAD NAdam NovoGrad Prodigy RAdam RMSprop Rprop SGD SM3 SOAP Shampoo
@@ -78,10 +88,9 @@ class _Optimizer(keras.optimizers.Optimizer):
             of_keras["weight_decay"] = settings.pop("weight_decay", None)
         if unknown := settings.keys() - {*self._hyperparameters}:
             arguments = ["learning_rate", *self._hyperparameters, "no_weight_decay", *_OF_KERAS]
-            meant = nearest(min(unknown), arguments)
             raise TypeError(
-                f"{name}: unknown: {', '.join(sorted(unknown))}{f' (did you mean {meant}?)' * bool(meant)}; its "
-                f"arguments are {', '.join(arguments)}"
+                f"{name}: unknown: {', '.join(sorted(unknown))}{hint(min(unknown), arguments)}; its arguments are "
+                f"{', '.join(arguments)}"
             )
         optimizer: Any = _of_optim(name, **settings)
         rate = optimizer.learning_rate if learning_rate is None else learning_rate

@@ -29,6 +29,13 @@ class Transform(Part):
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
         super().__init__(*args, **self._filled_in(compat, args, keywords))
 
+    def _hint(self, name: str) -> str:
+        if not hasattr(Optimizer, name):
+            return super()._hint(name)
+        label = type(self).__name__
+        parts = f"SGD(...), {label}(...)" if self._rule.kind == "after" else f"{label}(...), SGD(...)"
+        return f", which a chain has: write chain({parts})"
+
 
 if TYPE_CHECKING:
 
@@ -135,7 +142,7 @@ class Chain(DeclaredAttributes, RuleOptimizer):
             raise TypeError(f"chain: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
         flat = [one for part in parts for one in _flat(part)]
         rules = [part._rule for part in flat]
-        self._rule = composition.compose(rules)
+        self._rule = composition.compose(rules, labels=[type(part).__name__ for part in flat])
         self._declared = declarations(self._rule)
         self._declare(self._declared)
         self._kinds = tuple(map(type, flat))

@@ -34,8 +34,9 @@ class Optimizer(StatefulOptimizer):
 
     Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default.
     ``slot_dtype`` applies to moments and accumulators. Codes need at least 4096 elements, in host memory or on a CUDA
-    device whose kernels update them. `ValueError` is raised where ``slot_dtype`` has no effect: without moments, and
-    for codes that a rule called on arrays would read. ``sparse="lazy"`` and ``"catch_up"`` exclude ``accumulate``.
+    device whose kernels update them. `ValueError` is raised where ``slot_dtype`` has no effect: for rules without
+    moments, and for codes that a rule called on arrays would read. SGD accepts it without momentum too.
+    ``sparse="lazy"`` and ``"catch_up"`` exclude ``accumulate``.
 
     The slots of options are ``accumulated-mean``, ``master-weights`` (float32) and ``kahan-compensation``.
     """

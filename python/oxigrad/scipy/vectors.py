@@ -17,6 +17,11 @@ from oxigrad.ops.backends import device_of, is_array, is_complex, is_smooth, nam
 # SciPy states the types of arguments more narrowly than it takes them.
 optimize: Any = library("scipy.optimize", "oxigrad.scipy needs SciPy: python -m pip install scipy")
 
+_BOUNDS = (
+    "a pair, the lowest and the greatest values, each a number, None or a tree like x0, such as an array; or "
+    "scipy.optimize.Bounds"
+)
+
 
 class Vectors:
     """The vectors of trees like ``x0``.
@@ -119,7 +124,7 @@ class Vectors:
         if isinstance(bounds, optimize.Bounds):
             return np.broadcast_to(bounds.lb, self.start.shape), np.broadcast_to(bounds.ub, self.start.shape)
         if not (isinstance(bounds, Sequence) and len(bounds) == 2):
-            raise TypeError(f"bounds is {bounds!r}: expected a pair, the lowest and the greatest values")
+            raise TypeError(f"bounds is {bounds!r}: expected {_BOUNDS}")
         return self._limit(bounds[0], -np.inf), self._limit(bounds[1], np.inf)
 
     def _limit(self, bound: Any, limit: float) -> Any:
@@ -136,8 +141,7 @@ class Vectors:
         try:
             return tree.ravel(tree.map(of_leaf, self._x0, bound))[0]
         except StructureError as error:
-            expected = "a pair, the lowest and the greatest values, each a number, None or of the structure of x0"
-            raise StructureError(f"bounds has a side {bound!r}: {error}; expected {expected}") from None
+            raise StructureError(f"bounds has a side {bound!r}: {error}; expected {_BOUNDS}") from None
 
     def constants(self, args: Any) -> Tree:
         """Arguments without variables; that there were some is remembered."""

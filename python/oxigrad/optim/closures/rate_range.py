@@ -93,6 +93,10 @@ def range_test(
         raise ValueError(f"the rates go from {initial!r} to {final!r}: expected positive numbers, the first smaller")
     if steps < 2:
         raise ValueError(f"steps is {steps!r}: expected 2 or more")
+    if not callable(loss):
+        raise TypeError(
+            f"range_test: loss is {type(loss).__name__}: expected a function of the model, before the model"
+        )
     opt: Any = copy.deepcopy(optimizer)
     copied = copy.deepcopy(model)
     rates: list[float] = []

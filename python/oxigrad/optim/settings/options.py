@@ -103,6 +103,13 @@ def text_of_dtype(dtype: Any) -> str | None:
     return dtype_name(np.dtype(dtype) if isinstance(dtype, type) else dtype)
 
 
+def _state_device(_: Any, value: Any) -> str | None:
+    try:
+        return _DOMAINS["state_device"].check("state_device", value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; files are for the optimizers of oxigrad.torch") from None
+
+
 class Options(Sealed):
     """Base class of optimizers with their options as attributes. Setting a fixed option raises `AttributeError`."""
 
@@ -112,7 +119,7 @@ class Options(Sealed):
         "nonfinite": _nonfinite,
         "loss_scale": _loss_scale,
         "zero_gradients": lambda opt, value: _DOMAINS["zero_gradients"].check("zero_gradients", value),
-        "state_device": lambda opt, value: _DOMAINS["state_device"].check("state_device", value),
+        "state_device": _state_device,
         "sparse": lambda opt, value: _DOMAINS["sparse"].check("sparse", value),
         "record_norms": _record_norms,
         "dtype": _dtype,

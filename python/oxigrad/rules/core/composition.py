@@ -23,14 +23,16 @@ GRADIENT = "gradient"
 Names = dict[str, str]
 
 
-def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
+def compose(parts: Sequence[Rule], *, until: int | None = None, labels: Sequence[str] | None = None) -> Rule:
     """The rule that applies the parts in order; with ``until``, only the first ``until`` parts.
+
+    Errors name the parts by ``labels``, by default the names of the rules.
 
     If several parts have a hyperparameter or slot of the same name, it is prefixed by the number of its part, as in
     ``1.average``. The others keep their names. Raises `ValueError` without an update rule, or with none before a
     parameter transform.
     """
-    _check(parts)
+    _check(parts, labels or [part.name for part in parts])
     if len(parts) == 1:
         return parts[0]
     values, slots = hyperparameter_names(parts), slot_names(parts)
@@ -117,14 +119,12 @@ def _average(parts: Sequence[Rule], names: Sequence[Names]) -> Formula | None:
     return None
 
 
-def _check(parts: Sequence[Rule]) -> None:
+def _check(parts: Sequence[Rule], labels: Sequence[str]) -> None:
     kinds = [part.kind for part in parts]
     if "update" not in kinds:
-        named = ", ".join(part.name for part in parts) or "nothing"
-        raise ValueError(f"a chain needs an optimizer: found {named}")
+        raise ValueError(f"a chain needs an optimizer: found {', '.join(labels) or 'nothing'}")
     if "after" in kinds[: kinds.index("update")]:
-        part = parts[kinds.index("after")].name
         raise ValueError(
-            f"{part} changes the new parameter, and the chain has no optimizer before it: expected it after "
-            f"{parts[kinds.index('update')].name}"
+            f"{labels[kinds.index('after')]} changes the new parameter, and the chain has no optimizer before it: "
+            f"expected it after {labels[kinds.index('update')]}"
         )

@@ -163,7 +163,7 @@ class ParameterGroup(RuleGroup):
         if missing or unknown:
             raise StateError(
                 f"{path_name(path)}: the state has the slots {', '.join(slots) or '(none)'}: expected "
-                f"{', '.join(names) or 'none'}, as {self.name} has them"
+                f"{', '.join(name for name in names if name not in self.absent) or 'none'}, as {self.name} has them"
             )
 
     @property

@@ -357,21 +357,29 @@ class Plan(Assignment):
         for p in self.parameters:
             if p.text not in values:
                 continue
+            leaf = leaves[p.index]
+            given, shape = tuple(values[p.text].shape), tuple(leaf.shape)
+            if given != shape:
+                raise ShapeError(f"{path_name(p.text)}: the new value has shape {given}, the parameter {shape}")
+            kept, dtype = dtype_name(p.dtype), dtype_name(leaf.dtype)
+            if kept != dtype:  # the plan is of an earlier model
+                raise DtypeError(f"{path_name(p.text)}: the parameter has dtype {dtype}, at the last step {kept}")
             value = xp.asarray(xp.astype(values[p.text], p.dtype, copy=True))
-            if p.executor.writes_host and _core.is_writable(leaves[p.index]):
-                refuse_unwritable(p.text, "parameter", leaves[p.index])
-                copies.append(copying(value, leaves[p.index]))
+            if p.executor.writes_host and _core.is_writable(leaf):
+                refuse_unwritable(p.text, "parameter", leaf)
+                copies.append(copying(value, leaf))
             else:
                 replacements += [(path, value) for path in p.paths]
         return replacements, copies
 
     def check_replaceable(self, model: Any) -> None:
         """Raises `StructureError` for a model that a step would have to replace by another tree."""
-        if self.replaced and not all(path.replaceable(model) for p in self.replaced for path in p.paths):
-            raise StructureError(
-                "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
-                "the new tree"
-            )
+        for p in self.replaced:
+            if not all(path.replaceable(model) for path in p.paths):
+                raise StructureError(
+                    f"{path_name(p.text)}: the parameter cannot be written, and no container on its path can be "
+                    "changed: use update, which returns the new tree"
+                )
 
 
 def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
