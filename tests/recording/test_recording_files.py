@@ -160,7 +160,7 @@ def test_integers_that_are_constants_are_compared_by_value_and_class(tmp_path):
     for n in (1, 2):
         assert equal(loaded(n, 2.0 * X), f(n, 2.0 * X))
     for other in (6, True, 2.0, np.int64(2)):
-        with pytest.raises(ox.RuleError, match="other structures, shapes or dtypes"):
+        with pytest.raises(ox.RuleError, match="argument 0: found .*, expected"):
             loaded(other, X)
 
 
@@ -183,7 +183,7 @@ def test_a_loaded_recording_refuses_what_was_not_recorded(tmp_path):
     loaded = ox.load_recording(tmp_path / "file")
     with pytest.raises(ox.RuleError, match="a branch that was not recorded"):
         loaded(X, ARGS[1], 0.5)
-    with pytest.raises(ox.RuleError, match="other structures, shapes or dtypes"):
+    with pytest.raises(ox.RuleError, match=r"argument 0: found float64\[5\], expected float64\[6\]"):
         loaded(X[:5], ARGS[1], 1.5)
 
 
@@ -192,7 +192,7 @@ def test_what_no_file_holds_is_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(ox.StateError, match="no recording: call it once"):
         g.save(tmp_path / "file")
     g(Model(WEIGHT))
-    with pytest.raises(ox.StateError, match="expected"):
+    with pytest.raises(ox.StateError, match="of Model; a file holds"):
         g.save(tmp_path / "file")
     assert not (tmp_path / "file").exists()
 

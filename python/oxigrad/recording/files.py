@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import Entry, EntryId, RuleError, StateError, plain
+from oxigrad._core import BatchLevel, Entry, EntryId, RuleError, StateError, StructureError, plain
 from oxigrad.recording import targets
 from oxigrad.recording.program.encoding import Encoder, decoded, identifier, in_pairs, join_pairs, rolled, unrolled
 from oxigrad.recording.program.statement import Loops, replay_of
@@ -76,8 +76,8 @@ def load_recording(file: Any) -> "LoadedRecording":
 
     It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its
     source. Arrays that the function captured have the values that they had when it was saved. Its results are
-    differentiable. If the recorded array was contiguous, a non-contiguous one is copied first, and the results have the
-    bits of the function of the copy.
+    differentiable, and `vmap` takes it. If the recorded array was contiguous, a non-contiguous one is copied first, and
+    the results have the bits of the function of the copy.
 
     Raises `StateError` for a file of another format or version, and for a damaged one: each entry, function, id and
     attribute is checked. Only functions that compute their result and nothing else are called, with arrays that they
@@ -88,6 +88,10 @@ def load_recording(file: Any) -> "LoadedRecording":
     from oxigrad.stepping.state import safetensors_io
 
     arrays, text = safetensors_io.read(file)
+    if "recording" not in text:
+        raise StateError(
+            f"{file}: it has no recording: found the metadata {[*text]}, expected a file of `Recorded.save`"
+        )
     try:
         stated = json.loads(text["recording"])
         if stated["format"] != FORMAT:
@@ -106,6 +110,8 @@ def load_recording(file: Any) -> "LoadedRecording":
         return LoadedRecording(stated["name"], cases)
     except StateError as error:
         raise StateError(f"{file}: {error}") from None
+    except KeyError as error:
+        raise StateError(f"{file}: it is no recording: expected {error}, which it lacks") from None
     except Exception as error:  # noqa: BLE001 - the file may state anything
         raise StateError(f"{file}: it is no recording: {type(error).__name__}: {error}") from None
 
@@ -165,11 +171,15 @@ def _read_entry(stated: Any, at: int, arrays: dict[str, np.ndarray]) -> Entry:
     return Entry("call", target=target, function=function, args=args, named=named, type=array_type, is_float=is_float)
 
 
+# The classes with a shape and a dtype that arguments have.
+_ARRAYS: tuple[Any, ...] = (np.ndarray, np.generic, BatchLevel)
+
+
 def kind_of(leaf: Any) -> Any:
     """The kind of a leaf: the class of a number, the shape and dtype of an array, the value of anything else."""
     leaf = plain(leaf)
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return {"shape": tuple(leaf.shape), "dtype": leaf.dtype.str, "scalar": isinstance(leaf, np.generic)}
+    if isinstance(leaf, _ARRAYS):
+        return {"shape": tuple(leaf.shape), "dtype": np.dtype(leaf.dtype).str, "scalar": isinstance(leaf, np.generic)}
     if type(leaf) in (float, complex, int):
         return {"class": type(leaf)}
     return {"value": leaf}
@@ -180,11 +190,56 @@ def _is_input(kind: Any) -> bool:
 
 
 def _is_of(leaf: Any, kind: Any) -> bool:
-    """Whether a leaf is of a kind: integers that the function did not take traced are values."""
+    """Whether a leaf is of a kind: integers that the function did not take traced are values.
+
+    Examples of a batch are arrays without axes where numbers were recorded.
+    """
     if _is_input(kind):
-        return bool(kind_of(leaf) == kind)
+        found = kind_of(leaf)
+        if found == kind or not isinstance(plain(leaf), BatchLevel):
+            return bool(found == kind)
+        dtype = np.dtype(kind["class"]).str if "class" in kind else kind["dtype"]
+        return bool((found["shape"], found["dtype"]) == (kind.get("shape", ()), dtype))
     leaf, value = plain(leaf), kind["value"]
     return type(leaf) is type(value) and bool(leaf == value)  # True is no 1
+
+
+def _described(kind: Any) -> str:
+    """The kind of a leaf for errors."""
+    if not _is_input(kind):
+        return f"{kind['value']!r:.60}"
+    return kind["class"].__name__ if "class" in kind else f"{np.dtype(kind['dtype'])}{[*kind['shape']]}"
+
+
+_PARTS = {"0": "the arguments by position", "1": "the arguments by name"}
+
+
+def argument(path: str) -> str:
+    """The name of a place in the arguments of a call, by its key path."""
+    part, _, rest = path.partition(".")
+    return f"argument {rest}" if rest else _PARTS.get(part, path)
+
+
+def _likeness(leaves: list[Any], structure: tree.Structure, case: Saved) -> tuple[bool, int]:
+    """How much the arguments of a call are like the recorded ones."""
+    count = sum(_is_of(leaf, kind) for leaf, kind in zip(leaves, case.kinds, strict=False))
+    return structure == tree.flatten(case.arguments)[1], count
+
+
+def _difference(arguments: Any, case: Saved) -> str:
+    """The first place in which the arguments of a call differ from the recorded ones."""
+    leaves, structure = tree.flatten(arguments)
+    expected = tree.flatten(case.arguments)[1]
+    for at, (leaf, kind) in enumerate(zip(leaves, case.kinds, strict=False)):
+        if structure == expected and not _is_of(leaf, kind):
+            place = argument(str(structure.path(at)))
+            return f"{place}: found {_described(kind_of(leaf))}, expected {_described(kind)}"
+    try:
+        tree.map(lambda *_: None, case.arguments, arguments)
+    except StructureError as error:
+        path, _, text = str(error).partition(": ")
+        return f"{argument(path)}: {text}"
+    return f"the arguments: found {structure}, expected {expected}"
 
 
 def _inputs(entries: list[Entry]) -> list[Entry]:
@@ -218,6 +273,9 @@ class LoadedRecording:
         self.__name__ = name
         self._cases = [(case, replay_of(case.entries, case.outputs)) for case in cases]
 
+    def __deepcopy__(self, _: Any) -> "LoadedRecording":
+        return self
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The result of the recorded function.
 
@@ -242,9 +300,8 @@ class LoadedRecording:
             raise RuleError(
                 f"{self.__name__}: a branch that was not recorded: {failed[0]}: {failed[1]!r} -> {failed[2]!r}"
             )
-        raise RuleError(
-            f"{self.__name__}: found arguments of other structures, shapes or dtypes than were recorded: {self}"
-        )
+        nearest = max((case for case, _ in self._cases), key=lambda case: _likeness(leaves, structure, case))
+        raise RuleError(f"{self.__name__}: {_difference((args, named), nearest)}, as in the nearest recording")
 
     @property
     def recordings(self) -> list[Any]:
@@ -252,4 +309,5 @@ class LoadedRecording:
         return [replay for _, replay in self._cases]
 
     def __repr__(self) -> str:
-        return f"load_recording({self.__name__}): {'; '.join(str(case.kinds) for case, _ in self._cases)}"
+        kinds = "; ".join(", ".join(map(_described, case.kinds)) for case, _ in self._cases)
+        return f"load_recording({self.__name__}): {kinds}"

@@ -372,6 +372,9 @@ class Recorded(RecordedFunction, Generic[P, R]):
         rows += [(key, *[""] * 6, reason) for key, reason in refused.items() if reason]
         return Table(columns, rows, head)._repr_html_()
 
+    def __reduce__(self) -> str:
+        return _name(self.__wrapped__)  # a copy is the object itself, and a pickle its name
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 

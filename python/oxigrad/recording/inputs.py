@@ -76,7 +76,7 @@ class Inputs:
                 where = str(structure.path(at))
                 if name:
                     return f"{name}.{where}".rstrip(".")
-                return f"argument {where[2:]}" if where.startswith("0.") else f"argument {where.removeprefix('1.')}"
+                return files.argument(where)
             at -= count
         raise IndexError(at)
 

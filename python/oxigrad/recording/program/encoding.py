@@ -45,9 +45,12 @@ class Encoder:
             return {"dict": [[key, self.encoded(part)] for key, part in value.items()]}
         if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
             return {"dtype": [np.dtype(value).str, isinstance(value, type)]}
-        if value in (bool, int, float, complex):
+        if isinstance(value, type) and value in (bool, int, float, complex):
             return {"class": value.__name__}
-        raise StateError(f"found {value!r}: expected numbers, text, arrays and containers of them")
+        what = "a dict with keys that are not text" if type(value) is dict else f"an object of {type(value).__name__}"
+        raise StateError(
+            f"found {what}; a file holds lists, tuples and dicts with text as keys, of numbers, text and arrays"
+        )
 
     def _array(self, value: Any) -> Any:
         if value.dtype.kind not in _DTYPE_KINDS:

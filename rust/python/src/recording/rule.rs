@@ -35,7 +35,9 @@ pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> Py
             }
             return Ok(Value::from_scalar(result).into_object(py));
         }
-        let largest = args.iter().filter(|arg| !Value::of_argument(arg).is_scalar()).max_by_key(|arg| extent(arg));
+        // A variable has no memory to compute in: it is recorded.
+        let is_array = |arg: &&Object<'py>| Numpy::get(py).is_plain_array(arg);
+        let largest = args.iter().filter(is_array).max_by_key(|arg| extent(arg));
         if let Some(like) = largest {
             if let Some(result) = compute(kernel(op), values.iter(), like)? {
                 return Ok(result);
