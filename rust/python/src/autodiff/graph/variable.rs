@@ -10,6 +10,7 @@ use pyo3::intern;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::value::Value;
+use crate::autodiff::graph::batched::is_float;
 use crate::autodiff::graph::open_tapes::{OpenTapes, OpenTrace};
 use crate::autodiff::graph::tape::Tape;
 use crate::prelude::*;
@@ -197,11 +198,14 @@ pub fn plain<'py>(value: &Object<'py>) -> PyResult<Object<'py>> {
     }
 }
 
-/// Whether an object is a variable of any number of nested tapes over a float of Python.
+/// Whether an object is a variable of any number of nested tapes over a float of Python, also a recorded one.
 pub fn is_of_number(object: &Object<'_>) -> bool {
     object.cast_exact::<Variable>().is_ok_and(|own| match &own.get().value {
         Value::Number(_) => true,
-        Value::Object(inner) => is_of_number(inner.bind(object.py())),
+        Value::Object(inner) => {
+            let inner = inner.bind(object.py());
+            is_of_number(inner) || is_float(inner)
+        }
         Value::Absent | Value::Float64(_) | Value::Float32(_) => false,
     })
 }
