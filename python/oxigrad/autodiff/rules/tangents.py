@@ -140,7 +140,7 @@ def check_numeric(subject: str, value: Any, like: Any) -> None:
 
 def _of_shape(name: str, t: Any, like: Any) -> Any:
     """The tangent in the shape and dtype of the value."""
-    check_numeric(f"{name}: found a tangent", t, like)
+    check_numeric(f"{name}: found a tangent", t, like if is_array(like) else t)
     shape, expected = (tuple(getattr(x, "shape", ())) for x in (t, like))
     if shape != expected:
         try:
