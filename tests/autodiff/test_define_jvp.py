@@ -226,7 +226,9 @@ def test_complex_derivatives_of_real_values_are_refused(x: Any) -> None:
     for f in rules:
         loss = lambda x, f=f: xp.sum(f(x))  # noqa: E731
         for derivative in (ox.grad(loss), ox.record(ox.grad(loss)), lambda x, f=f: ox.jvp(f, (x,), (x,))):
-            with pytest.raises(ox.DtypeError, match=r"argument [01]: found a cotangent that is complex, expected a real"):
+            with pytest.raises(
+                ox.DtypeError, match=r"argument [01]: found a cotangent that is complex, expected a real"
+            ):
                 derivative(x)
     f = ox.define_jvp(lambda t: t * 1j)(lambda x: 3.0 * np.asarray(x))
     for derivative in (ox.grad(lambda x: xp.sum(f(x))), lambda x: ox.jvp(f, (x,), (x,))):

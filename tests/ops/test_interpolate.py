@@ -146,11 +146,47 @@ def test_regular_grids(method: str) -> None:
 _ROWS = np.array([[1.5, 2.0], [0.5, 0.2], [3.0, 2.5]])
 # Places by the number of axes, among them forms that SciPy refuses.
 FORMS: dict[int, list[Any]] = {
-    1: [1.5, np.array(1.5), _ROWS[0], [1.5, 2.5], np.array([1.5]), [1.5], _ROWS[:, :1], (1.5,), (_ROWS[0],), _ROWS[:1]]
-    + [np.ones((2, 3, 1)), (1.5, 2.5), (np.ones((2, 3)),), [[1.5], [2.5]], np.zeros(0), (_ROWS[:, :1],)],
-    2: [1.5, np.array(1.5), [1.5, 2.0], (1.5, 2.0), _ROWS[0], _ROWS, _ROWS[:1], np.ones((2, 3, 2)), tuple(_ROWS.T)]
-    + [(_ROWS[:, :1], _ROWS[0]), (1.5, _ROWS[0]), [*_ROWS], _ROWS.tolist(), np.zeros((0, 2)), np.ones(3), np.ones(4)]
-    + [(1.0, 2.0, 3.0), (_ROWS,), (_ROWS[0],), np.zeros(0), ([1.5, 2.0], [0.5, 0.2])],
+    1: [
+        1.5,
+        np.array(1.5),
+        _ROWS[0],
+        [1.5, 2.5],
+        np.array([1.5]),
+        [1.5],
+        _ROWS[:, :1],
+        (1.5,),
+        (_ROWS[0],),
+        _ROWS[:1],
+        np.ones((2, 3, 1)),
+        (1.5, 2.5),
+        (np.ones((2, 3)),),
+        [[1.5], [2.5]],
+        np.zeros(0),
+        (_ROWS[:, :1],),
+    ],
+    2: [
+        1.5,
+        np.array(1.5),
+        [1.5, 2.0],
+        (1.5, 2.0),
+        _ROWS[0],
+        _ROWS,
+        _ROWS[:1],
+        np.ones((2, 3, 2)),
+        tuple(_ROWS.T),
+        (_ROWS[:, :1], _ROWS[0]),
+        (1.5, _ROWS[0]),
+        [*_ROWS],
+        _ROWS.tolist(),
+        np.zeros((0, 2)),
+        np.ones(3),
+        np.ones(4),
+        (1.0, 2.0, 3.0),
+        (_ROWS,),
+        (_ROWS[0],),
+        np.zeros(0),
+        ([1.5, 2.0], [0.5, 0.2]),
+    ],
 }
 
 

@@ -149,7 +149,11 @@ def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], A
 def _pulled(call: Recording, g: Any) -> Any:
     """Gradient of a recorded call from a cotangent of its value."""
     leaves = [g] if call.structure == _LEAF else tree.leaves(g)
-    seeds = [(to, _like(leaf, to.value, "make_vjp: found a complex cotangent")) for to, leaf in zip(call.outputs, leaves, strict=True) if to is not None]
+    seeds = [
+        (to, _like(leaf, to.value, "make_vjp: found a complex cotangent"))
+        for to, leaf in zip(call.outputs, leaves, strict=True)
+        if to is not None
+    ]
     return call.arguments(call.tape.pull(seeds, call.watched.variables))
 
 
