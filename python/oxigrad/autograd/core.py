@@ -220,10 +220,10 @@ def floats(x: Any) -> Any:
     return x if is_float else tree.map(converted, x)
 
 
-def _like(g: Any, value: Any, found: str) -> Any:
+def _like(g: Any, value: Any, what: str) -> Any:
     """Tangent or cotangent in the shape and dtype of a value. A complex one of a real value is refused."""
     if is_complex(g) and not is_complex(value):
-        raise DtypeError(f"{found}, expected a real one, as the value is")
+        raise DtypeError(f"{what}, expected a real one, as the value is")
     if not is_array(plain(value)):
         return g if isinstance(g, Variable) else type(plain(value))(g)
     array, shape = of_dtype(g if isinstance(g, Variable) else np.asarray(g), value), tuple(value.shape)

@@ -105,11 +105,11 @@ class Distribution:
         def __call__(self, *parameters: Any, **named: Any) -> Any:
             """Raises `TypeError`, which names the call of a density with the parameters."""
             density = "logpmf" if hasattr(self, "logpmf") else "logpdf"
-            given = [f"{each}" if isinstance(each, (int, float)) else "..." for each in parameters]
-            given += [f"{name}=..." for name in named]
+            arguments = [f"{each}" if isinstance(each, (int, float)) else "..." for each in parameters]
+            arguments += [f"{name}=..." for name in named]
             raise TypeError(
                 f"xp.stats.{self.name} is no function: frozen distributions are SciPy's: expected the parameters in "
-                f"each call, as in xp.stats.{self.name}.{density}({', '.join(['x', *given])})"
+                f"each call, as in xp.stats.{self.name}.{density}({', '.join(['x', *arguments])})"
             )
 
 
