@@ -1,5 +1,6 @@
 """`define_jvp`: rules for tangents, in both modes, to all orders; and the arguments by which functions are differentiated."""
 
+import functools
 import math
 import sys
 from typing import Any
@@ -211,6 +212,30 @@ def test_cotangents_of_another_kind(wrong: Any, x: Any) -> None:
     for square in rules:
         with pytest.raises(ox.DtypeError, match=r"argument 0: found a cotangent .*, expected an array or a number"):
             ox.grad(lambda x, square=square: xp.sum(square(x)))(x)
+
+
+@pytest.mark.parametrize("x", [2.0, np.array([1.0, 2.0])], ids=["number", "array"])
+def test_complex_derivatives_of_real_values_are_refused(x: Any) -> None:
+    scaled = ox.custom_vjp(lambda a, x: a * x)
+    scaled.defvjp(lambda a, x: (a * x, a), lambda a, g: (None, g * a * 1j))
+    rules: list[Any] = [
+        functools.partial(scaled, 3.0),
+        ox.custom_vjp(lambda x: 3.0 * x, lambda g, y, x: g * 1j),
+        ox.define_vjp(lambda g: g * 1j)(lambda x: 3.0 * x),
+    ]
+    for f in rules:
+        loss = lambda x, f=f: xp.sum(f(x))  # noqa: E731
+        for derivative in (ox.grad(loss), ox.record(ox.grad(loss)), lambda x, f=f: ox.jvp(f, (x,), (x,))):
+            with pytest.raises(
+                ox.DtypeError, match=r"argument [01]: found a cotangent that is complex, expected a real"
+            ):
+                derivative(x)
+    f = ox.define_jvp(lambda t: t * 1j)(lambda x: 3.0 * np.asarray(x))
+    for derivative in (ox.grad(lambda x: xp.sum(f(x))), lambda x: ox.jvp(f, (x,), (x,))):
+        with pytest.raises(ox.DtypeError, match="found a tangent that is complex, expected a real one"):
+            derivative(x)
+    rotated = ox.define_jvp(lambda t: t * 1j)(lambda x: x * 1j)
+    np.testing.assert_array_equal(ox.grad(lambda x: xp.sum(rotated(x).imag))(x), np.ones_like(x))
 
 
 @pytest.mark.parametrize("x", [2.0, np.float32(2.0), W, W.astype(np.float32)], ids=lambda x: type(x).__name__)

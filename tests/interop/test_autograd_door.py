@@ -529,3 +529,33 @@ def test_vjps_that_are_no_functions_or_return_nothing_are_refused() -> None:
             ours.grad(square)(3.0)
     extend.defvjp(square, None)
     assert ours.grad(square)(3.0) == 0.0
+
+
+def test_rules_for_functions_that_read_none_are_refused() -> None:
+    for f in (np.tanh, anp.sinc, anp.linalg.norm, asp.special.gammaln, np.sort, lambda x: x):
+        for define in (extend.defvjp, extend.defjvp):
+            with pytest.raises(ox.DerivativeError, match=r"expected a primitive: f = primitive\("):
+                define(f, lambda ans, x: lambda g: g * 0.0 + 5.0)
+        with pytest.raises(ox.DerivativeError, match="expected a primitive"):
+            extend.def_linear(f)
+    tanh = extend.primitive(np.tanh)
+    extend.defvjp(tanh, lambda ans, x: lambda g: g * 0.0 + 5.0)
+    assert ours.grad(tanh)(2.0) == 5.0
+
+
+@pytest.mark.parametrize("make", [lambda x: ours.make_vjp(anp.sin)(x)[0], lambda x: ours.make_jvp(anp.sin)(x)])
+@pytest.mark.parametrize("x", [1.0, np.ones(3)])
+def test_complex_vectors_of_real_values_are_refused(make: Callable[[Any], Any], x: Any) -> None:
+    with pytest.raises(ox.DtypeError, match="found a complex (cotangent|tangent), expected a real one"):
+        make(x)(1j * x)
+
+
+def test_cotangents_of_real_arguments_are_real(theirs: ModuleType) -> None:
+    """Autograd's functions of NumPy that lead to a primitive take the real part."""
+    results = []
+    for library in (ours, theirs):
+        names, anp = library.extend, library.numpy
+        f = names.primitive(lambda x: x * (1.0 + 2.0j))
+        names.defvjp(f, lambda ans, x: lambda g: g * (1.0 + 2.0j))
+        results.append(library.grad(lambda x, f=f, anp=anp: anp.sum(anp.abs(f(anp.sin(x)))))(X))
+    np.testing.assert_allclose(*results, rtol=1e-14)

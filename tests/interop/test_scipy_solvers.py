@@ -99,6 +99,43 @@ class TestBounds:
         with pytest.raises(ox.StructureError, match=r"bounds has a side .*expected a pair"):
             ox.scipy.minimize(lambda m: xp.sum(m["a"]), {"a": np.zeros(2)}, bounds=({"b": 1.0}, None))
 
+    @pytest.mark.parametrize("bounds", [
+        [(0.0, 2.0), (5.0, 7.0)],
+        ((0, None), (None, 2)),
+        [(0.0, 1.0), [-1.0, 2.0], np.array([5.0, 7.0])],
+        np.array([[0.0, 1.0], [0.0, 2.0], [5.0, 7.0]]),
+        optimize.Bounds([0.0, 5.0], [2.0, 7.0]),
+        [(0.0, 1.0)],
+    ], ids=str)  # fmt: skip
+    def test_bounds_in_scipys_forms_have_its_meaning(self, bounds: Any) -> None:
+        x0 = np.full(len(getattr(bounds, "lb", bounds)), 1.5)
+        expected = optimize.minimize(lambda x: np.sum((x - 3.0) ** 2), x0, bounds=bounds).x
+        loss = lambda x: xp.sum((xp.asarray(x) - 3.0) ** 2)  # noqa: E731
+        np.testing.assert_allclose(ox.scipy.minimize(loss, x0, bounds=bounds).x, expected, rtol=1e-6)
+        np.testing.assert_allclose(ox.scipy.minimize(loss, [*map(float, x0)], bounds=bounds).x, expected, rtol=1e-6)
+
+    @pytest.mark.parametrize("bounds", [
+        [np.array([0.0, 5.0]), np.array([2.0, 7.0])],
+        (np.array([0.0, 5.0]), np.array([2.0, 7.0])),
+        np.array([[0.0, 5.0], [2.0, 7.0]]),
+    ], ids=str)  # fmt: skip
+    def test_two_pairs_of_two_meanings_are_refused(self, bounds: Any) -> None:
+        with pytest.raises(TypeError, match=r"expected scipy.optimize.Bounds\(lowest, greatest\)"):
+            ox.scipy.minimize(xp.sum, np.array([1.0, 6.0]), bounds=bounds)
+
+    def test_pairs_may_hold_variables(self) -> None:
+        def found(a: Any) -> Any:
+            pairs = [(0.0, a[0]), (None, 2.0 * a[1]), (0.0, 9.0)]
+            return ox.scipy.minimize(lambda x: xp.sum((x - 3.0) ** 2), np.zeros(3), bounds=pairs).x
+
+        np.testing.assert_allclose(ox.jacobian(found)(np.ones(2)), [[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]], atol=1e-12)
+
+    @pytest.mark.parametrize("bounds", [([0, -1], [2, 5]), optimize.Bounds([0, -1], [2, 5])], ids=str)
+    def test_bounds_of_least_squares_are_the_lowest_and_the_greatest(self, bounds: Any) -> None:
+        residual, x0 = lambda x: x - 3.0, np.ones(2)
+        expected = optimize.least_squares(residual, x0, bounds=bounds).x
+        np.testing.assert_allclose(ox.scipy.least_squares(residual, x0, bounds=bounds).x, expected, rtol=1e-6)
+
 
 @pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
 @pytest.mark.parametrize("form", ["dict", "object"])

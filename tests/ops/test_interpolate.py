@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,80 @@ def test_regular_grids(method: str) -> None:
         return xp.interpolate.RegularGridInterpolator((one, other), values, method)(places)
 
     check_grads(f, (*GRID, VALUES, PLACES), order=2, tolerance=1e-4)
+
+
+_ROWS = np.array([[1.5, 2.0], [0.5, 0.2], [3.0, 2.5]])
+# Places by the number of axes, among them forms that SciPy refuses.
+FORMS: dict[int, list[Any]] = {
+    1: [
+        1.5,
+        np.array(1.5),
+        _ROWS[0],
+        [1.5, 2.5],
+        np.array([1.5]),
+        [1.5],
+        _ROWS[:, :1],
+        (1.5,),
+        (_ROWS[0],),
+        _ROWS[:1],
+        np.ones((2, 3, 1)),
+        (1.5, 2.5),
+        (np.ones((2, 3)),),
+        [[1.5], [2.5]],
+        np.zeros(0),
+        (_ROWS[:, :1],),
+    ],
+    2: [
+        1.5,
+        np.array(1.5),
+        [1.5, 2.0],
+        (1.5, 2.0),
+        _ROWS[0],
+        _ROWS,
+        _ROWS[:1],
+        np.ones((2, 3, 2)),
+        tuple(_ROWS.T),
+        (_ROWS[:, :1], _ROWS[0]),
+        (1.5, _ROWS[0]),
+        [*_ROWS],
+        _ROWS.tolist(),
+        np.zeros((0, 2)),
+        np.ones(3),
+        np.ones(4),
+        (1.0, 2.0, 3.0),
+        (_ROWS,),
+        (_ROWS[0],),
+        np.zeros(0),
+        ([1.5, 2.0], [0.5, 0.2]),
+    ],
+}
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["xp", "names"])
+@pytest.mark.parametrize("method", ["linear", "cubic"])
+@pytest.mark.parametrize("axes", FORMS)
+def test_places_in_any_form_have_the_shapes_of_scipy(axes: int, method: str, is_named: bool) -> None:
+    x = np.arange(5.0)
+    for trailing in ((), (3,)):
+        values = RNG.normal(size=(5,) * axes + trailing)
+        theirs = interpolate.RegularGridInterpolator((x,) * axes, values, method)
+
+        def called(values: Any, places: Any) -> Any:
+            of = interpolate if is_named else xp.interpolate
+            return of.RegularGridInterpolator((x,) * axes, values, method)(places)
+
+        for places in FORMS[axes]:
+            try:
+                expected = theirs(places)
+            except (IndexError, ValueError):
+                with pytest.raises(ValueError, match=r"found places of shape .*, expected . numbers along"):
+                    xp.interpolate.RegularGridInterpolator((x,) * axes, values, method)(places)
+                continue
+            with ox.scipy.names() if is_named else contextlib.nullcontext():
+                found, pulled = ox.vjp(lambda values, places=places: called(values, places), values)
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+            assert pulled(np.ones_like(found))[0].shape == values.shape
 
 
 def test_refusals() -> None:

@@ -90,7 +90,8 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 
     Raises `DerivativeError` if no rule is set, if the rule does not return one cotangent for each argument, if ``f``
     uses a variable that is not an argument, or in forward mode if a cotangent does not depend on ``g``. Raises
-    `ShapeError` if a cotangent cannot be unbroadcast to the shape of its argument.
+    `ShapeError` if a cotangent cannot be unbroadcast to the shape of its argument, and `DtypeError` if it is complex
+    and its argument real.
 
     >>> from oxigrad import grad
     >>> clipped = custom_vjp(lambda x: x, lambda g, y, x: xp.minimum(g, 1.0))
@@ -332,7 +333,7 @@ def _unbroadcast(position: int, argument: Array, pulled: Array) -> Array:
     """The cotangent summed over the broadcast axes."""
     if not is_smooth(argument):
         return Zero
-    check_numeric(f"argument {position}: found a cotangent", pulled)
+    check_numeric(f"argument {position}: found a cotangent", pulled, argument)
     if not is_array(plain(argument)):
         return unbroadcast_to_number(pulled)
     shape, expected = tuple(getattr(pulled, "shape", ())), tuple(argument.shape)
@@ -353,8 +354,8 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     argument, before or after broadcasting. None instead of a rule means that the derivative is zero. The function
     itself may be any code.
 
-    Raises `TypeError` for a rule with another parameter or without ``g``, and `DerivativeError` or `ShapeError` as
-    `custom_vjp` does.
+    Raises `TypeError` for a rule with another parameter or without ``g``, and `DerivativeError`, `ShapeError` or
+    `DtypeError` as `custom_vjp` does.
 
     >>> import math
     >>> from oxigrad import grad
@@ -392,8 +393,9 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     In reverse mode the rules are transposed. For derivatives of higher order they are called with variables, and must
     be differentiable. `define_vjp` states the same derivative by its transpose.
 
-    Raises `TypeError` for a rule with another parameter or without ``t``, or an argument without a rule, and
-    `ShapeError` for a tangent that cannot be broadcast to the shape of the value.
+    Raises `TypeError` for a rule with another parameter or without ``t``, or an argument without a rule, `ShapeError`
+    for a tangent that cannot be broadcast to the shape of the value, and `DtypeError` for a complex one of a real
+    value.
 
     >>> import math
     >>> from oxigrad import grad, jvp

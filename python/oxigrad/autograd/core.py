@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import Tape, Variable, plain
+from oxigrad._core import DtypeError, Tape, Variable, plain
 from oxigrad.autodiff.transforms import Recording
 from oxigrad.autograd.primitives import *  # noqa: F403 - names of autograd.core too
 from oxigrad.autograd.tracer import Box
@@ -149,7 +149,11 @@ def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], A
 def _pulled(call: Recording, g: Any) -> Any:
     """Gradient of a recorded call from a cotangent of its value."""
     leaves = [g] if call.structure == _LEAF else tree.leaves(g)
-    seeds = [(to, _like(leaf, to.value)) for to, leaf in zip(call.outputs, leaves, strict=True) if to is not None]
+    seeds = [
+        (to, _like(leaf, to.value, "make_vjp: found a complex cotangent"))
+        for to, leaf in zip(call.outputs, leaves, strict=True)
+        if to is not None
+    ]
     return call.arguments(call.tape.pull(seeds, call.watched.variables))
 
 
@@ -179,11 +183,11 @@ def _one(leaf: Any) -> Any:
 
 def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, Any]]:
     """Pushforward of ``fun`` at ``x``: the function of a tangent that returns ``fun(x)`` and its derivative."""
-    x = floats(x)
+    x, tangent = floats(x), lambda leaf, t: _like(t, leaf, "make_jvp: found a complex tangent")
 
     def jvp(g: Any) -> tuple[Any, Any]:
         call = _called(fun, x, forward=True)
-        return call.value, call.pushed((tree.map(lambda leaf, t: _like(t, leaf), x, g),))
+        return call.value, call.pushed((tree.map(tangent, x, g),))
 
     return jvp
 
@@ -216,8 +220,10 @@ def floats(x: Any) -> Any:
     return x if is_float else tree.map(converted, x)
 
 
-def _like(g: Any, value: Any) -> Any:
-    """Tangent or cotangent in the shape and dtype of a value."""
+def _like(g: Any, value: Any, what: str) -> Any:
+    """Tangent or cotangent in the shape and dtype of a value. A complex one of a real value is refused."""
+    if is_complex(g) and not is_complex(value):
+        raise DtypeError(f"{what}, expected a real one, as the value is")
     if not is_array(plain(value)):
         return g if isinstance(g, Variable) else type(plain(value))(g)
     array, shape = of_dtype(g if isinstance(g, Variable) else np.asarray(g), value), tuple(value.shape)

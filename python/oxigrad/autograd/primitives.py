@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from oxigrad import tree
+from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, call_leaves
 from oxigrad.autodiff.custom_rules import Rule, entries
 from oxigrad.autodiff.function_calls import call_read_only, replaced
 from oxigrad.autodiff.rules.tangents import zero_tangent
+from oxigrad.ops.backends import is_complex
 
 __all__ = [
     "def_linear",
@@ -69,20 +70,33 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return call_leaves(f_raw, None, pull, wrapped in primitive_jvps, whole, expand, args, kwargs)
 
-    vars(wrapped)["fun"] = f_raw
+    vars(wrapped).update(fun=f_raw, _is_autograd_primitive=True)
     return wrapped
 
 
 def _of_structure(value: Any, g: Any) -> Any:
-    """Cotangent of a list or tuple, which a rule may return as any sequence, or as an array."""
+    """Cotangent of a list or tuple, which a rule may return as any sequence, or as an array.
+
+    Of a real value it is the real part, which autograd takes in the functions of NumPy that lead to the value.
+    """
     if type(value) not in (list, tuple) or g is None:
-        return g
+        return xp.real(g) if is_complex(g) and not is_complex(value) else g
     items = [_of_structure(item, part) for item, part in zip(value, g, strict=True)]
     return items if isinstance(value, list) else tuple(items)
 
 
 def _name(fun: Callable[..., Any]) -> str:
     return getattr(fun, "__name__", repr(fun))
+
+
+def _check_primitive(fun: Callable[..., Any]) -> None:
+    """Raises `DerivativeError` for a function that reads none of the rules here, as those of `autograd.numpy`."""
+    if not hasattr(fun, "_is_autograd_primitive"):
+        name = _name(fun)
+        raise DerivativeError(
+            f"{name}: found a function without rules to define, expected a primitive: f = primitive({name}), which "
+            "takes the place of the function where the rules hold"
+        )
 
 
 def _zeros(g: Any) -> None:
@@ -94,6 +108,7 @@ def _zeros(g: Any) -> None:
 
 def defvjp_argnums(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None:
     """Defines all VJPs of a primitive: ``vjpmaker(argnums, ans, args, kwargs)(g)`` has one for each of ``argnums``."""
+    _check_primitive(fun)
     primitive_vjps[fun] = vjpmaker
 
 
@@ -144,6 +159,7 @@ def defvjp(
 
 def defjvp_argnums(fun: Callable[..., Any], jvpmaker: Callable[..., Any]) -> None:
     """Defines the JVP of a primitive: ``jvpmaker(argnums, tangents, ans, args, kwargs)``."""
+    _check_primitive(fun)
     primitive_jvps[fun] = jvpmaker
 
 

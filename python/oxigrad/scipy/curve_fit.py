@@ -36,7 +36,7 @@ def curve_fit(
         p0: parameters at which the fit begins; None begins at ones, with a number for each argument of ``f``. A list
             of numbers is a vector.
         sigma: standard deviations of ``ydata``, of its shape, or its covariance; None weighs all elements equally.
-        bounds: lower and upper bounds as in `minimize`; None is no bound.
+        bounds: pair of the lowest and the greatest values as in `minimize`, or SciPy's ``Bounds``; None is no bound.
         **options: further arguments of `scipy.optimize.curve_fit`.
 
     Returns:

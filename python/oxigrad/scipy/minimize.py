@@ -38,8 +38,9 @@ def minimize(
         x0: tree at which the minimization begins.
         args: further arguments of ``f``, a tuple or one value.
         method: method of SciPy, such as "BFGS" or "trust-constr"; None takes SciPy's choice.
-        bounds: pair of the lowest and the greatest values, each a tree like ``x0``, a number, or None for no bound;
-            or SciPy's ``Bounds``. SciPy's list of a pair for each number is refused.
+        bounds: pair of the lowest and the greatest values, each a tree like ``x0``, a number, or None for no bound.
+            SciPy's forms are ``Bounds``, and a pair for each number of ``x0``. `TypeError` if two pairs have both
+            meanings.
         constraints: SciPy's constraints as functions of trees: dicts ``{"type": "eq" or "ineq", "fun": g}``, or
             ``NonlinearConstraint(g, low, high)``.
         callback: function that is called with the tree of each iteration; it stops by raising ``StopIteration``.
@@ -163,7 +164,7 @@ def _constraint(constraint: Any, vectors: Vectors) -> Any:
 
 def _rows(vectors: Vectors, x: Array, bounds: Any, constraints: Any, arguments: Callable[[Any], Any]) -> list[Rows]:
     """Bounds and constraints at the minimum ``x`` as rows; ``arguments`` maps arguments that may hold variables."""
-    limits = vectors.limits(bounds)
+    limits = vectors.limits(bounds, takes_pairs=True)
     rows = [] if limits is None else limit_rows(lambda v: v, x, *map(arguments, limits))
     for constraint in _listed(constraints):
         if isinstance(constraint, Mapping):

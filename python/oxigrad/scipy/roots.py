@@ -88,7 +88,7 @@ def least_squares(
         f: function that returns the residuals, a tree.
         x0: tree at which the minimization begins.
         args: further arguments of ``f``, a tuple or one value.
-        bounds: lower and upper bounds as in `minimize`; None is no bound.
+        bounds: pair of the lowest and the greatest values as in `minimize`, or SciPy's ``Bounds``; None is no bound.
         sparse: whether `oxigrad.sparse_jacobian` computes the Jacobian, for the methods "trf" and "dogbox".
         **options: further arguments of `scipy.optimize.least_squares`.
 

@@ -10,6 +10,7 @@ from oxigrad._core import DtypeError, ShapeError, StructureError, Variable, plai
 from oxigrad._names import library
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
+from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.autodiff.sparse.jacobians import sparse_jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import device_of, is_array, is_complex, is_smooth, namespace, to_host
@@ -105,27 +106,51 @@ class Vectors:
         return lambda vector: host(of_vector(self.like_x0(vector)))
 
     def bounds(self, bounds: Any) -> Any:
-        """SciPy's bounds for a pair of trees or of numbers, or None without bounds."""
-        if (limits := self.limits(bounds)) is None:
+        """SciPy's bounds for the forms of `minimize`, or None without bounds."""
+        if (limits := self.limits(bounds, takes_pairs=True)) is None:
             return None
-        sides: Any = () if isinstance(bounds, optimize.Bounds) else bounds
-        if isinstance(self._x0, (list, tuple)) and len(self._x0) == 2 and all(map(_is_pair_of_numbers, sides)):
-            raise TypeError(
-                f"bounds is {bounds!r}: expected scipy.optimize.Bounds(lowest, greatest), since SciPy would read two "
-                "pairs as the bounds of each number, and this function as the lowest and the greatest values"
-            )
         lower, upper = map(self.host, limits)
         return bounds if isinstance(bounds, optimize.Bounds) else optimize.Bounds(lower, upper)
 
-    def limits(self, bounds: Any) -> tuple[Array, Array] | None:
-        """The vectors of the lowest and the greatest values, which may be variables; None without bounds."""
+    def limits(self, bounds: Any, *, takes_pairs: bool = False) -> tuple[Array, Array] | None:
+        """The vectors of the lowest and the greatest values, which may be variables; None without bounds.
+
+        If it ``takes_pairs``, bounds may be a pair (lowest, greatest) for each number, as in `scipy.optimize.minimize`.
+        """
         if bounds is None:
             return None
         if isinstance(bounds, optimize.Bounds):
             return np.broadcast_to(bounds.lb, self.start.shape), np.broadcast_to(bounds.ub, self.start.shape)
+        if takes_pairs and (pairs := self._of_pairs(bounds)) is not None:
+            return pairs
         if not (isinstance(bounds, Sequence) and len(bounds) == 2):
-            raise TypeError(f"bounds is {bounds!r}: expected {_BOUNDS}")
+            each = f", or {self.start.size} pairs, one for each number of x0" if takes_pairs else ""
+            raise TypeError(f"bounds is {bounds!r}: expected {_BOUNDS}{each}")
+        if is_array(self._x0) and not takes_pairs:  # SciPy takes lists, which `minimize` reads as pairs
+            bounds = [xp.asarray(side) if isinstance(side, (list, tuple)) else side for side in bounds]
         return self._limit(bounds[0], -np.inf), self._limit(bounds[1], np.inf)
+
+    def _of_pairs(self, bounds: Any) -> tuple[Array, Array] | None:
+        """The vectors of both sides of SciPy's pairs, one for each number; None if the bounds are no such pairs."""
+        if not (isinstance(bounds, (Sequence, np.ndarray)) and len(bounds) == self.start.size):
+            return None
+        if not all(map(_is_pair_of_numbers, bounds)):
+            return None
+        if len(bounds) == 2 and all(map(self._is_side, bounds)):
+            raise TypeError(
+                f"bounds is {bounds!r}: expected scipy.optimize.Bounds(lowest, greatest), since SciPy would read two "
+                "pairs as the bounds of each number, and this function as the lowest and the greatest values"
+            )
+        lower, upper = zip(*bounds, strict=True)
+        return _side(lower, -np.inf), _side(upper, np.inf)
+
+    def _is_side(self, bound: Any) -> bool:
+        """Whether bounds are a tree like ``x0``."""
+        try:
+            self._limit(bound, 0.0)
+        except (TypeError, ValueError):
+            return False
+        return True
 
     def _limit(self, bound: Any, limit: float) -> Any:
         """The vector of one side; ``limit`` without a bound."""
@@ -194,8 +219,16 @@ def _is_number(value: Any) -> bool:
     return not getattr(value, "shape", ()) and (is_array(plain(value)) or isinstance(value, (int, float)))
 
 
-def _is_pair_of_numbers(side: Any) -> bool:
-    return isinstance(side, (list, tuple)) and len(side) == 2 and all(isinstance(x, (int, float)) for x in side)
+def _is_pair_of_numbers(pair: Any) -> bool:
+    """Whether it is a pair of numbers, of which each may be None."""
+    if not isinstance(pair, (list, tuple)):
+        return is_array(plain(pair)) and tuple(pair.shape) == (2,)
+    return len(pair) == 2 and all(x is None or (is_numeric(x) and not getattr(x, "shape", ())) for x in pair)
+
+
+def _side(numbers: Sequence[Any], limit: float) -> Array:
+    """The vector of one side of pairs; ``limit`` in the place of None."""
+    return xp.asarray([limit if number is None else number for number in numbers]) * 1.0
 
 
 def _broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -130,15 +130,17 @@ def check_several(primals: Any, tangents: Any, name: str) -> None:
             )
 
 
-def check_numeric(subject: str, value: Any) -> None:
-    """Raises `DtypeError` for a derivative that is no array of numbers and no number."""
+def check_numeric(subject: str, value: Any, like: Any) -> None:
+    """Raises `DtypeError` for a derivative that is no array of numbers and no number, or complex and ``like`` real."""
     if not is_numeric(value):
         raise DtypeError(f"{subject} {value!r}, expected an array or a number")
+    if is_complex(value) and not is_complex(like):
+        raise DtypeError(f"{subject} that is complex, expected a real one: xp.real takes its real part")
 
 
 def _of_shape(name: str, t: Any, like: Any) -> Any:
     """The tangent in the shape and dtype of the value."""
-    check_numeric(f"{name}: found a tangent", t)
+    check_numeric(f"{name}: found a tangent", t, like if is_array(like) else t)
     shape, expected = (tuple(getattr(x, "shape", ())) for x in (t, like))
     if shape != expected:
         try:

@@ -87,6 +87,8 @@ def left_to_variable(x: Any) -> np.ndarray | None:
 
 def refuse_float_of_scipy(frame: FrameType) -> None:
     """Raises `TypeError`, which names the function, if the ``frame`` that calls ``float(x)`` is of SciPy."""
+    # SciPy's C code of `brentq`, `brenth`, `bisect` and `ridder` ignores this error, as one of any ``__float__``, and
+    # calls the function again with the exception set: then a builtin raises `SystemError`, whose cause is this error.
     if _module(frame).startswith("scipy.") and (called := _called_of_scipy(frame)):
         raise TypeError(
             "a variable does not turn into a float by itself, since that would lose its derivative: "

@@ -91,8 +91,8 @@ def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], na
     return arguments
 
 
-class _Distribution:
-    """Base class of both kinds of distributions: the error for names that they lack, such as ``rvs``."""
+class Distribution:
+    """Base class of distributions: errors for calls, and for names that they lack, such as ``rvs``."""
 
     name: str
 
@@ -102,9 +102,19 @@ class _Distribution:
             hint = "" if name.startswith("_") else f": scipy.stats.{self.name} has further functions of numbers"
             raise AttributeError(f"xp.stats.{self.name} has no attribute {name!r}{hint}", name=name, obj=self)
 
+        def __call__(self, *parameters: Any, **named: Any) -> Any:
+            """Raises `TypeError`, which names the call of a density with the parameters."""
+            density = "logpmf" if hasattr(self, "logpmf") else "logpdf"
+            arguments = [f"{each}" if isinstance(each, (int, float)) else "..." for each in parameters]
+            arguments += [f"{name}=..." for name in named]
+            raise TypeError(
+                f"xp.stats.{self.name} is no function: frozen distributions are SciPy's: expected the parameters in "
+                f"each call, as in xp.stats.{self.name}.{density}({', '.join(['x', *arguments])})"
+            )
+
 
 @dataclasses.dataclass(frozen=True)
-class Continuous(_Distribution):
+class Continuous(Distribution):
     """A continuous distribution, defined by functions of the standardized ``z`` and of the shape parameters.
 
     The functions are called inside of the support, whose edges are ``low`` and ``high``, and are smooth at ``inner``.
@@ -262,7 +272,7 @@ class Continuous(_Distribution):
 
 
 @dataclasses.dataclass(frozen=True)
-class Discrete(_Distribution):
+class Discrete(Distribution):
     """A distribution of the integers from ``low`` to ``high(*shapes)``, defined by functions of the count.
 
     The functions also take the shape parameters. ``low`` is a number, minus infinity, or a function of the parameters.

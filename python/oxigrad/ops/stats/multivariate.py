@@ -6,14 +6,16 @@ from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import namespace
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.stats.distribution import LOG_2_PI, of_array_likes
+from oxigrad.ops.stats.distribution import LOG_2_PI, Distribution, of_array_likes
 from oxigrad.xp import linalg, special, sum
 
 __all__ = ["dirichlet", "multivariate_normal"]
 
 
-class _Dirichlet:
+class _Dirichlet(Distribution):
     """The Dirichlet distribution, of proportions that sum to one."""
+
+    name: str = "dirichlet"
 
     # Distributions are pickled by name, as members of the public module.
     __module__ = "oxigrad.ops.stats"
@@ -42,13 +44,15 @@ class _Dirichlet:
         return ops.exp(self.logpdf(x, alpha))
 
 
-class _MultivariateNormal:
+class _MultivariateNormal(Distribution):
     """The normal distribution of vectors of ``d`` numbers.
 
     ``mean`` is a vector, zero by default; ``cov`` a positive definite matrix (d, d), the variances (d,), or one
     variance for all. ``mean`` and ``cov`` state ``d``, which is 1 if both are numbers. With ``allow_singular``, ``cov``
     is positive semi-definite; the density is the density on its range, and zero outside.
     """
+
+    name: str = "multivariate_normal"
 
     # Distributions are pickled by name, as members of the public module.
     __module__ = "oxigrad.ops.stats"

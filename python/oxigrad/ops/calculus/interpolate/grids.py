@@ -21,7 +21,8 @@ __all__ = ["RegularGridInterpolator"]
 class RegularGridInterpolator:
     """The function through ``values`` on the grid of ``points``, an array an axis: "linear", or a "cubic" spline.
 
-    Called at places of shape (..., axes) it has values of shape (...). Beyond the grid it raises `ValueError` if
+    Called at places of shape (..., axes) it has values of shape (...). A vector is a list of places, and a tuple has
+    one array of coordinates for each axis. Beyond the grid it raises `ValueError` if
     ``bounds_error``, is ``fill_value``, or where that is None is extrapolated. It is a function of ``points``,
     ``values`` and the places.
     """
@@ -46,15 +47,22 @@ class RegularGridInterpolator:
         """The values at places ``xi``."""
         if method not in (None, self.method):
             raise NotImplementedError(f"RegularGridInterpolator: method is {method!r}: expected {self.method!r}")
-        if isinstance(xi, tuple):
+        if isinstance(xi, tuple) and len(xi) == 1:  # as in SciPy: an array of places, not its only coordinate
+            xi = xi[0]
+        if is_tuple := isinstance(xi, tuple):
             xi = ops.stack(
                 np.broadcast_arrays(*xi) if not any(isinstance(each, Variable) for each in xi) else [*map(array, xi)],
                 axis=-1,
             )
         xi, axes = floats(xi), len(self.grid)
+        if not is_tuple and len(xi.shape) == 1 and xi.shape[0] % axes == 0:
+            xi = ops.reshape(xi, (-1, axes))
         shape = tuple(xi.shape[:-1])
-        if xi.shape[-1] != axes:
-            raise ValueError(f"RegularGridInterpolator: found places of {xi.shape[-1]} numbers, expected {axes}")
+        if tuple(xi.shape[-1:]) != (axes,):
+            raise ValueError(
+                f"RegularGridInterpolator: found places of shape {tuple(xi.shape)}, expected {axes} numbers along the "
+                "last axis"
+            )
         xi = ops.reshape(xi, (-1, axes))
         outside = np.zeros(xi.shape[0], bool)
         for k, (grid, at) in enumerate(zip(self.grid, host(xi).T, strict=True)):
