@@ -119,7 +119,7 @@ REFUSED = {
     "set": (lambda: {1.0}, "set"),
     "bytes": (lambda: b"abc", "bytes"),
     "dict": (lambda: {"a": 1.0}, "dict"),
-    "masked": (lambda: np.ma.masked_array(OTHER, [True, False, False]), r"filled\(0\)"),
+    "masked": (lambda: np.ma.masked_array(OTHER, [True, False, False]), r"x\.data\[~x\.mask\] and v\[~x\.mask\], or np\.where\(x\.mask, 0, r\)"),
     "matrix": (lambda: OTHER.view(np.matrix), r"numpy\.asarray\(x\)"),
 }
 

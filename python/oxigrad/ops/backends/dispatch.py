@@ -293,7 +293,7 @@ def refuse_masked_or_units(array: Array, what: str) -> None:
     Traceback (most recent call last):
     ...
     oxigrad.DtypeError: w: the parameter is a MaskedArray, whose mask would be ignored: expected an array without a
-    mask, such as x.filled(0)
+    mask, such as x.data[~x.mask]
     """
     if type(array) is np.ndarray:
         return
@@ -389,6 +389,8 @@ def for_each_example(function: Callable[..., Any], values: Sequence[Any], level:
 
 class UnbatchedError(TypeError):
     """Raised when a function reads a value that differs between examples; it is then called for each, if possible."""
+
+    __module__ = "oxigrad"
 
 
 # Calls a function for each example of a batch: `oxigrad.autodiff.checkpoint` sets it.

@@ -51,8 +51,8 @@ def array_of_variable(x: Variable, dtype: Dtype = None, copy: bool | None = None
     frame = sys._getframe(1)
     if _module(frame).startswith("numpy.ma"):
         raise DtypeError(
-            "an array that is combined with a variable is a MaskedArray, whose mask would be ignored: expected an "
-            "array without a mask, such as x.filled(0) * v for x * v"
+            "an array x that is combined with a variable v is a MaskedArray, whose mask would be ignored: expected "
+            "x.data[~x.mask] and v[~x.mask], or np.where(x.mask, 0, r) of a result r of x.data"
         )
     call = None if _module(frame).startswith("scipy.") else _call_in_source(frame)
     called = _called_of_scipy(frame) or _called_of_arrays(frame) or _dot(call)
