@@ -122,7 +122,10 @@ ADAM = {"step": torch.tensor(2.0), "exp_avg": torch.ones(2), "exp_avg_sq": torch
 GROUPS = [{"params": [0]}]
 WRONG: dict[str, tuple[Any, str]] = {
     "too many names": ({"state": {0: ADAM}, "param_groups": []}, "found 1 names: expected 0"),
-    "no such parameter": ({"state": {3: ADAM}, "param_groups": GROUPS}, "keys 3, which are in no group: expected numbers of param_groups, 0"),
+    "no such parameter": (
+        {"state": {3: ADAM}, "param_groups": GROUPS},
+        "keys 3, which are in no group: expected numbers of param_groups, 0",
+    ),
     "of RMSprop": (
         {"state": {0: {"step": 1, "square_avg": torch.ones(2)}}, "param_groups": GROUPS},
         "w: .* square_avg",

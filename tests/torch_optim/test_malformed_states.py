@@ -323,5 +323,7 @@ def test_a_loss_in_the_place_of_the_closure(library: Any) -> None:
     p.grad = torch.ones(2)
     with pytest.raises(TypeError, match=r"MoMo\.step: found Tensor, expected a closure, or step\(loss=loss\)"):
         own.MoMo([p], lr=0.1).step(torch.tensor(1.0))
-    with pytest.raises(TypeError, match=r"state_dtpe \(did you mean state_dtype\?\); its arguments are lr, .*state_dtype"):
+    with pytest.raises(
+        TypeError, match=r"state_dtpe \(did you mean state_dtype\?\); its arguments are lr, .*state_dtype"
+    ):
         own.AdamW([{"params": [p], "state_dtpe": "8bit"}])

@@ -110,6 +110,11 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
         return f"xp.{part}.{_DEFAULTS_OF_SCIPY.get(name, name)} is {function} for variables"
     if part == "optimize" and name in ("curve_fit", "least_squares", "minimize", "root"):
         return f"oxigrad.scipy.{name} is {function} for variables"
+    if part == "optimize":
+        return (
+            f"{function} takes none: oxigrad.implicit differentiates a solution by its equations, and "
+            "oxigrad.scipy.root and oxigrad.scipy.minimize take variables"
+        )
     standard = (
         "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take "
         "variables"
