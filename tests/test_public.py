@@ -423,4 +423,4 @@ def test_errors_of_python_have_the_name_of_the_package(name: str) -> None:
     assert f"{kind.__module__}.{kind.__qualname__}" == f"oxigrad.{name}"
     with pytest.raises(ox.ShapeError) as raised:
         xp.sum(np.ones(2), axis=3)
-    assert type(pickle.loads(pickle.dumps(raised.value))) is type(raised.value)
+    assert type(pickle.loads(pickle.dumps(raised.value))) is type(raised.value)  # noqa: S301

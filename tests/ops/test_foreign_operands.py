@@ -5,6 +5,7 @@ import ctypes
 import decimal
 import fractions
 import operator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ REFUSED = {
     "dict": (lambda: {"a": 1.0}, "dict"),
     "masked": (
         lambda: np.ma.masked_array(OTHER, [True, False, False]),
-        r"x\.data\[~x\.mask\] and v\[~x\.mask\], or np\.where\(x\.mask, 0, r\)",
+        r"x\.data\[~x\.mask\]",
     ),
     "matrix": (lambda: OTHER.view(np.matrix), r"numpy\.asarray\(x\)"),
 }
@@ -213,5 +214,6 @@ def test_assignments_to_parts_of_a_variable_name_the_expression() -> None:
 
         with pytest.raises(AttributeError, match=rf"z\.{name} = v .* is not recorded: expected {instead}"):
             ox.grad(f)(np.ones(2))
-    for x in (1.0 + 2.0j, np.array([1.0 + 2.0j])):
+    values: Any = (1.0 + 2.0j, np.array([1.0 + 2.0j]))
+    for x in values:
         assert ox.vjp(lambda z: z.real + 3.0 * z.imag, x)[0] == 7.0

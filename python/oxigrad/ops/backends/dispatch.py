@@ -298,8 +298,7 @@ def refuse_masked_or_units(array: Array, what: str) -> None:
     if type(array) is np.ndarray:
         return
     meaning, kind = _core.meaning(array), type(array).__name__
-    # torch.masked.MaskedTensor, a tensor that differs from others only by its class
-    if meaning is None and hasattr(type(array), "get_mask"):
+    if meaning is None and hasattr(type(array), "get_mask"):  # torch.masked.MaskedTensor, a tensor but for its class
         meaning = f"a {kind}, whose mask would be ignored: expected an array without a mask"
     try:
         namespace(array)
@@ -405,10 +404,9 @@ def install_one_by_one(function: Callable[..., Any]) -> None:
 def one_by_one(
     function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], error: UnbatchedError | None = None
 ) -> Any:
-    """The stacked results of a function, called for each example of the batched values in its arguments.
+    """The stacked results of a function for each example of its batched values, with the derivatives of each call.
 
-    Derivatives are the derivatives of each call. Raises the ``error`` again if no argument is batched.
-    """
+    Raises the ``error`` again if no argument is batched."""
     return _one_by_one[0](function, args, named, error)
 
 

@@ -149,8 +149,8 @@ def _forms() -> ModuleType:
 
 def _module_of(ufunc: np.ufunc) -> str:
     """The public module of a ufunc of NumPy or SciPy; empty for a user's, which may have the name of one of theirs."""
-    found = (each for each in _MODULES_OF_UFUNCS if getattr(sys.modules.get(each), ufunc.__name__, None) is ufunc)
-    return next(found, "").partition("._")[0].replace("numpy", "np")
+    modules = (each for each in _MODULES_OF_UFUNCS if getattr(sys.modules.get(each), ufunc.__name__, None) is ufunc)
+    return next(modules, "").partition("._")[0].replace("numpy", "np")
 
 
 def numpy_ufunc(name: str) -> Any:

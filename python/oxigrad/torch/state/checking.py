@@ -134,7 +134,7 @@ def _check_number(value: Any, where: str) -> None:
         else isinstance(value, (int, float))
     )
     if not is_one:
-        raise StateError(f"{where} is {type(value).__name__}: expected a real number, or a tensor of one")
+        raise StateError(f"{where} is {type(value).__name__}: expected a number, or a real tensor of one")
 
 
 def _check_array(value: Any, p: Any, where: str, new: Any) -> None:
@@ -155,9 +155,9 @@ def _check_array(value: Any, p: Any, where: str, new: Any) -> None:
         _check_dtype(value, where, is_complex=new is not None and new.is_complex())
     shape, expected = shape_of(value), None if new is None else tuple(new.shape)
     if shape != expected and type(tensors[0]) is type(p.data):
-        found = f"{where} has shape {shape}: expected {'no tensor' if expected is None else expected}"
+        fault = f"{where} has shape {shape}: expected {'no tensor' if expected is None else expected}"
         what = "the shape of the parameter" if expected == tuple(p.shape) else f"for a parameter of {tuple(p.shape)}"
-        raise StateError(f"{found}, {what}")
+        raise StateError(f"{fault}, {what}")
 
 
 def _check_tensor(value: Any, where: str) -> None:
