@@ -404,9 +404,7 @@ def install_one_by_one(function: Callable[..., Any]) -> None:
 def one_by_one(
     function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], error: UnbatchedError | None = None
 ) -> Any:
-    """The stacked results of a function for each example of its batched values, with the derivatives of each call.
-
-    Raises the ``error`` again if no argument is batched."""
+    """The stacked results of a function for each example of its batched values; raises the ``error`` without any."""
     return _one_by_one[0](function, args, named, error)
 
 
