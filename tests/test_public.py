@@ -412,3 +412,15 @@ def test_exceptions_say_what_causes_them() -> None:
     for value in found:
         text = inspect.cleandoc(vars(value).get("__doc__") or "")
         assert len(text.split()) >= 12 and text.endswith("."), f"{value.__name__}: {text!r}"
+
+
+@pytest.mark.parametrize(
+    "name", ["AxisError", "MatrixShapeError", "StaleRecordingError", "UnbatchedError", "UnknownNameError"]
+)
+def test_errors_of_python_have_the_name_of_the_package(name: str) -> None:
+    """As in tracebacks; a pickle of the error finds the class by it."""
+    kind = getattr(ox, name)
+    assert f"{kind.__module__}.{kind.__qualname__}" == f"oxigrad.{name}"
+    with pytest.raises(ox.ShapeError) as raised:
+        xp.sum(np.ones(2), axis=3)
+    assert type(pickle.loads(pickle.dumps(raised.value))) is type(raised.value)  # noqa: S301

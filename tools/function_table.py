@@ -94,7 +94,8 @@ array([-16.,  30., -14.])
   the environment SciPy refuses a call of a variable and a plain array together (`TypeError`); `xp.special` takes both.
 * SciPy's other functions convert their arguments to NumPy arrays, and no protocol intercepts them. `scipy.stats` also computes
   in place, with masks. Use `xp`, which has the same names, arguments and defaults. An argument that is not implemented is refused by
-  name. Inside `with oxigrad.scipy.names():`, SciPy's functions accept variables.
+  name. Inside `with oxigrad.scipy.names():`, SciPy's functions accept variables, if `xp` has them. Functions without a twin, such as
+  `medfilt` and `interp1d`, raise `TypeError`. So do a `CubicSpline` of plain data at a variable, frozen distributions and `scipy.optimize`.
 * Values are SciPy's, for arrays of every library that can be read in host memory. For other arrays, `NotImplementedError` names the
   function.
 * `xp.linalg` also has the functions of `numpy.linalg`, listed in the [table of NumPy's functions](numpy.md).

@@ -66,6 +66,7 @@ def refuse_deadlock(holder: int) -> None:
 def install() -> None:
     """Installs the callbacks and the table of derivative rules in the core, once."""
     foreign_calls.install()
+    array_methods.install()
     _core.install_callbacks(
         copy_duplicates=cotangents.copy_duplicates,
         array_function=array_function,

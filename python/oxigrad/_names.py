@@ -20,6 +20,8 @@ class UnknownNameError(AttributeError):
     The text suggests a public name. The names are searched only when the text is shown, which ``hasattr`` does not do.
     """
 
+    __module__ = "oxigrad"
+
     def __init__(self, module: str, name: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> None:
         super().__init__(f"module {module!r} has no attribute {name!r}", name=name)
         self._name, self._names, self._elsewhere = name, names, elsewhere

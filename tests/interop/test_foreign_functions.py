@@ -36,6 +36,13 @@ def test_a_function_of_scipy_is_named_with_its_twin() -> None:
             function = getattr(function, part)
         assert f"xp.{name} is scipy.{name} for variables" in refusal(lambda x, f=function, args=args: f(x, *args))
     assert "scipy.signal.medfilt takes none; with SCIPY_ARRAY_API=1" in refusal(scipy.signal.medfilt)
+    optimize: Any = scipy.optimize
+    for solve in (optimize.brentq, optimize.bisect):
+        text = refusal(lambda x, solve=solve: solve(lambda z: z - x, -9.0, 9.0), 1.5)
+        assert f"{solve.__name__} takes none: oxigrad.implicit" in text and "SCIPY_ARRAY_API" not in text
+    assert "minimize_scalar takes none: oxigrad.implicit" in refusal(
+        lambda x: optimize.minimize_scalar(lambda z: (z - x) ** 2).x, 1.5
+    )
     for f in (np.asarray, np.float64):  # of NumPy
         assert "np.array([v, w], like=v)" in refusal(f) and "scipy" not in refusal(f)
 

@@ -99,7 +99,7 @@ def test_parameters_without_a_derivative_are_refused_by_name(name: str, args: tu
 
 
 def test_functions_without_a_derivative_are_refused() -> None:
-    with pytest.raises(ox.DerivativeError, match=r"kolmogorov has no derivative"):
+    with pytest.raises(ox.DerivativeError, match=r"^scipy\.special\.kolmogorov has no derivative"):
         ox.grad(scipy.special.kolmogorov)(1.0)
     with pytest.raises(TypeError, match="^erfcx: found 2 arguments, expected 1: x"):
         xp.special.erfcx(1.0, 2.0)

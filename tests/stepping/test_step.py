@@ -71,7 +71,7 @@ GRADIENTS: dict[str, tuple[str, Any, type[Exception], str]] = {
     "big-endian": ("a", np.ones(4, ">f8"), ox.DtypeError, "^a: gradient has dtype >f8, the parameter float64"),
     "objects": ("a", np.ones(4, object), ox.DtypeError, "^a: the gradient is an array of objects"),
     "missing": ("a", None, ox.StructureError, "^a: the gradient is missing"),
-    "a number": ("a", 1.0, ox.StructureError, "^a: the gradient is missing: found float"),
+    "a number": ("a", 1.0, ox.StructureError, "^a: the gradient is missing: found float, expected an array"),
     "a list": ("a", [1.0, 1.0, 1.0, 1.0], ox.StructureError, "^a: the gradient is missing"),
     "extra": ("b.d", np.ones(2), ox.StructureError, r"^b\.d: there is a gradient, but no parameter"),
 }
@@ -560,3 +560,8 @@ sys.exit(os.waitpid(child, 0)[1])
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no fork")
 def test_a_forked_child_after_the_pool_was_used() -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=600)
+
+
+def test_update_on_the_class_asks_for_an_optimizer() -> None:
+    with pytest.raises(TypeError, match=r"called on a class: expected an optimizer, such as Adam\(\.\.\.\)\.update"):
+        optim.Adam.update({"w": np.ones(2)}, {"w": np.ones(2)})  # pyright: ignore[reportArgumentType]

@@ -28,7 +28,7 @@ def test_parameters_are_ahead_while_they_are_updated_and_until_the_end() -> None
     make(step.marks({3: "a", 5: "c"}))
     with pytest.raises(
         StateError,
-        match=r"^b, a, c was updated in the backward of a step that is not finished: expected step\(\) first$",
+        match=r"^b, a, c were updated in the backward of a step that is not finished: expected step\(\) first$",
     ):
         step.check_none()
     step.end()

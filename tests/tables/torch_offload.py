@@ -86,7 +86,7 @@ def check_failed(
     moved = [i for i, (p, q) in enumerate(zip(params, before, strict=True)) if not torch.equal(p, q)]
     assert {f"param_groups[0]['params'][{i}]" for i in moved} <= {*opt.ahead}
     if opt.ahead:
-        with pytest.raises(StateError, match="was updated"):
+        with pytest.raises(StateError, match="(was|were) updated"):
             opt.state_dict()
     g, params[0].grad = params[0].grad, torch.ones_like(params[0])
     with pytest.raises(RuntimeError, match="other gradients"):
@@ -98,7 +98,7 @@ def check_failed(
 
 def check_failed_backward(opt: Any, params: Sequence[Any], step: int) -> None:
     """Gives parameters that a backward which an error has ended did not update their gradients, and completes the step."""
-    with pytest.raises(StateError, match="was updated"):
+    with pytest.raises(StateError, match="(was|were) updated"):
         opt.state_dict()
     for i, (p, g) in enumerate(zip(params, gradients(params, step), strict=True)):
         p.grad = None if f"param_groups[0]['params'][{i}]" in opt.ahead else g

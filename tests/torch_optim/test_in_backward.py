@@ -449,7 +449,7 @@ def test_gradients_of_parameters_that_are_ahead_are_refused(begun: Any) -> None:
 
 def test_a_state_between_backward_and_step_is_refused(begun: Any) -> None:
     _, opt = begun
-    with pytest.raises(StateError, match=r"1\.weight, 0\.weight was updated"):
+    with pytest.raises(StateError, match=r"1\.weight, 0\.weight were updated"):
         opt.state_dict()
     opt.step()
     assert len(opt.state_dict()["state"]) == 2

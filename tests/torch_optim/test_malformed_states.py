@@ -275,3 +275,55 @@ def test_options_that_are_no_flags_and_no_seeds(option: str, value: Any, kind: A
         own.AdamW([p], **{option: value})
     with pytest.raises((TypeError, ValueError), match=rf"{option}.*expected"):
         own.AdamW([{"params": [p], option: value}])
+
+
+def of_dtype(torch: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    """An optimizer after a step of a parameter of a dtype."""
+    p = torch.nn.Parameter(torch.ones(shape, dtype=dtype))
+    opt = getattr(importlib.import_module("oxigrad.torch"), name)([p], lr=0.1)
+    p.grad = torch.ones_like(p)
+    opt.step()
+    return opt
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4,), ()])
+@pytest.mark.parametrize("name", ["AdamW", "Rprop", "LAMB", "SM3", "Shampoo", "SOAP", "GaLore", "Prodigy"])
+def test_slots_of_the_other_kind_of_numbers(name: str, shape: tuple[int, ...], library: Any) -> None:
+    """A state of a complex parameter loads, and each slot with real numbers for complex ones, or the reverse, raises."""
+    torch = library("torch")
+    for dtype in (torch.float32, torch.complex64):
+        opt = of_dtype(torch, name, shape, dtype)
+        good, before = opt.state_dict(), repr(opt.state_dict())
+        opt.load_state_dict(good)
+        assert repr(opt.state_dict()) == before
+        for key, value in good["state"][0].items():
+            if key == "step":
+                continue
+            other = value.real.clone() if value.is_complex() else value.to(torch.complex64)
+            state = {**good, "state": {0: {**good["state"][0], key: other}}}
+            with pytest.raises(ox.StateError, match=rf"state\[0\]\['{key}'\].*expected .*(real|complex)"):
+                opt.load_state_dict(state)
+            assert repr(opt.state_dict()) == before
+
+
+@pytest.mark.parametrize("key", ["0", 5, None])
+def test_keys_that_are_no_numbers_of_the_groups(key: Any, library: Any) -> None:
+    """A state under other keys would load as none, and the moments begin anew."""
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+    for p, opt in (trained(torch, own.AdamW), trained_lbfgs(torch, own)):
+        good, before = opt.state_dict(), plain(opt, p)
+        with pytest.raises(ox.StateError, match=f"the keys {key!r}, which are in no group: expected .*param_groups, 0"):
+            opt.load_state_dict({**good, "state": {key: good["state"][0]}})
+        assert plain(opt, p) == before
+
+
+def test_a_loss_in_the_place_of_the_closure(library: Any) -> None:
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    with pytest.raises(TypeError, match=r"MoMo\.step: found Tensor, expected a closure, or step\(loss=loss\)"):
+        own.MoMo([p], lr=0.1).step(torch.tensor(1.0))
+    with pytest.raises(
+        TypeError, match=r"state_dtpe \(did you mean state_dtype\?\); its arguments are lr, .*state_dtype"
+    ):
+        own.AdamW([{"params": [p], "state_dtpe": "8bit"}])

@@ -162,6 +162,10 @@ class Optimizer(StatefulOptimizer):
         Concurrent steps are serialized. A function that a step calls (a schedule, a rule, a signal handler) may save
         the optimizer; any other use of it raises `StateError`.
         """
+        if not isinstance(self, Optimizer):
+            raise TypeError(
+                "update is called on a class: expected an optimizer, such as Adam(...).update(model, grads)"
+            )
         with self._lock.stepping():
             return self._stepper.update(model, grads, loss=loss)
 

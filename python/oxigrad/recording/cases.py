@@ -107,6 +107,7 @@ class StaleRecordingError(RuntimeError):
     call, of which nothing is returned; the next call records anew.
     """
 
+    __module__ = "oxigrad"
     path: str
     last_good: int
     call: int

@@ -54,8 +54,6 @@ def load_state_dict(
     """
     check_form(state)
     paths, their_state = _by_index(state["param_groups"], names), state["state"]
-    if unknown := sorted(their_state.keys() - paths.keys()):
-        raise StateError(f"the state has parameters that are in no group: {unknown}")
     taken = {path: _step(path, their_state[index], step) for index, path in paths.items() if index in their_state}
     count, before = max(taken.values(), default=step or 0), opt.state_dict(copy=False)
     missed = {path: count - number for path, number in taken.items() if number < count}

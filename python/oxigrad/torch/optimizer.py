@@ -13,7 +13,7 @@ from oxigrad._core import StateError
 from oxigrad._names import check_flags, nearest
 from oxigrad.optim.settings.options import SEED, checked_number, checked_precision
 from oxigrad.stepping.arrays.precision import check_slot_dtype
-from oxigrad.stepping.plan.announcements import Assignments, named
+from oxigrad.stepping.plan.announcements import Assignments, updated
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
@@ -42,6 +42,8 @@ OPTIONS: dict[str, Any] = {
 # The keys of a group that a step reads besides, and the likeness to a key from which another key is a misspelt one.
 _KEYS = ("weight_decay", "maximize", "decoupled_weight_decay")
 _MISSPELT = 0.85
+# The options of the constructor that no group has.
+_OF_ALL = ("in_backward", "state_device")
 _NOTHING = nullcontext()
 
 
@@ -107,10 +109,10 @@ class TensorOptimizer(KeepingDtypes):
             vocabulary = {"params", *self.defaults, *OPTIONS, *keys, *_KEYS}
             others = [name for name in group if isinstance(name, str) and name not in vocabulary]
             wrong = [name for name in others if name in places or nearest(name, vocabulary, _MISSPELT)]
-            self._check_names(wrong, [*self.defaults])
+            self._check_names(wrong, [name for name in {**self.defaults, **OPTIONS} if name not in _OF_ALL])
             _refuse_functions({name: value for name, value in group.items() if name in keys})
             self.entry.check(group, named_group(len(self.param_groups)))
-            for name in ("in_backward", "state_device"):
+            for name in _OF_ALL:
                 if name in group:
                     raise TypeError(
                         f"{named_group(len(self.param_groups))(name)}: expected it in the constructor alone"
@@ -172,6 +174,9 @@ class TensorOptimizer(KeepingDtypes):
                 state, needs none.
         """
         if closure is not None:
+            if not callable(closure):
+                name = type(self).__name__
+                raise TypeError(f"{name}.step: found {type(closure).__name__}, expected a closure, or step(loss=loss)")
             with torch.enable_grad():
                 loss = closure()
         if not self.param_groups:  # as in PyTorch: there is nothing to update
@@ -317,8 +322,7 @@ class TensorOptimizer(KeepingDtypes):
         if self._pieces is not None and self._backward is None:
             if ahead := self._pieces.ahead:
                 raise StateError(
-                    f"{named(ahead)} was updated in a step that an error ended: expected synchronize() before the "
-                    "state is read"
+                    f"{updated(ahead)} in a step that an error ended: expected synchronize() before the state is read"
                 )
             self._pieces.synchronize(self)
 
@@ -385,7 +389,7 @@ class TensorOptimizer(KeepingDtypes):
         self._resolved = {}
         if self._pieces is not None:
             self._pieces.reset()
-        super().__setstate__({key: value for key, value in state.items() if key not in ("in_backward", "state_device")})
+        super().__setstate__({key: value for key, value in state.items() if key not in _OF_ALL})
         for group in self.param_groups:
             for name, value in self._remembered().items():
                 group.setdefault(name, value)

@@ -293,13 +293,12 @@ def refuse_masked_or_units(array: Array, what: str) -> None:
     Traceback (most recent call last):
     ...
     oxigrad.DtypeError: w: the parameter is a MaskedArray, whose mask would be ignored: expected an array without a
-    mask, such as x.filled(0)
+    mask, such as x.data[~x.mask]
     """
     if type(array) is np.ndarray:
         return
     meaning, kind = _core.meaning(array), type(array).__name__
-    # torch.masked.MaskedTensor, a tensor that differs from others only by its class
-    if meaning is None and hasattr(type(array), "get_mask"):
+    if meaning is None and hasattr(type(array), "get_mask"):  # torch.masked.MaskedTensor, a tensor but for its class
         meaning = f"a {kind}, whose mask would be ignored: expected an array without a mask"
     try:
         namespace(array)
@@ -390,6 +389,8 @@ def for_each_example(function: Callable[..., Any], values: Sequence[Any], level:
 class UnbatchedError(TypeError):
     """Raised when a function reads a value that differs between examples; it is then called for each, if possible."""
 
+    __module__ = "oxigrad"
+
 
 # Calls a function for each example of a batch: `oxigrad.autodiff.checkpoint` sets it.
 _one_by_one: list[Callable[..., Any]] = []
@@ -403,10 +404,7 @@ def install_one_by_one(function: Callable[..., Any]) -> None:
 def one_by_one(
     function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], error: UnbatchedError | None = None
 ) -> Any:
-    """The stacked results of a function, called for each example of the batched values in its arguments.
-
-    Derivatives are the derivatives of each call. Raises the ``error`` again if no argument is batched.
-    """
+    """The stacked results of a function for each example of its batched values; raises the ``error`` without any."""
     return _one_by_one[0](function, args, named, error)
 
 

@@ -20,9 +20,13 @@ from oxigrad.ops.backends import UnbatchedError, one_by_one
 class AxisError(ShapeError, np.exceptions.AxisError):
     """Raised for an axis that an array does not have: a `ShapeError`, and the `IndexError` that NumPy raises."""
 
+    __module__ = "oxigrad"
+
 
 class MatrixShapeError(ShapeError, np.linalg.LinAlgError):
     """Raised for shapes for which NumPy raises ``LinAlgError``: a `ShapeError`, too."""
+
+    __module__ = "oxigrad"
 
 
 # Errors that array libraries raise for an axis or a shape.

@@ -7,11 +7,11 @@ adapter for other libraries. A variable has the methods of the array that it wra
 import functools
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from oxigrad._core import is_constant, is_inexact, plain
+from oxigrad._core import Variable, is_constant, is_inexact, plain
 from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops.backends import adapter_of, beneath, is_array, is_complex, without_variables
 from oxigrad.ops.protocols.other_libraries import METHODS
@@ -119,8 +119,6 @@ def attribute(xp: ModuleType, x: Array, name: str) -> Any:
     methods = _methods(beneath(value))
     if name in methods and (not is_array(value) or hasattr(value, name)):
         return functools.partial(_bound(xp, methods[name]), x)
-    if name in _ATTRIBUTES:
-        return _ATTRIBUTES[name](x)
     if name in _PLAIN and hasattr(value, name):
         return getattr(value, name)
     hint = f": {METHODS[name]}" if name in METHODS else ""
@@ -131,6 +129,22 @@ def attribute(xp: ModuleType, x: Array, name: str) -> Any:
             "or ox.stop_gradient(x) for the array itself"
         )
     raise AttributeError(f"a variable has no attribute {name!r}{hint}", name=name, obj=x)
+
+
+def _part(name: str, instead: str) -> property:
+    """The real or imaginary part of a variable, to which nothing is assigned."""
+
+    def refuse(_: Variable, value: Any) -> NoReturn:
+        raise AttributeError(f"z.{name} = v of a variable z is not recorded: expected {instead}", name=name)
+
+    return property(_ATTRIBUTES[name], refuse)
+
+
+def install() -> None:
+    """Installs the real and imaginary parts in `Variable`."""
+    variable: Any = Variable
+    variable.real = _part("real", "z = v + 1j * xp.imag(z)")
+    variable.imag = _part("imag", "z = xp.real(z) + 1j * v")
 
 
 def method(xp: ModuleType, x: Array, like: Any, name: str) -> Any:

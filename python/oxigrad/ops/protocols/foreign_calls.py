@@ -51,8 +51,8 @@ def array_of_variable(x: Variable, dtype: Dtype = None, copy: bool | None = None
     frame = sys._getframe(1)
     if _module(frame).startswith("numpy.ma"):
         raise DtypeError(
-            "an array that is combined with a variable is a MaskedArray, whose mask would be ignored: expected an "
-            "array without a mask, such as x.filled(0) * v for x * v"
+            "an array x that is combined with a variable v is a MaskedArray, whose mask would be ignored: expected "
+            "x.data[~x.mask] and v[~x.mask], or np.where(x.mask, 0, r) of a result r of x.data"
         )
     call = None if _module(frame).startswith("scipy.") else _call_in_source(frame)
     called = _called_of_scipy(frame) or _called_of_arrays(frame) or _dot(call)
@@ -112,6 +112,11 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
         return f"xp.{part}.{_DEFAULTS_OF_SCIPY.get(name, name)} is {function} for variables"
     if part == "optimize" and name in ("curve_fit", "least_squares", "minimize", "root"):
         return f"oxigrad.scipy.{name} is {function} for variables"
+    if part == "optimize":
+        return (
+            f"{function} takes none: oxigrad.implicit differentiates a solution by its equations, and "
+            "oxigrad.scipy.root and oxigrad.scipy.minimize take variables"
+        )
     standard = (
         "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take "
         "variables"

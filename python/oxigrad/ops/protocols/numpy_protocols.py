@@ -104,7 +104,9 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
 
 
 def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
-    called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
+    module = _module_of(ufunc)
+    called = f"{module}.{ufunc.__name__}".removeprefix(".")
+    called = called if method == "__call__" else f"{called}.{method}"
     name = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
     named = {key: value for key, value in named.items() if not _is_same(value, _UFUNC_DEFAULTS.get(key))}
     keywords = {key: value for key, value in named.items() if key == "axis" or not _is_default(None, value)}
@@ -131,9 +133,9 @@ def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any],
             return undifferentiated(ufunc, called, inputs, {**keywords, "dtype": dtype})
         cast = inputs[:1] if ufunc is np.ldexp else inputs  # whose second argument is a whole number
         inputs = [*(array(x, dtype) for x in cast), *inputs[len(cast) :]]
-    ours = (vars(xp).get(name) or _forms().form_of(ufunc)) if _is_meant(ufunc) else None
+    ours = (vars(xp).get(name) or _forms().form_of(ufunc)) if module else None
     if ours is None and (scipys := xp.special.of_ufunc(ufunc)) is not None:
-        return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, keywords)
+        return _call(scipys, called, inputs, keywords)
     return undifferentiated(ufunc, called, inputs, keywords) if ours is None else _call(ours, called, inputs, keywords)
 
 
@@ -145,9 +147,10 @@ def _forms() -> ModuleType:
     return importlib.import_module("oxigrad.ops.numpy.forms")
 
 
-def _is_meant(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is NumPy's or SciPy's, and not a user's of the same name."""
-    return any(getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc for module in _MODULES_OF_UFUNCS)
+def _module_of(ufunc: np.ufunc) -> str:
+    """The public module of a ufunc of NumPy or SciPy; empty for a user's, which may have the name of one of theirs."""
+    modules = (each for each in _MODULES_OF_UFUNCS if getattr(sys.modules.get(each), ufunc.__name__, None) is ufunc)
+    return next(modules, "").partition("._")[0].replace("numpy", "np")
 
 
 def numpy_ufunc(name: str) -> Any:

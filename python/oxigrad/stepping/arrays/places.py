@@ -80,8 +80,8 @@ def refuse_traced(path: str, what: str, array: Any) -> None:
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether the class of an error is defined in this package, so that its message has the key path."""
-    return type(error).__module__ == _core.ShapeError.__module__
+    """Whether the class of an error is one of the core's, so that its message has the key path."""
+    return getattr(_core, type(error).__name__, None) is type(error)
 
 
 def known_shape(array: Any) -> tuple[int, ...] | None:

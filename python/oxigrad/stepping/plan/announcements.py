@@ -13,7 +13,7 @@ from oxigrad.stepping.parameters.parameter import Parameter
 #: ends.
 SMALL, BUCKET, MOST = 1 << 16, 1 << 20, 64
 #: The state of parameters that are ahead of the others, in errors.
-UNFINISHED = "was updated in the backward of a step that is not finished"
+UNFINISHED = "in the backward of a step that is not finished"
 
 # Items of dicts that a step assigns with its writes, so that no interrupt comes between: the dict, the key and the
 # value.
@@ -22,8 +22,17 @@ Assignments = Sequence[tuple[Any, Any, Any]]
 
 def named(paths: Sequence[str]) -> str:
     """Some names of parameters, and how many others there are."""
-    others = f" and {len(paths) - 3} others" if len(paths) > 3 else ""
+    others = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     return ", ".join(paths[:3]) + others
+
+
+def updated(paths: Sequence[str]) -> str:
+    """The words that parameters were updated.
+
+    >>> updated(["a", "b"]), updated([])
+    ('a, b were updated', 'no parameter was updated')
+    """
+    return f"{named(paths) or 'no parameter'} {'were' if len(paths) > 1 else 'was'} updated"
 
 
 class OpenStep:
@@ -55,7 +64,7 @@ class OpenStep:
     def check_none(self) -> None:
         """Raises `StateError` while parameters are ahead."""
         if self.updated:
-            raise StateError(f"{named(self.ahead)} {UNFINISHED}: expected {self._remedy}")
+            raise StateError(f"{updated(self.ahead)} {UNFINISHED}: expected {self._remedy}")
 
     def marks(self, names: Mapping[int, str]) -> Assignments:
         """The assignments by which parameters with these names, by key, are ahead.

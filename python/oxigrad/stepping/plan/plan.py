@@ -332,7 +332,8 @@ class Plan(Assignment):
     def _check_one(self, i: int, g: Any) -> None:
         if not is_array(g):
             raise StructureError(
-                f"{path_name(self.structure.path(i))}: the gradient is missing: found {type(g).__name__}"
+                f"{path_name(self.structure.path(i))}: the gradient is missing: found {type(g).__name__}, "
+                "expected an array"
             )
         if type(g) is np.ndarray:
             return

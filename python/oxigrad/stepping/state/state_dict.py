@@ -131,10 +131,12 @@ def checked(state: Any) -> Mapping[str, Any]:
             "the state is of an optimizer of PyTorch: expected the result of state_dict of oxigrad.optim; "
             "oxigrad.torch.load_state_dict converts it"
         )
-    if wrong := sorted(_FIELDS.keys() ^ state.keys(), key=str):
-        raise StateError(
-            f"the state has unexpected or missing keys: {', '.join(map(str, wrong))}; expected {[*_FIELDS]}"
-        )
+    for what, keys in (
+        ("lacks", _FIELDS.keys() - state.keys()),
+        ("has unexpected keys:", state.keys() - _FIELDS.keys()),
+    ):
+        if keys:
+            raise StateError(f"the state {what} {', '.join(sorted(map(str, keys)))}: expected {[*_FIELDS]}")
     for name, kind in _FIELDS.items():
         if not isinstance(state[name], kind) or isinstance(state[name], bool):
             raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")

@@ -8,9 +8,10 @@ from oxigrad._core import StateError
 from oxigrad.rules.core.rule import is_flag
 from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.plan.announcements import named
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.library import torch
-from oxigrad.torch.state.conversion import shape_of
+from oxigrad.torch.state.conversion import as_complex, shape_of
 from oxigrad.torch.table import OPTIONAL_SLOTS, Entry
 
 _CODES = ({"codes", "scales"}, {"codes", "scales", "shape"})
@@ -39,6 +40,12 @@ def check_form(state: Any) -> None:
             raise StateError(
                 f"param_groups[{number}] of the state is not a dict with 'params', the numbers of parameters"
             )
+    numbers = {index for group in state["param_groups"] for index in group["params"]}
+    if unknown := [repr(key) for key in state["state"] if key not in numbers]:
+        raise StateError(
+            f"the state has the keys {named(unknown)}, which are in no group: expected numbers of param_groups, "
+            f"{named([*map(repr, numbers)]) or 'which have no parameters'}"
+        )
     for index, slots in state["state"].items():
         if not isinstance(slots, Mapping):
             raise StateError(f"state[{index!r}] is {type(slots).__name__}: expected a dict")
@@ -95,37 +102,43 @@ def _check(opt: Any, group: Mapping[str, Any], p: Any, where: str, slots: Mappin
     for slot in entry.rule.slots:
         key = entry.key_of_slot(slot.name)
         is_optional = slot.name in asked and not entry.value(asked[slot.name], group)
-        shape = None if slot.is_number else _shape_of_new(entry, slot, group, p)
+        new = None if slot.is_number else _new_slot(entry, slot, group, p)
         if slots.get(key) is None:
-            if entry.counts and not is_optional and (slot.is_number or shape is not None):
+            if entry.counts and not is_optional and (slot.is_number or new is not None):
                 raise StateError(f"{where} has no {key!r}: expected a tensor")
         elif slot.is_number:
             _check_number(slots[key], f"{where}[{key!r}]")
         else:
-            _check_array(slots[key], p, f"{where}[{key!r}]", shape)
+            _check_array(slots[key], p, f"{where}[{key!r}]", new)
     for key in points:
         if slots.get(key) is None:
             raise StateError(f"{where} has no {key!r}: expected a tensor")
-        _check_array(slots[key], p, f"{where}[{key!r}]", tuple(p.shape))
+        _check_array(slots[key], p, f"{where}[{key!r}]", p)
 
 
-def _shape_of_new(entry: Entry, slot: Slot, group: Mapping[str, Any], p: Any) -> tuple[int, ...] | None:
-    """The shape of a slot of a new parameter like ``p``, without memory for it; None where the rule begins no slot."""
+def _new_slot(entry: Entry, slot: Slot, group: Mapping[str, Any], p: Any) -> Any:
+    """The slot of a new parameter like ``p``, without memory for it; None where the rule begins no slot."""
     if entry.rule.elementwise:
-        return tuple(p.shape)
+        return p
     like = torch.empty_like(p.detach(), device="meta")
+    if p.is_complex():
+        like = torch.empty((*p.shape, 2), dtype=p.dtype.to_real(), device="meta")
     first = slot.first(xp, like, like.dtype, lambda name: entry.value(name, group))
-    return None if first is None else tuple(first.shape)
+    return None if first is None else as_complex(first, p)
 
 
 def _check_number(value: Any, where: str) -> None:
-    is_one = value.numel() == 1 if isinstance(value, torch.Tensor) else isinstance(value, (int, float))
+    is_one = (
+        value.numel() == 1 and not value.is_complex()
+        if isinstance(value, torch.Tensor)
+        else isinstance(value, (int, float))
+    )
     if not is_one:
-        raise StateError(f"{where} is {type(value).__name__}: expected a number, or a tensor of one")
+        raise StateError(f"{where} is {type(value).__name__}: expected a number, or a real tensor of one")
 
 
-def _check_array(value: Any, p: Any, where: str, expected: tuple[int, ...] | None) -> None:
-    """Raises for a slot that is neither a tensor of the ``expected`` shape nor codes with their scales."""
+def _check_array(value: Any, p: Any, where: str, new: Any) -> None:
+    """Raises for a slot that is neither a tensor of the shape and kind of a ``new`` one nor codes with their scales."""
     tensors = [value]
     if isinstance(value, Mapping):
         if value.keys() not in _CODES:
@@ -139,8 +152,8 @@ def _check_array(value: Any, p: Any, where: str, expected: tuple[int, ...] | Non
         except (TypeError, ValueError) as error:
             raise StateError(f"{where}: {error}") from None
     else:
-        _check_dtype(value, where)
-    shape = shape_of(value)
+        _check_dtype(value, where, is_complex=new is not None and new.is_complex())
+    shape, expected = shape_of(value), None if new is None else tuple(new.shape)
     if shape != expected and type(tensors[0]) is type(p.data):
         fault = f"{where} has shape {shape}: expected {'no tensor' if expected is None else expected}"
         what = "the shape of the parameter" if expected == tuple(p.shape) else f"for a parameter of {tuple(p.shape)}"
@@ -152,9 +165,10 @@ def _check_tensor(value: Any, where: str) -> None:
         raise StateError(f"{where} has {type(value).__name__}: expected a tensor")
 
 
-def _check_dtype(tensor: Any, where: str) -> None:
-    if not (tensor.is_floating_point() or tensor.is_complex()):
-        raise StateError(f"{where} has dtype {tensor.dtype}: expected a floating-point dtype")
+def _check_dtype(tensor: Any, where: str, *, is_complex: bool = False) -> None:
+    if not (tensor.is_complex() if is_complex else tensor.is_floating_point()):
+        kind = "complex" if is_complex else "real floating-point"
+        raise StateError(f"{where} has dtype {tensor.dtype}: expected a {kind} dtype")
 
 
 # --- L-BFGS -----------------------------------------------------------------------------------------------------------

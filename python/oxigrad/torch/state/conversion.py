@@ -54,12 +54,18 @@ def is_dense(tensor: Any) -> bool:
     return 1 + sum((extent - 1) * stride for extent, stride in extents) == tensor.numel()
 
 
+def as_complex(tensor: Any, p: Any) -> Any:
+    """A real tensor as a complex one, if it has the axis of real and imaginary parts of a complex parameter ``p``."""
+    if not (p.is_complex() and tensor.shape[-1:] == (2,)):
+        return tensor
+    *strides, last = tensor.stride()
+    is_viewed = last == 1 and all(stride % 2 == 0 for stride in strides)
+    return torch.view_as_complex(tensor if is_viewed else tensor.contiguous())
+
+
 def as_parameter(tensor: Any, p: Any) -> Any:
     """A new local, real tensor as a slot of the parameter ``p``."""
-    if p.is_complex() and tensor.shape[-1:] == (2,):
-        *strides, last = tensor.stride()
-        is_viewed = last == 1 and all(stride % 2 == 0 for stride in strides)
-        tensor = torch.view_as_complex(tensor if is_viewed else tensor.contiguous())
+    tensor = as_complex(tensor, p)
     if not is_distributed(p):
         return tensor
     distributed = importlib.import_module("torch.distributed.tensor")

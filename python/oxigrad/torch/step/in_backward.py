@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.stepping.plan.announcements import UNFINISHED, OpenStep, named
+from oxigrad.stepping.plan.announcements import UNFINISHED, OpenStep, updated
 from oxigrad.torch.library import torch, untraced, without_grad
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.hooks import Hooks
@@ -174,7 +174,7 @@ class InBackward:
         waiting = None if self._pauses else self.step.waiting.get(id(p))
         if id(p) in self.step.updated or (waiting is not None and waiting[1] is p.grad):
             raise RuntimeError(
-                f"{path}: a second gradient before step(), and {named(self.step.ahead) or 'no parameter'} "
+                f"{path}: a second gradient before step(), and {updated(self.step.ahead)} "
                 f"{UNFINISHED}: expected step() after each backward, and `with opt.no_step():` around backwards of "
                 "micro-batches but the last; with use_reentrant=True, parameters of a checkpoint may be used once"
             )
@@ -190,13 +190,13 @@ class InBackward:
         if getattr(opt, "grad_scale", None) is not None:
             raise RuntimeError(
                 "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss "
-                f"were used in the backward: {named(self.step.ahead) or 'no parameter'} was updated; expected "
+                f"were used in the backward: {updated(self.step.ahead)}; expected "
                 "bfloat16, or in_backward=False"
             )
         again = [path for key, path in self.step.updated.items() if self._places[key].tensor.grad is not None]
         if again:
             raise RuntimeError(
-                f"{named(again)} {UNFINISHED}, and has a gradient again, as DistributedDataParallel leaves one: "
+                f"{updated(again)} {UNFINISHED}, with a gradient again, as DistributedDataParallel leaves one: "
                 "expected zero_grad() before step()"
             )
         count, params = noise_step(opt), all_parameters(opt)

@@ -10,7 +10,7 @@ from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.rule_executors import kernel_of
-from oxigrad.stepping.plan.announcements import OpenStep, named
+from oxigrad.stepping.plan.announcements import OpenStep, named, updated
 from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.torch import formulas
 from oxigrad.torch.group import TensorGroup
@@ -161,7 +161,7 @@ class MeasuredNorm:
             self.clear()
             raise RuntimeError(
                 f"{named(odd)}: the gradient was measured in norm_pass() and not used, or was not measured; "
-                f"{named(step.ahead) or 'no parameter'} was updated"
+                + updated(step.ahead)
             )
 
 

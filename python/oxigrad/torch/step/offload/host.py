@@ -10,7 +10,7 @@ from oxigrad._core import StateError
 from oxigrad.ops.backends.memory.torch_transfers import device_of
 from oxigrad.stepping.placement.ring import SMALLEST, Ring, packed, piece_size
 from oxigrad.stepping.placement.slices import Slice, aligned, sliced
-from oxigrad.stepping.plan.announcements import named
+from oxigrad.stepping.plan.announcements import named, updated
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.offload import pieces
@@ -145,8 +145,8 @@ class HostSteps(PieceSteps):
         """
         if self.is_under_way:
             raise RuntimeError(
-                f"{places[0].path}: a gradient of a micro-batch, and {named(self.ahead) or 'no parameter'} was updated "
-                "in a step that is not finished: expected step()"
+                f"{places[0].path}: a gradient of a micro-batch, and {updated(self.ahead)} in "
+                "a step that is not finished: expected step()"
             )
         totals = {id(place.tensor): (self._sum(place), place.tensor in self.sums) for place in places}
         if self._ring.is_finished:

@@ -6,7 +6,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad.stepping.placement.ring import Ring
-from oxigrad.stepping.plan.announcements import Assignments, named
+from oxigrad.stepping.plan.announcements import Assignments, updated
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
@@ -203,8 +203,8 @@ class PieceSteps:
         taken = self._taken or {}
         if any(p.grad is not None and taken.get(id(p)) is not p.grad for p in all_parameters(opt)):
             raise RuntimeError(
-                f"the step before was ended by an error, with {named(self.ahead) or 'no parameter'} updated, and there "
-                "are other gradients: expected synchronize() first, which completes it"
+                f"the step before was ended by an error, {updated(self.ahead)}, and there are other "
+                "gradients: expected synchronize() first, which completes it"
             )
 
     def synchronize(self, opt: Any) -> None:

@@ -378,7 +378,7 @@ pub fn meaning(array: &Object<'_>) -> PyResult<Option<String>> {
     let (class, plain) = (array.get_type(), numpy.ndarray.bind(py));
     let named = |what: &str| Ok(Some(format!("a {}, {what}", class.name()?.to_cow()?)));
     if class.hasattr("mask")? {
-        return named("whose mask would be ignored: expected an array without a mask, such as x.filled(0)");
+        return named("whose mask would be ignored: expected an array without a mask, such as x.data[~x.mask]");
     }
     for name in ["__array_ufunc__", "__add__", "__mul__", "__matmul__"] {
         if !class.getattr(name)?.is(&plain.getattr(name)?) {

@@ -227,7 +227,7 @@ impl Parameter {
             return Err(unexported(&self.path, what));
         }
         let (path, found) = (&self.path, object.get_type().name()?);
-        Err(StructureError::new_err(format!("{path}: the {what} is missing: found {found}")))
+        Err(StructureError::new_err(format!("{path}: the {what} is missing: found {found}, expected an array")))
     }
 }
 
