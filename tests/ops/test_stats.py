@@ -247,13 +247,3 @@ def test_derivatives_by_an_invalid_parameter_are_nan(function: Any, point: tuple
     value, slope = ox.value_and_grad(function, argnums=invalid)(*point)
     assert np.isnan(value)
     assert np.isnan(slope)
-
-
-@pytest.mark.parametrize("name", ["norm", "gamma", "poisson", "multivariate_normal", "dirichlet"])
-def test_a_frozen_distribution_is_refused_with_the_call_to_write(name: str) -> None:
-    density = "logpmf" if name == "poisson" else "logpdf"
-    text = rf"^xp.stats.{name} is no function: .* as in xp.stats.{name}.{density}\(x, \.\.\., 2.0, scale=\.\.\.\)$"
-    with pytest.raises(TypeError, match=text):
-        ox.grad(lambda m: getattr(xp.stats, name)(m, 2.0, scale=3.0).logpdf(1.0))(1.0)
-    with pytest.raises(AttributeError, match=f"scipy.stats.{name} has further functions of numbers"):
-        getattr(xp.stats, name).rvs  # noqa: B018

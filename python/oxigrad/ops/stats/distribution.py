@@ -92,7 +92,7 @@ def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], na
 
 
 class Distribution:
-    """Base class of distributions: errors for calls, and for names that they lack, such as ``rvs``."""
+    """Base class of distributions: errors for names that they lack, such as ``rvs``."""
 
     name: str
 
@@ -101,16 +101,6 @@ class Distribution:
         def __getattr__(self, name: str) -> Any:
             hint = "" if name.startswith("_") else f": scipy.stats.{self.name} has further functions of numbers"
             raise AttributeError(f"xp.stats.{self.name} has no attribute {name!r}{hint}", name=name, obj=self)
-
-        def __call__(self, *parameters: Any, **named: Any) -> Any:
-            """Raises `TypeError`, which names the call of a density with the parameters."""
-            density = "logpmf" if hasattr(self, "logpmf") else "logpdf"
-            arguments = [f"{each}" if isinstance(each, (int, float)) else "..." for each in parameters]
-            arguments += [f"{name}=..." for name in named]
-            raise TypeError(
-                f"xp.stats.{self.name} is no function: frozen distributions are SciPy's: expected the parameters in "
-                f"each call, as in xp.stats.{self.name}.{density}({', '.join(['x', *arguments])})"
-            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -359,12 +359,12 @@ class Plan(Assignment):
             if p.text not in values:
                 continue
             leaf = leaves[p.index]
-            given, shape = tuple(values[p.text].shape), tuple(leaf.shape)
-            if given != shape:
-                raise ShapeError(f"{path_name(p.text)}: the new value has shape {given}, the parameter {shape}")
-            kept, dtype = dtype_name(p.dtype), dtype_name(leaf.dtype)
-            if kept != dtype:  # the plan is of an earlier model
-                raise DtypeError(f"{path_name(p.text)}: the parameter has dtype {dtype}, at the last step {kept}")
+            new_shape, shape = tuple(values[p.text].shape), tuple(leaf.shape)
+            if new_shape != shape:
+                raise ShapeError(f"{path_name(p.text)}: the new value has shape {new_shape}, the parameter {shape}")
+            old_dtype, dtype = dtype_name(p.dtype), dtype_name(leaf.dtype)
+            if old_dtype != dtype:  # the plan is of an earlier model
+                raise DtypeError(f"{path_name(p.text)}: the parameter has dtype {dtype}, at the last step {old_dtype}")
             value = xp.asarray(xp.astype(values[p.text], p.dtype, copy=True))
             if p.executor.writes_host and _core.is_writable(leaf):
                 refuse_unwritable(p.text, "parameter", leaf)
