@@ -195,11 +195,11 @@ def _is_of(leaf: Any, kind: Any) -> bool:
     Examples of a batch are arrays without axes where numbers were recorded.
     """
     if _is_input(kind):
-        own = kind_of(leaf)
-        if own == kind or not isinstance(plain(leaf), BatchLevel):
-            return bool(own == kind)
+        actual = kind_of(leaf)
+        if actual == kind or not isinstance(plain(leaf), BatchLevel):
+            return bool(actual == kind)
         dtype = np.dtype(kind["class"]).str if "class" in kind else kind["dtype"]
-        return bool((own["shape"], own["dtype"]) == (kind.get("shape", ()), dtype))
+        return bool((actual["shape"], actual["dtype"]) == (kind.get("shape", ()), dtype))
     leaf, value = plain(leaf), kind["value"]
     return type(leaf) is type(value) and bool(leaf == value)  # True is no 1
 
@@ -221,7 +221,7 @@ def argument(path: str) -> str:
 
 
 def _likeness(leaves: list[Any], structure: tree.Structure, case: Saved) -> tuple[bool, int]:
-    """The likeness of the arguments of a call to recorded ones: whether the structure is equal, and the equal leaves."""
+    """The likeness to recorded arguments: whether the structure is equal, and the number of equal leaves."""
     count = sum(_is_of(leaf, kind) for leaf, kind in zip(leaves, case.kinds, strict=False))
     return structure == tree.flatten(case.arguments)[1], count
 
