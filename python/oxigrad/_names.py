@@ -172,7 +172,7 @@ def library(name: str, absent: str) -> ModuleType:
 
 
 def _is_ours(value: Any) -> bool:
-    return value.__module__.partition(".")[0] == "oxigrad"
+    return str(value.__module__).partition(".")[0] == "oxigrad"  # None in code that runs in no module
 
 
 def _may_replace(value: Any, held: Any) -> bool:

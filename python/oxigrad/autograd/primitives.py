@@ -1,6 +1,7 @@
 """Functions with rules of autograd's form: ``vjp(ans, *args)(g)`` for an argument, and ``jvp(g, ans, *args)``."""
 
 import functools
+import types
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
@@ -90,8 +91,12 @@ def _name(fun: Callable[..., Any]) -> str:
 
 
 def _check_primitive(fun: Callable[..., Any]) -> None:
-    """Raises `DerivativeError` for a function that reads none of the rules here, as those of `autograd.numpy`."""
-    if not hasattr(fun, "_is_autograd_primitive"):
+    """Raises `DerivativeError` for a function with a derivative of its own, such as NumPy's: it would ignore the rule.
+
+    Plain functions of users have no rule to replace. Rules for them have no effect, as in autograd.
+    """
+    is_users = isinstance(fun, types.FunctionType) and fun.__module__.partition(".")[0] != "oxigrad"
+    if not is_users and not hasattr(fun, "_is_autograd_primitive"):
         name = _name(fun)
         raise DerivativeError(
             f"{name}: found a function without rules to define, expected a primitive: f = primitive({name}), which "
