@@ -1,7 +1,6 @@
 """Functions with rules of autograd's form: ``vjp(ans, *args)(g)`` for an argument, and ``jvp(g, ans, *args)``."""
 
 import functools
-import types
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
@@ -90,22 +89,6 @@ def _name(fun: Callable[..., Any]) -> str:
     return getattr(fun, "__name__", repr(fun))
 
 
-def _check_primitive(fun: Callable[..., Any]) -> None:
-    """Raises `DerivativeError` for a function with a derivative of its own, such as NumPy's: it would ignore the rule.
-
-    Plain functions of users have no rule to replace. Rules for them have no effect, as in autograd.
-    """
-    # The names of functions of the door, also their modules, are NumPy's.
-    place = fun.__globals__["__name__"] if isinstance(fun, types.FunctionType) else "oxigrad"
-    is_users = str(place).partition(".")[0] != "oxigrad"
-    if not is_users and not hasattr(fun, "_is_autograd_primitive"):
-        name = _name(fun)
-        raise DerivativeError(
-            f"{name}: found a function without rules to define, expected a primitive: f = primitive({name}), which "
-            "takes the place of the function where the rules hold"
-        )
-
-
 def _zeros(g: Any) -> None:
     """The VJP of an argument by which the derivative is zero."""
 
@@ -115,7 +98,6 @@ def _zeros(g: Any) -> None:
 
 def defvjp_argnums(fun: Callable[..., Any], vjpmaker: Callable[..., Any]) -> None:
     """Defines all VJPs of a primitive: ``vjpmaker(argnums, ans, args, kwargs)(g)`` has one for each of ``argnums``."""
-    _check_primitive(fun)
     primitive_vjps[fun] = vjpmaker
 
 
@@ -166,7 +148,6 @@ def defvjp(
 
 def defjvp_argnums(fun: Callable[..., Any], jvpmaker: Callable[..., Any]) -> None:
     """Defines the JVP of a primitive: ``jvpmaker(argnums, tangents, ans, args, kwargs)``."""
-    _check_primitive(fun)
     primitive_jvps[fun] = jvpmaker
 
 
