@@ -227,7 +227,7 @@ ONE = {"*": optim.SGD()}
         (lambda: optim.chain(optim.partition(ONE, accumulate=2)), ValueError, "accumulate must be set on the chain"),
         (lambda: optim.chain(optim.partition(ONE), groups={"a": None}), TypeError, "found groups with a partition"),
         (lambda: optim.chain(optim.partition(ONE), sead=3), TypeError, "unknown options: sead .did you mean seed"),
-        (lambda: optim.chain(optim.EMA(), optim.partition(ONE)), ValueError, r"the pattern '\*': ema changes the new"),
+        (lambda: optim.chain(optim.EMA(), optim.partition(ONE)), ValueError, r"the pattern '\*': EMA changes the new"),
         (
             lambda: optim.chain(optim.partition({"a": optim.SGD(groups={"a": None})})),
             ValueError,

@@ -166,7 +166,7 @@ def test_the_matrices_of_more_axes_must_be_named() -> None:
         opt.update(model, ox.tree.map(np.copy, model))
     assert opt.step == 0
     np.testing.assert_array_equal(model["w"], 1.0)
-    with pytest.raises(ValueError, match="expected it after sgd"):
+    with pytest.raises(ValueError, match="expected it after SGD"):
         optim.chain(optim.Orthogonalize(), optim.SGD(0.1))
 
 
