@@ -70,7 +70,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return call_leaves(f_raw, None, pull, wrapped in primitive_jvps, whole, expand, args, kwargs)
 
-    vars(wrapped).update(fun=f_raw, _is_autograd_primitive=True)
+    vars(wrapped)["fun"] = f_raw
     return wrapped
 
 
