@@ -181,13 +181,7 @@ versus-gpu: gpu-install # Time oxigrad against PyTorch on the GPU here, with the
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)
 
 generated: .venv/test .venv/wheel # Print the rules as native code, and tables of rules and of the names of NumPy, SciPy and the standard
-	$(BIN)/python tools/generated.py
-	$(BIN)/python tools/overview.py
-	$(BIN)/python tools/gpu_table.py
-	$(BIN)/python tools/figures.py
-	$(BIN)/python tools/stubs.py # those of the libraries that are installed
-	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/function_table.py
-	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
+	$(BIN)/python tools/generated.py $(OPTIONS)
 
 # Without the paths and the time of this build, so that every folder gives the same bytes.
 release-wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct || date +%s)

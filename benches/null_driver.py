@@ -89,8 +89,8 @@ def posing() -> Iterator[None]:
     """A context in which tensors in host memory are described, and stepped over, as those of a CUDA device."""
     from oxigrad.ops.backends import DeviceMemory, dtype_name
     from oxigrad.ops.backends.torch import TorchAdapter
-    from oxigrad.stepping.parameters.executor import DEVICE
-    from oxigrad.stepping.plan import assignment, plan
+    from oxigrad.step.parameters.executor import DEVICE
+    from oxigrad.step.plan import assignment, plan
     from oxigrad.torch.step import plan as tensor_plan
 
     def device_memory(self: Any, array: Any) -> DeviceMemory:

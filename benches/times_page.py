@@ -28,10 +28,10 @@ HEAD = """\
 
 <!-- Printed by `make times`: do not edit. -->
 
-Each line is a row of `make versus` or `make gradbench`. It shows our median time, other libraries' times as
-multiples of ours (above 1 we are faster), and the goal of the row. The ceiling is a program that does only the necessary work. After a missed goal
-stands the ratio that the ceiling's time would reach. All libraries evaluate the same formulas, in turn. Their results were checked first. Compile
-times are not counted.
+Each line is a row of `make versus` or `make gradbench`. It shows our median time, and the times of other libraries as
+multiples of ours: above 1, oxigrad is faster. The ceiling is a program that does only the necessary work. The last column has the goal of the row:
+a multiple of the time of a library, or a time. After a missed goal, "at most" is the multiple that the time of the ceiling would reach. All
+libraries evaluate the same formulas, in turn. Their results were checked before timing. Compile times are not counted.
 
 """
 
@@ -138,7 +138,8 @@ def cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def outcome(goal: dict[str, Any], contestants: list[dict[str, Any]]) -> str:
     """A goal and whether it was reached; for one that was missed, how much faster than the peer the ceiling is."""
-    text = f"{goal['goal'].replace('at least ', '')}: {goal['word']}"
+    target = re.sub(r"^[\d.]+(?=x )", lambda found: f"{float(found[0]):.3g}", goal["goal"].removeprefix("at least "))
+    text = f"{target}: {goal['word']}"
     ratios = {
         role: {
             each["name"]: each["ratio"]["of_medians"]

@@ -64,12 +64,15 @@ def test_unsafe_code_is_in_the_listed_files_only() -> None:
             assert stated.fullmatch(str(path.relative_to(ROOT / "rust"))), path
 
 
-# Where a class gives any name a value: arrays, which have the attributes of another, and namespaces of array libraries.
+# Where a class gives any name a value: arrays, which have the attributes of another, and namespaces of array libraries;
+# a distribution with parameters has the methods of its distribution, and an optimizer of parts the attributes of these.
 OF_ANY_NAME = """
 autodiff/batching: Batched _Namespace _Extension
 ops/backends/mlx: _Namespace _Linalg
 optax/displacement: _Namespace
+optim/settings/attributes: Sealed
 recording/traced: Traced
+xp/_scipy/stats/distribution: FrozenDistribution
 """
 
 
@@ -107,7 +110,7 @@ def _gives_values(node: ast.stmt) -> bool:
 
 PARTICIPLES = {"found", "own", "given", "kept", "known", "told", "made"}
 # Names that users write: an argument of `centralize`, and an attribute of `Changes`.
-PUBLIC = {("rules/gradient_transforms", "kept"), ("stepping/parameters/presence", "kept")}
+PUBLIC = {("rules/gradient_transforms", "kept"), ("step/parameters/presence", "kept")}
 
 
 def test_values_are_called_by_nouns() -> None:

@@ -1,4 +1,6 @@
-"""Editors that complete names by jedi show the public names of `xp`, and what an argument does."""
+"""Editors that complete names by jedi show the public names of `xp` and its modules, and what an argument does."""
+
+import importlib
 
 import pytest
 
@@ -17,6 +19,15 @@ def test_completions_of_xp_are_its_public_names() -> None:
     found = completed("oxigrad.xp")
     assert len(found) > 400
     assert {*ox.xp.__all__} <= found and found - unlisted <= {*ox.xp.__all__}
+
+
+PARTS = "fft integrate interpolate linalg ndimage polynomial signal spatial spatial.distance special stats".split()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_completions_of_a_module_of_xp_are_its_public_names(part: str) -> None:
+    module = f"oxigrad.xp.{part}"
+    assert completed(module) == {*importlib.import_module(module).__all__}
 
 
 def test_the_signature_of_an_optimizer_has_the_names_of_its_arguments() -> None:

@@ -7,15 +7,15 @@ import pytest
 
 import figures
 from oxigrad.optim.table.row import TABLE
+from printed_tables import PrintedTable
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.name)
-def test_the_figures_of_a_page_are_those_of_the_records(page: Path) -> None:
-    text = page.read_text()
-    assert text == figures.inserted(text, figures.PAGES[page])  # else: python tools/figures.py
+@pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.path.name)
+def test_the_figures_of_a_page_are_those_of_the_records(page: PrintedTable) -> None:
+    assert page.printed() == f"{figures.block(figures.PAGES[page])}\n", "make generated"
 
 
 def test_the_picture_shows_the_records() -> None:
@@ -37,7 +37,7 @@ def test_ratios_in_words() -> None:
 
 def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="marks"):
-        figures.inserted("# A page\n", "docs/")
+        PrintedTable("index.md", "nonesuch").print("")
 
 
 def test_the_readme_counts_the_optimizers() -> None:
@@ -46,8 +46,8 @@ def test_the_readme_counts_the_optimizers() -> None:
 
 
 def test_the_readme_has_no_other_figure_of_speed() -> None:
-    before, _, rest = README.partition("<!-- figures -->")
-    text = before + rest.partition("<!-- end of figures -->")[2]
+    before, _, rest = README.partition("<!-- figures, printed by make generated -->")
+    text = before + rest.partition("<!-- end -->")[2]
     assert not re.findall(
         r"\d+(?:\.\d+)? ?(?:x\b(?! @)|times\b|%|ms\b|us\b)",
         re.sub(r"```.*?```|\(https[^)]*\)", "", text, flags=re.DOTALL),

@@ -5,7 +5,6 @@ A file of Rust, unless it holds tests, depends on the files that its `mod` items
 functions too.
 """
 
-import ast
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from imports import Graph, cycles, python, python_graph
+
 ROOT = Path(__file__).parent.parent
 
+# What each family of SciPy's functions imports.
+FAMILY = "__init__ _core _names _typing extend ops xp xp/_scipy"
 # Each layer and the layers that it imports. A file belongs to the layer with the longest name that its own begins with.
 PYTHON = {
     "_core": "",
@@ -27,39 +30,40 @@ PYTHON = {
     "autodiff": "_core _names _tables _typing ops xp tree",
     "rules": "_core _names _typing ops",
     "schedules": "_core _names _typing ops xp",
-    "cuda": "_core ops",
-    "stepping": "_core _names ops xp tree rules schedules cuda",
-    "cuda/__init__": "_core _names cuda stepping",
-    "recording": "_core _names _tables _typing ops tree stepping",
-    "optim": "_core _names _tables _typing ops xp tree autodiff recording rules schedules stepping",
-    "testing": "_core _names ops xp tree autodiff optim rules stepping",
-    "torch": "_core _names ops xp cuda optim rules stepping",
-    "optax": "_core _names ops xp tree optim rules stepping",
+    "cuda": "_core _names ops",
+    "step": "_core _names ops xp tree rules schedules cuda",
+    "recording": "_core _names _tables _typing ops tree step",
+    "optim": "_core _names _tables _typing ops xp tree autodiff recording rules schedules step",
+    "testing": "_core _names ops xp tree autodiff optim rules step",
+    "torch": "_core _names ops xp cuda optim rules step",
+    "optax": "_core _names ops xp tree optim rules step",
     "interop": "_core _names _typing ops xp tree autodiff",
     "keras": "_core _names optim schedules tree",
     "scipy": "_core _names _typing ops xp tree autodiff",
     "autograd": "_core ops xp tree autodiff optim recording scipy testing",
     "_callbacks": "_core ops xp autodiff",
-    "extend": "_core _names _tables _typing ops xp tree autodiff rules schedules cuda stepping optim",
-    "__init__": "_core _callbacks _names autodiff cuda cuda/__init__ extend optim recording rules schedules scipy stepping testing tree xp",
-    "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
+    "extend": "_core _names _tables _typing ops xp tree autodiff rules schedules cuda step optim",
+    "__init__": "_core _callbacks _names autodiff cuda extend optim recording rules schedules scipy step testing tree xp",
+    "doctor": "_core ops xp cuda step optim",
     "__main__": "__init__ doctor",
-    **dict.fromkeys(("ops/ndimage", "ops/special"), "__init__ _core _names _typing ops xp"),
-    **dict.fromkeys(("ops/spatial", "ops/stats"), "__init__ _core _names _typing ops ops/special xp"),
-    "ops/numpy/forms": "_core _names _typing ops ops/special",
-    "ops/signal": "__init__ _core _names _typing ops ops/ndimage xp",
+    "xp/_scipy": "_core _typing ops xp",
+    **{f"xp/_scipy/{part}": FAMILY for part in ("integrate", "interpolate", "ndimage", "special")},
+    **{f"xp/{part}": f"ops xp/_scipy xp/_scipy/{part}" for part in ("integrate", "interpolate", "ndimage", "special")},
+    **dict.fromkeys(("xp/_scipy/spatial", "xp/_scipy/stats"), f"{FAMILY} xp/special xp/_scipy/special"),
+    "xp/_scipy/signal": f"{FAMILY} xp/ndimage xp/_scipy/ndimage",
+    **{f"xp/{part}": f"_names ops xp/_scipy/{part}" for part in ("signal", "spatial", "stats")},
     "launch": "",
     "distributed/errors": "",
     "distributed/messages/reports/clock": "",
     "distributed/messages/reports": "extend distributed/messages/reports/clock",
     "distributed/decisions": "distributed/errors",
-    "distributed/messages": "__init__ extend distributed/errors",
+    "distributed/messages": "__init__ _typing extend distributed/errors",
     "distributed/engines/backoff": "",
     "distributed/engines/background": "distributed/engines/backoff distributed/errors distributed/messages/reports/clock",
     "distributed/engines/mailbox": "distributed/errors distributed/messages",
     "distributed/communicator": "extend optim distributed/decisions distributed/engines/background distributed/engines/backoff "
     "distributed/engines/mailbox distributed/errors distributed/messages distributed/messages/reports/clock",
-    "distributed/engines/devices": "cuda/__init__ extend distributed/communicator",
+    "distributed/engines/devices": "cuda extend distributed/communicator",
     "distributed/engines": "__init__ extend launch distributed/communicator distributed/decisions distributed/engines/background "
     "distributed/engines/backoff distributed/engines/mailbox distributed/errors distributed/messages",
     "distributed": "__init__ _typing extend optim schedules tree xp distributed/communicator distributed/decisions "
@@ -75,13 +79,8 @@ ROOMS = {
         "scipy_signatures": "backends core",
         "fft": "backends core scipy_signatures",
         "linalg": "backends core scipy_signatures",
-        "special": "backends core scipy_signatures",
-        "stats": "backends core linalg special",
-        "ndimage": "backends core scipy_signatures",
-        "signal": "backends core scipy_signatures fft ndimage",
-        "spatial": "backends core linalg scipy_signatures special",
-        "numpy": "backends core linalg special",
-        "calculus": "backends core linalg numpy scipy_signatures",
+        "numpy": "backends core linalg",
+        "polynomial_bases": "backends core numpy",
         "protocols": "backends core linalg numpy",
         "__init__": "",
     },
@@ -108,18 +107,18 @@ ROOMS = {
         "gradient_transforms": "core schedule_free",
         "__init__": " ".join([*FAMILIES, "schedule_free"]),
     },
-    "stepping": {
-        "version": "",
+    "step": {
+        "slice": "",
         "arrays": "",
-        "parameters": "arrays version",
-        "plan": "arrays parameters version",
+        "parameters": "arrays",
+        "plan": "arrays parameters slice",
         "state": "arrays parameters",
-        "slots": "arrays parameters plan state version",
+        "slots": "arrays parameters plan state",
         "device": "arrays parameters plan slots",
-        "placement": "arrays parameters plan",
+        "placement": "arrays parameters plan slice",
         "writes": "arrays device parameters plan slots",
         "pure": "arrays parameters plan slots state writes",
-        "stepper": "arrays device parameters plan slots state writes",
+        "stepper": "arrays device parameters plan slice slots state writes",
         "parts": "arrays device parameters plan slots stepper writes",
         "changes": "parameters plan slots stepper",
         "placement/host_placement": "arrays parameters parts placement plan stepper",
@@ -133,15 +132,13 @@ ROOMS = {
         "trace": "bits targets traced writes",
         "captures": "bits traced",
         "answers": "captures targets trace traced writes",
-        "program/views": "trace traced",
         "program/__init__": "",
-        "program/extrema": "program/views trace",
-        "program/statement": "bits program/extrema program/views targets trace traced",
+        "program/replay": "bits targets trace traced",
         "program/encoding": "",
-        "files": "program/encoding program/statement targets trace",
+        "files": "program/encoding program/replay targets trace",
         "inputs": "bits captures files traced",
         "shadows": "answers captures inputs trace traced",
-        "cases": "bits files inputs program/statement trace",
+        "cases": "bits captures files inputs program/replay trace",
         "function": "answers bits captures cases files inputs shadows trace traced",
         "__init__": "",
     },
@@ -247,41 +244,12 @@ BINDING_ROOMS = {
         "write": "stated",
         "symbols": "cuda",
         "parameters": "stated symbols",
-        "slices": "parameters",
-        "update": "parameters slices symbols",
-        "step": "parameters stated symbols update write",
+        "slices": "parameters symbols",
+        "update": "parameters slices",
+        "step": "parameters slices stated symbols update write",
         "mod": "cuda launches lock parameters signature slices stated step symbols update write",
     },
 }
-
-Graph = dict[str, set[str]]
-
-
-def cycles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """The sets of files that import each other, by way of others or at once (Tarjan's algorithm)."""
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    path: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(file: str) -> None:
-        order[file] = low[file] = len(order)
-        path.append(file)
-        for other in sorted(graph.get(file, ())):
-            if other not in order:
-                visit(other)
-            if other in path:
-                low[file] = min(low[file], low[other])
-        if low[file] == order[file]:
-            members = path[path.index(file) :]
-            del path[path.index(file) :]
-            if len(members) > 1:
-                found.append(sorted(members))
-
-    for file in sorted(graph):
-        if file not in order:
-            visit(file)
-    return found
 
 
 def layer(file: str, layers: Mapping[str, str]) -> str:
@@ -300,40 +268,6 @@ def violations(graph: Graph, layers: Mapping[str, str]) -> list[str]:
         wrong = {other for other in others if layer(other, layers) not in allowed}
         found += [f"{file} ({of_file}) imports {other} ({layer(other, layers)})" for other in sorted(wrong)]
     return found
-
-
-# --- Python ----------------------------------------------------------------------------------------------------------
-
-
-def python_graph(root: Path) -> Graph:
-    """The modules of a package and those that each imports; a package is its ``__init__``."""
-    files = {file.relative_to(root).with_suffix("").as_posix(): file for file in root.rglob("*.py")}
-    return {name: set(_python_imports(root.name, name, file, files)) - {name} for name, file in files.items()}
-
-
-def _python_imports(package: str, name: str, file: Path, files: Mapping[str, Path]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            paths = [alias.name.split(".") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            module = (node.module or "").split(".") if node.module else []
-            if node.level:
-                parents = [package, *name.split("/")]
-                module = parents[: len(parents) - node.level] + module
-            paths = [[*module, alias.name] for alias in node.names]
-        else:
-            continue
-        yield from (_python_file(path[1:], files) for path in paths if path[0] == package)
-
-
-def _python_file(path: list[str], files: Mapping[str, Path]) -> str:
-    if path[:1] == ["_core"]:
-        return "_core"
-    for end in range(len(path), -1, -1):
-        for name in ("/".join(path[:end]), "/".join([*path[:end], "__init__"])):
-            if name in files:
-                return name
-    raise AssertionError(f"no module for {path}")
 
 
 def within(graph: Graph, folder: str) -> Graph:
@@ -457,11 +391,6 @@ def _resolve(path: Module, known: int, modules: Mapping[Module, str]) -> Iterato
     while path[:end] not in modules:
         end -= 1
     yield path[:end]
-
-
-@functools.cache
-def python() -> Graph:
-    return python_graph(ROOT / "python/oxigrad")
 
 
 @functools.cache

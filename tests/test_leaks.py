@@ -355,7 +355,7 @@ def test_a_copy_is_independent() -> None:
 
 
 def test_programs_are_compiled_once_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    from oxigrad.stepping.parameters import rule_executors
+    from oxigrad.step.parameters import rule_executors
 
     calls: list[Any] = []
     own = rule_executors.trace

@@ -81,7 +81,22 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "optax's order, with a state": (
         lambda: optim.Adam(0.1).update(model(), optim.Adam(0.1).init(model()), model()),  # type: ignore[misc]
         TypeError,
-        "takes from 2 to 3 positional arguments",
+        "Adam.update: found 3 arguments, as optax gives (updates, state, params): expected (model, grads); optax takes oxigrad.optax.transf",
+    ),
+    "optax's order, with a state, of a wrapper": (
+        lambda: distributed.LargeBatch(optim.SGD(0.1)).update(model(), optim.SGD(0.1).init(model()), model()),  # type: ignore[misc]
+        TypeError,
+        "LargeBatch(SGD).update: found 3 arguments, as optax gives (updates, state, params)",
+    ),
+    "a regular expression of a part of a path": (
+        lambda: optim.Adam(0.1, groups={re.compile("w"): {"learning_rate": 1.0}}).build({"net": {"w": X}}),
+        ox.StructureError,
+        "the pattern 'w' matches no parameter of the model, but a part of net.w: a regular expression matches the whole path, as '.*(w).*' does",
+    ),
+    "a glob of a part of a path": (
+        lambda: optim.partition({"bias": optim.SGD(0.1), "*": optim.Adam(0.1)}).build({"net.bias": X}),
+        ox.StructureError,
+        "but a part of \"net.bias\": a glob matches the whole path, as '*bias*' does",
     ),
     "a gradient that is a list": (
         lambda: optim.SGD(0.1).update(model(), {"w": [1.0, 2.0]}),
@@ -151,7 +166,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a read-only gradient of the root": (
         lambda: optim.SGD(0.1).update(np.ones(2), 3.0),
         ox.StructureError,
-        "the root: the gradient is missing: found float",
+        "the root: the gradient is float: expected an array",
     ),
     "a value in place of the loss": (lambda: optim.SGD(0.1).minimize(cubes(X), model()), TypeError, "minimize: found np.float64(9.0), expected a function"),
     "model before loss": (lambda: OPTIMIZERS.LBFGS().minimize(model(), cubes), TypeError, "minimize: found {'w': array([1., 1.])}, expected a function"),

@@ -38,8 +38,8 @@ API: dict[types.ModuleType, str] = {
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
         zeros_like""",
     ox.testing: """check_grads check_rule""",
-    ox.extend: """Adapter COUNT Domain OPTIONS Parameters Recording SlicedSteps Table Worker WrappingOptimizer adapter_of as_array
-        config_of copied_like crc32c device_of driver dtype_name library namespace number pack_state register_adapter to_host
+    ox.extend: """Adapter COUNT Domain OPTIONS Parameters Recording Slice SlicedSteps Table Worker WrappingOptimizer adapter_of as_array
+        config_of copied_like crc32c device_of driver dtype_name library number pack_state register_adapter to_host
         unpack_state""",
     distributed: """Aborted CommunicationError Communicator DataParallel DeepGradientCompression DropStale ElasticAverage Excluded
         Header KFAC LargeBatch Layout ModelAverage NotSupported Refused Shard Softsync Span SyncReplicas TimedOut Timeline WorkerDevice WorkerFilter WorkerLost
@@ -107,7 +107,7 @@ def names_of(module: str, names: str) -> list[str]:
     return sorted([*names.split(), *OPTIMIZERS.get(module, [])])
 
 
-@pytest.mark.parametrize("module", [module for module in API if module.__name__.startswith("oxigrad.ops")])
+@pytest.mark.parametrize("module", [module for module in API if module.__name__.startswith("oxigrad.xp")])
 def test_files_that_define_functions_are_no_names_of_a_namespace(module: types.ModuleType) -> None:
     modules = [
         name for name, value in vars(module).items() if getattr(value, "__name__", "") == f"{module.__name__}.{name}"
@@ -205,7 +205,8 @@ def public() -> dict[str, Any]:
         for name in getattr(space, "__all__", None) or [name for name in vars(space) if not name.startswith("_")]:
             value = getattr(space, name)
             is_ours = str(getattr(value, "__module__", "")).partition(".")[0] == "oxigrad"
-            if callable(value) and not isinstance(value, types.ModuleType) and is_ours:
+            is_distribution = space is xp.stats  # see test_a_distribution_pickles
+            if callable(value) and not isinstance(value, types.ModuleType) and is_ours and not is_distribution:
                 found[f"{space.__name__}.{name}"] = value
     return found
 
@@ -225,7 +226,7 @@ def test_public_names() -> None:
         place = operator.attrgetter(value.__qualname__)(sys.modules[value.__module__])
         assert place is value, name
     assert len(names) > 400
-    assert {"oxigrad.optim.Adam", "oxigrad.xp.sin", "oxigrad.ops.special.erf", "oxigrad.tree.KeyPath"} <= names.keys()
+    assert {"oxigrad.optim.Adam", "oxigrad.xp.sin", "oxigrad.xp.special.erf", "oxigrad.tree.KeyPath"} <= names.keys()
     assert optim.Adam.__module__ == optim.ClipByNorm.__module__ == optim.LBFGS.__module__ == "oxigrad.optim"
 
 
@@ -393,7 +394,7 @@ def test_an_import_loads_no_submodules_of_numpy_that_are_not_needed() -> None:
 def test_the_import_leaves_out_what_derivatives_do_not_need() -> None:
     program = """
 import sys, oxigrad as ox
-LEFT_OUT = ("oxigrad.optim", "oxigrad.stepping", "oxigrad.cuda", "oxigrad.recording", "oxigrad.autodiff.sparse", "scipy")
+LEFT_OUT = ("oxigrad.optim", "oxigrad.step", "oxigrad.cuda", "oxigrad.recording", "oxigrad.autodiff.sparse", "scipy")
 LEFT_OUT += tuple(f"oxigrad.ops.{name}" for name in ("calculus", "ndimage", "numpy.forms", "signal", "spatial", "special", "stats"))
 loaded = [name for name in sys.modules if name.startswith(LEFT_OUT)]
 assert not loaded, loaded

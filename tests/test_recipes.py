@@ -92,7 +92,7 @@ def test_an_optimizer_is_a_rule_and_a_row(with_optimizer: Copy) -> None:
     program = """
         import pickle
         import numpy as np
-        import gallery, optimizers, overview, test_public
+        import gallery, optimizer_tables, optimizers, test_public
         from oxigrad import optim, rules
         from oxigrad.testing import check_rule
 
@@ -109,7 +109,7 @@ def test_an_optimizer_is_a_rule_and_a_row(with_optimizer: Copy) -> None:
         assert optim.HalvedSGD(compat="optax").beta1 == 0.25
         assert optimizers.OPTIMIZERS["halved-plain"]().hyperparameters == {"learning_rate": 0.1, "beta1": 0.0}
         assert gallery.RATES["HalvedSGD"] == (0.01, 0.02)
-        print(next(line for line in overview.text().splitlines() if line.startswith("| HalvedSGD")))
+        print(next(line for line in optimizer_tables.rules().splitlines() if line.startswith("| HalvedSGD")))
         """
     expected = "| HalvedSGD | Halved descent (Nobody 2024): an optimizer for tests. | (m: `beta1`) | 4 | (optax) |  |\n"
     pytest.importorskip("matplotlib")
@@ -120,7 +120,7 @@ def test_an_optimizer_is_one_of_torch(with_optimizer: Copy, library: Any) -> Non
     library("torch")
     program = """
         import inspect
-        import torch, torch_table
+        import torch, optimizer_tables
         import oxigrad.torch
 
         weight = torch.nn.Parameter(torch.ones(2))
@@ -131,7 +131,7 @@ def test_an_optimizer_is_one_of_torch(with_optimizer: Copy, library: Any) -> Non
         assert weight.tolist() == [-0.25, -0.25]
         assert opt.state[weight]["momentum_buffer"].tolist() == [1.5, 1.5]
         assert opt.param_groups[0]["momentum"] == 0.5
-        print(next(line for line in torch_table.classes().splitlines() if line.startswith("| HalvedSGD")))
+        print(next(line for line in optimizer_tables.classes().splitlines() if line.startswith("| HalvedSGD")))
         """
     assert with_optimizer.run(program) == "| HalvedSGD |  | `lr=0.01, momentum=0.5` |\n"
 
@@ -206,9 +206,9 @@ def test_a_function_is_composed_of_others(copy: Copy) -> None:
             """``x / (1 + abs(x))``."""
             return x / (1 + absolute(x))
         '''
-    copy.name("ops/special/composed.py", "softsign")
+    copy.name("xp/_scipy/special/composed.py", "softsign")
     copy.append(
-        "ops/special/composed.py",
+        "xp/_scipy/special/composed.py",
         "from oxigrad.ops.core.primitives import abs as absolute\n" + textwrap.dedent(function),
     )
     program = """

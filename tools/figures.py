@@ -1,4 +1,4 @@
-"""Prints the figures of README.md and of the first page of the site: ``python tools/figures.py``.
+"""The figures of README.md and of the first page of the site.
 
 They come from `benches/history/rows.jsonl`, which `make track` and `make times` write, and those of a GPU from the table of
 docs/design/performance.md. The picture is docs/figures.svg.
@@ -10,13 +10,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+from printed_tables import PrintedTable
+
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "benches" / "history" / "rows.jsonl"
 PICTURE = ROOT / "docs" / "figures.svg"
+# The pages with the figures, and the path from each to the picture.
 PAGES = {
-    ROOT / "README.md": "docs/",
-    ROOT / "docs" / "index.md": "",
-    ROOT / "docs" / "design" / "performance.md": "../",
+    PrintedTable(page, "figures"): folder
+    for page, folder in {"../README.md": "docs/", "index.md": "", "design/performance.md": "../"}.items()
 }
 # What the rows of the picture are called.
 ROWS = {
@@ -76,8 +78,8 @@ def gpu() -> str:
         raise ValueError("docs/design/performance.md lacks the rows of a GPU")
     share = round(100 * float(copy[1]))
     return (
-        f"On an {device[1]}, AdamW in float32 reaches {share} % of memory-copy speed. In bfloat16, with moments of"
-        f" bfloat16, it is {alike[1]} times as fast as PyTorch's fused AdamW."
+        f"On an {device[1]}, AdamW in float32 reaches {share} % of memory-copy speed. With parameters and moments in"
+        f" bfloat16, AdamW is {alike[1]} times as fast as PyTorch's fused AdamW."
     )
 
 
@@ -110,22 +112,8 @@ def picture() -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def inserted(text: str, folder: str) -> str:
-    """A page with the figures between its marks."""
-    begin, end = "<!-- figures -->", "<!-- end of figures -->"
-    before, _, rest = text.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise ValueError(f"the page has not the marks {begin} and {end}")
-    return f"{before}{begin}\n{block(folder)}\n{end}{after}"
-
-
-def main() -> None:
+def print_figures() -> None:
     """Writes the picture and the pages."""
     PICTURE.write_text(picture())
     for page, folder in PAGES.items():
-        page.write_text(inserted(page.read_text(), folder))
-
-
-if __name__ == "__main__":
-    main()
+        page.print(f"{block(folder)}\n")

@@ -1,16 +1,13 @@
-"""Prints the catalogue of functions, `oxigrad.support`, and from it the tables of functions under other libraries' names.
-
-``python tools/function_table.py`` writes the catalogue's file, docs/numpy.md and docs/scipy.md.
+"""The catalogue of functions, `oxigrad.support`, and from it docs/numpy.md and docs/scipy.md.
 
 Each form of ``tests/tables`` is evaluated in every space and differentiated to second order, in both modes; functions of the
-standard over each library that is installed. The command fails where a form does not do what its row says.
+standard over each library that is installed. The printer fails where a form does not do what its row says.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -99,6 +96,8 @@ array([-16.,  30., -14.])
 * Values are SciPy's, for arrays of every library that can be read in host memory. For other arrays, `NotImplementedError` names the
   function.
 * `xp.linalg` also has the functions of `numpy.linalg`, listed in the [table of NumPy's functions](numpy.md).
+* A call of a distribution gives a frozen one: `xp.stats.norm(m, s).logpdf(x)` is `xp.stats.norm.logpdf(x, m, s)`, and `m` and `s` may be
+  variables.
 * A continuous distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`. A discrete distribution has `logpmf`, `pmf`,
   `cdf`, `logcdf`, `sf` and `logsf`. Each has derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits
   are SciPy's. If a parameter is invalid, the value and its derivatives are NaN.
@@ -254,7 +253,7 @@ def failures_of_the_standard() -> list[str]:
     return [f"standard: {name}" for name, of in orders.items() if min(of.values()) < 2]
 
 
-def main() -> int:
+def print_functions() -> int:
     """Checks every form, writes the catalogue and the pages, and prints how many names there are, by order."""
     sections = {"NumPy": SECTIONS, "SciPy": of_scipy()}
     failed = failures_of_the_standard() + failures(itertools.chain(*sections.values()))
@@ -268,7 +267,3 @@ def main() -> int:
         print(f"{title:40}{len(rows):5} names, first order{first:4}, second order{second:4}")
     print("\n".join([*failed, f"{len(failed)} do not do what the pages say"]))
     return bool(failed)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,15 @@
-"""Prints the shipped rules as native code for the core: ``python tools/generated.py`` writes its ``generated.rs``, and the programs for its tests."""
+"""Prints all that is generated: ``python tools/generated.py [NAME ...]``, where a name is one of `PRINTERS`.
 
+The rules as native code are printed here: ``generated.rs`` of the core, and the programs for its tests. What needs a library that is not
+installed stays as it is.
+"""
+
+import argparse
 import functools
+import importlib
+import os
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +69,45 @@ def texts() -> tuple[str, str]:
     return _core.print_generated([(name, program(make())) for name, make in SHIPPED.items()])
 
 
-if __name__ == "__main__":
+def print_kernels() -> None:
+    """Writes the files."""
     for path, text in zip(PATHS, texts(), strict=True):
         path.write_text(text)
+
+
+# What is printed, by the module and the name of the function that does it. Stubs come first, since tables read signatures.
+PRINTERS = {
+    "kernels": "generated.print_kernels",
+    "stubs": "stubs.print_stubs",
+    "rules": "optimizer_tables.print_rules",
+    "torch": "optimizer_tables.print_torch",
+    "gpu": "gpu_table.print_proofs",
+    "figures": "figures.print_figures",
+    "functions": "function_table.print_functions",
+    "roads": "optimizer_tables.print_roads",
+}
+
+
+def main() -> int:
+    """Prints what is named, or all; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(PRINTERS)}; by default all")
+    names = parser.parse_args().names or [*PRINTERS]
+    if unknown := sorted({*names} - {*PRINTERS}):
+        parser.error(f"NAME is {unknown[0]!r}: expected some of {', '.join(PRINTERS)}")
+    tests = Path(__file__).parent.parent / "tests"
+    sys.path[:0] = [str(tests / "emulators"), str(tests / "tables")]
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+    warnings.simplefilter("ignore")
+    status = 0
+    for name in names:
+        module, _, function = PRINTERS[name].partition(".")
+        try:
+            status |= getattr(importlib.import_module(module), function)() or 0
+        except ModuleNotFoundError as error:
+            sys.stderr.write(f"{name}: {error}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

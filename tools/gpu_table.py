@@ -1,4 +1,4 @@
-"""Prints the table of what is proved of steps on GPUs: ``python tools/gpu_table.py`` writes it into docs/gpu.md.
+"""The table of docs/gpu.md of what is proved of steps on GPUs.
 
 Each row is a property, the tests that prove it without hardware, and the date on which it was proved on hardware, with the card. A test
 checks that the named tests exist and that the page states the table.
@@ -10,7 +10,7 @@ import dataclasses
 
 from printed_tables import DOCS, PrintedTable, markdown
 
-PRINTED = PrintedTable("gpu.md", "proofs", "gpu_table")
+PRINTED = PrintedTable("gpu.md", "proofs")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,5 +183,6 @@ def missing() -> list[str]:
     return found
 
 
-if __name__ == "__main__":
+def print_proofs() -> None:
+    """Writes the table."""
     PRINTED.print(table())

@@ -12,11 +12,10 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 @dataclasses.dataclass(frozen=True)
 class PrintedTable:
-    """The table ``name`` of a page of ``docs``, which a file of ``tools`` prints."""
+    """The table ``name`` of a page of ``docs``, between two comments."""
 
     page: str
     name: str
-    tool: str
 
     @property
     def path(self) -> Path:
@@ -25,7 +24,7 @@ class PrintedTable:
 
     @property
     def _pattern(self) -> re.Pattern[str]:
-        begin = f"<!-- {self.name}, printed by tools/{self.tool}.py -->\n"
+        begin = f"<!-- {self.name}, printed by make generated -->\n"
         return re.compile(f"(?<={re.escape(begin)}).*?(?=<!-- end -->\n)", re.DOTALL)
 
     def printed(self) -> str:
@@ -34,9 +33,11 @@ class PrintedTable:
         return found[0] if found else ""
 
     def print(self, table: str) -> None:
-        """Writes the table into the page."""
-        page = self.path.read_text(encoding="utf-8")
-        self.path.write_text(self._pattern.sub(lambda _: table, page), encoding="utf-8")
+        """Writes the table into the page; raises `ValueError` for a page without the comments."""
+        page, count = self._pattern.subn(lambda _: table, self.path.read_text(encoding="utf-8"))
+        if count != 1:
+            raise ValueError(f"{self.page} has {count} tables {self.name}: expected one, between two marks")
+        self.path.write_text(page, encoding="utf-8")
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""Prints the type stubs of the modules whose names are made when they are imported: ``python tools/stubs.py``.
+"""The type stubs of the modules whose names are made when they are imported.
 
 These are the optimizers, which come from the table, and functions under the names of the standard, of NumPy and of SciPy. Names that a
 module defines in its source are imported from there; the others have the signatures that `inspect.signature` shows. Rules are formulas, whose
@@ -141,14 +141,15 @@ class _Recorded2(_Ufunc, Protocol):
     @overload
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 """,
-    "ops.fft": _TYPES,
-    "ops.calculus.integrate": _TYPES,
-    "ops.calculus.interpolate": _TYPES,
-    "ops.linalg": _TYPES,
-    "ops.ndimage": _TYPES,
-    "ops.signal": _TYPES,
-    "ops.spatial.distance": _TYPES,
-    "ops.special": _TYPES,
+    "xp.fft": _TYPES,
+    "xp.integrate": _TYPES,
+    "xp.interpolate": _TYPES,
+    "xp.linalg": _TYPES,
+    "xp.ndimage": _TYPES,
+    "xp.signal": _TYPES,
+    "xp.spatial.distance": _TYPES,
+    "xp.special": _TYPES,
+    "xp.stats": _TYPES,
 }
 # Modules of rules.
 RULES = (
@@ -191,7 +192,7 @@ def stub(name: str) -> str:
     """The text of the stub of a module, which must be importable."""
     module = importlib.import_module(f"oxigrad.{name}")
     if name in RULES:
-        return narrowed("\n".join(["# Printed by tools/stubs.py.", *_rules(module)]))
+        return narrowed("\n".join(["# Printed by make generated.", *_rules(module)]))
     if name in ("torch", "optax"):
         made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
         parts = _classes(module, made) if name == "torch" else _functions(module, made)
@@ -202,7 +203,7 @@ def stub(name: str) -> str:
     else:
         parts = _names(module)
     body = [*parts]
-    printed = f"# Printed by tools/stubs.py{f', of NumPy {NUMPY}' * (name == 'xp')}."
+    printed = f"# Printed by make generated{f', of NumPy {NUMPY}' * (name == 'xp')}."
     return narrowed("\n".join([printed, _pruned(HEADS[name], "\n".join(body)), *body]))
 
 
@@ -347,12 +348,15 @@ def _names(module: ModuleType) -> Iterator[str]:
     written = []
     own = {name for name in _defined(module.__name__) if name[0] != "_"}
     unlisted = getattr(module, "_unlisted", {})
+    parts = [each.__name__ for each in vars(module).values() if isinstance(each, ModuleType)]
     for name in sorted({*module.__all__, *own, *unlisted}):
         value = getattr(module, name)
         if isinstance(value, ModuleType):
             imported.setdefault(value.__name__.rpartition(".")[0], []).append(
                 f"{value.__name__.rpartition('.')[2]} as {name}"
             )
+        elif not inspect.isroutine(value) and (part := next((p for p in parts if name in _typed_objects(p)), "")):
+            imported.setdefault(part, []).append(f"{name} as {name}")
         elif module.__name__ == "oxigrad.xp" and (overloads := _overloads(name, value)):
             written += overloads
         elif _is_defined(value) and value.__module__ != module.__name__:
@@ -455,14 +459,23 @@ def _shown(arguments: ast.arguments) -> str:
 
 
 @functools.cache
+def _statements(module: str) -> list[ast.stmt]:
+    """The source of a module of the package; empty for others."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return ast.parse(Path(file).read_text()).body if file and module.startswith("oxigrad") else []
+
+
+@functools.cache
+def _typed_objects(module: str) -> frozenset[str]:
+    """The names of the objects that the source of a module defines with their types, such as distributions."""
+    objects = [node.target for node in _statements(module) if isinstance(node, ast.AnnAssign)]
+    return frozenset(each.id for each in objects if isinstance(each, ast.Name) and each.id[0] != "_")
+
+
+@functools.cache
 def _defined(module: str) -> frozenset[str]:
     """The names of the functions and classes that the source of a module defines, with their own signatures."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if file is None or not module.startswith("oxigrad"):
-        return frozenset()
-    definitions = [
-        node for node in ast.parse(Path(file).read_text()).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-    ]
+    definitions = [node for node in _statements(module) if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     return frozenset(node.name for node in definitions if not any(map(_replaces, node.decorator_list)))
 
 
@@ -520,8 +533,8 @@ def _by_default(number: str, annotations: dict[str, str]) -> Callable[[inspect.P
     return lambda parameter: annotations.get(parameter.name) or annotation(parameter.default)
 
 
-def main() -> int:
-    """Writes the stubs of the modules whose libraries are installed; returns the exit status."""
+def print_stubs() -> None:
+    """Writes the stubs of the modules whose libraries are installed."""
     for name in (*HEADS, *RULES):
         try:
             text = stub(name)
@@ -531,8 +544,3 @@ def main() -> int:
         path(name).write_text(text)
     compiled = path("_core")
     compiled.write_text(compiled_stub.documented(compiled.read_text()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

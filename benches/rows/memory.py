@@ -15,7 +15,7 @@ from pathlib import Path
 
 import sizes
 from measure import Outcome, Settings, Verdict
-from oxigrad.stepping.state.write_back import memory_group
+from oxigrad.step.state.write_back import memory_group
 
 # Layers of WIDTH x WIDTH numbers in float32, whose gradients the allocator maps and unmaps by themselves.
 # In small layers the memory exceeds what the system may take back of mapped files meanwhile.

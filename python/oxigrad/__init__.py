@@ -47,8 +47,8 @@ if _stdlib_typing.TYPE_CHECKING:
     from oxigrad.recording.cases import StaleRecordingError
     from oxigrad.recording.files import load_recording
     from oxigrad.recording.function import record
-    from oxigrad.stepping.arrays.sparse_rows import SparseRows
-    from oxigrad.stepping.state import state_dict as state
+    from oxigrad.step.arrays.sparse_rows import SparseRows
+    from oxigrad.step.state import state_dict as state
 
 __all__ = [
     "AliasError",
@@ -115,7 +115,7 @@ def __dir__() -> list[str]:
 
 # Imported when they are first used: derivatives alone need no optimizer, and SciPy may not be installed.
 _LAZY = {
-    "SparseRows": "oxigrad.stepping.arrays.sparse_rows",
+    "SparseRows": "oxigrad.step.arrays.sparse_rows",
     "cuda": "oxigrad.cuda",
     "extend": "oxigrad.extend",
     "optim": "oxigrad.optim",
@@ -131,8 +131,8 @@ _LAZY = {
     "scipy": "oxigrad.scipy",
     "sparse_hessian": "oxigrad.autodiff.sparse.jacobians",
     "sparse_jacobian": "oxigrad.autodiff.sparse.jacobians",
-    "state": "oxigrad.stepping.state.state_dict",
-    "stepping": "oxigrad.stepping",
+    "state": "oxigrad.step.state.state_dict",
+    "step": "oxigrad.step",
     "support": "oxigrad.autodiff.inspection.support",
     "testing": "oxigrad.testing",
 }
@@ -143,6 +143,11 @@ _ELSEWHERE = {
     **{name: f"import oxigrad.{name}" for name in ("autograd", "distributed", "keras", "launch", "optax", "torch")},
     "interop": "import oxigrad.interop.jax, or oxigrad.interop.torch",
     "GradientTape": "use oxigrad.Tape",
+    "derivative": "use oxigrad.grad",
+    "differentiate": "use oxigrad.grad",
+    "gradient": "use oxigrad.grad; oxigrad.xp.gradient has differences of samples",
+    "load": "an optimizer has a method load, and oxigrad.state the state of its parameters",
+    "save": "an optimizer has a method save, and oxigrad.state the state of its parameters",
     "Tensor": "use arrays of NumPy, PyTorch or JAX as they are",
     "compile": "functions run as they are, and need no compilation",
     "jit": "functions run as they are, and need no compilation",
@@ -157,7 +162,7 @@ _ELSEWHERE = {
 
 def _advice(name: str) -> dict[str, str]:
     """Advice for a name that the package lacks: its place in one of its modules, such as ``oxigrad.optim.Adam``."""
-    modules = () if name.startswith("_") else ("oxigrad.optim", "oxigrad.schedules", "oxigrad.xp")
+    modules = () if name.startswith("_") or name in _ELSEWHERE else ("oxigrad.optim", "oxigrad.schedules", "oxigrad.xp")
     places = [each for each in modules if name in _importlib.import_module(each).__all__]
     return {name: f"use {places[0]}.{name}"} if places else _ELSEWHERE
 

@@ -52,29 +52,17 @@ def unknown_name(
 
 
 def without(
-    module: str, names: list[str], elsewhere: Mapping[str, str] = MappingProxyType({}), *, package: str = ""
+    module: str, names: list[str], elsewhere: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Callable[[], list[str]], Callable[[str], object]]:
     """The ``__dir__`` and ``__getattr__`` of a module that has these public ``names``, and no others.
 
-    Submodules of the ``package`` that defines them are no names of the module, such as ``stats.normal``. ``elsewhere``
-    as of `unknown_name`.
+    ``elsewhere`` is as in `unknown_name`.
     """
-    contents = vars(sys.modules[package]) if package else {}
-    for name in [name for name in contents if f"{package}.{name}" in sys.modules and name not in names]:
-        del contents[name]
 
     def absent(name: str) -> object:
         raise unknown_name(module, name, names, elsewhere)
 
     return names.copy, absent
-
-
-def gathered(module: str, package: str, *parts: ModuleType) -> tuple[Callable[[], list[str]], Callable[[str], object]]:
-    """`without` of a package that has the public names of its ``parts``; ``module`` is its name to users."""
-    space = vars(sys.modules[package])
-    space["__all__"] = names = [name for part in parts for name in part.__all__]
-    space.update({name: getattr(part, name) for part in parts for name in part.__all__})
-    return without(module, names, package=package)
 
 
 def check_callable(f: object, name: str) -> None:
@@ -91,6 +79,11 @@ def in_words(value: object) -> str:
     """
     text, cls = repr(value), type(value)
     return f"{cls.__module__}.{cls.__qualname__}" if "\n" in text else text
+
+
+def name_of(f: object) -> str:
+    """The name of a function for errors."""
+    return getattr(f, "__qualname__", None) or repr(f)
 
 
 def path_name(path: object) -> str:
@@ -148,9 +141,14 @@ def parameter_kinds(function: Callable[..., Any]) -> "dict[str, inspect._Paramet
 def calling_frame(packages: Container[str] = ("oxigrad",)) -> FrameType:
     """The innermost frame outside of these packages, or the outermost frame of all."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
+    while frame.f_back is not None and package_of(frame) in packages:
         frame = frame.f_back
     return frame
+
+
+def package_of(frame: FrameType) -> str:
+    """The package of the code of a frame."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def library(name: str, absent: str) -> ModuleType:
@@ -171,13 +169,14 @@ def library(name: str, absent: str) -> ModuleType:
         raise ModuleNotFoundError(absent, name=error.name) from error
 
 
-def _is_ours(value: Any) -> bool:
+def is_ours(value: Any) -> bool:
+    """Whether a class or function is of this package."""
     return str(value.__module__).partition(".")[0] == "oxigrad"  # None in code that runs in no module
 
 
 def _may_replace(value: Any, held: Any) -> bool:
     is_subclass = isinstance(held, type) and isinstance(value, type) and issubclass(value, held)
-    return is_subclass or _is_ours(value) or not _is_ours(held)
+    return is_subclass or is_ours(value) or not is_ours(held)
 
 
 class Registry(Generic[T]):

@@ -23,7 +23,7 @@ import numpy as np
 from oxigrad import _core, cuda, optim, xp
 from oxigrad.cuda import compiler, driver
 from oxigrad.ops.backends import to_host
-from oxigrad.stepping.device import sources
+from oxigrad.step.device import sources
 
 # Array libraries: the module, and the distributions that may provide it.
 LIBRARIES = {

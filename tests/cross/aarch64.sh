@@ -9,7 +9,7 @@ set -eu
 python=${1:-.venv/bin/python}
 target=aarch64-unknown-linux-gnu
 # Optimizers, autodiff, kernels, recordings. The core's tests have every kernel on every instruction set of this processor.
-tests="tests/optim/test_composition.py tests/rules/test_rules.py tests/stepping/test_step.py tests/stepping/test_precision.py
+tests="tests/optim/test_composition.py tests/rules/test_rules.py tests/step/test_step.py tests/step/test_precision.py
 	tests/autodiff/test_modes.py tests/autodiff/test_tape.py tests/autodiff/test_rule_programs.py
 	tests/recording/test_record.py tests/recording/test_record_table.py"
 

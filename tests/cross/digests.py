@@ -23,7 +23,7 @@ from oxigrad import _core, optim, xp
 
 ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
 ARITY = {name: arity for name, arity in _core.ops() if name in ELEMENTWISE}
-OF_NUMPY = {*"acos acosh asin asinh atan atan2 atanh cbrt cosh hypot log10 log2 pow sinh tan".split()}
+OF_NUMPY = {*"acos acosh asin asinh atan2 atanh cbrt hypot log10 pow".split()}
 SIZES = (1, 7, 256, 3000)
 CLIPPED: dict[str, Any] = {}
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -76,17 +76,21 @@ def kernel(name: str, dtype: str) -> str:
     return digest(*rule().update(model, grads).values())
 
 
-def derivatives(name: str, dtype: str, *, of_last: bool) -> str:
-    """Of value and gradient of the sum of an elementwise function by all of its arguments, or by the last one."""
+def derivatives(name: str, dtype: str) -> str:
+    """Of value and gradient of the sum of an elementwise function: by all arguments, by the last one, or by none."""
     function = getattr(xp, name)
     rng = np.random.default_rng(1)
     arrays = [rng.uniform(0.05, 0.95, 1001).astype(dtype) for _ in range(ARITY[name])]
-    if of_last:  # the others are orders and counts
-        arrays[:-1] = [np.floor(3 * array + 1) for array in arrays[:-1]]
-    argnums = (len(arrays) - 1,) if of_last else tuple(range(len(arrays)))
-    with np.errstate(all="ignore"):
-        value, gradients = ox.value_and_grad(lambda *args: xp.sum(function(*args)), argnums=argnums)(*arrays)
-    return digest(value, *gradients)
+    orders = [*(np.floor(3 * array + 1) for array in arrays[:-1]), arrays[-1]]
+    every = tuple(range(len(arrays)))
+    for argnums, arguments in ((every, arrays), (every[-1:], orders), ((), orders)):
+        try:
+            with np.errstate(all="ignore"):
+                value, gradients = ox.value_and_grad(lambda *args: xp.sum(function(*args)), argnums=argnums)(*arguments)
+        except ox.DerivativeError:
+            continue
+        return digest(value, *gradients)
+    raise AssertionError(f"{name}: a value without derivatives raises")
 
 
 def lines() -> Iterator[str]:
@@ -105,11 +109,7 @@ def lines() -> Iterator[str]:
             yield f"kernel of {name} {dtype}: {kernel(name, dtype)}"
     for name in sorted({*functions} - OF_NUMPY):
         for dtype in ("float32", "float64"):
-            try:
-                found = derivatives(name, dtype, of_last=False)
-            except ox.DerivativeError:
-                found = derivatives(name, dtype, of_last=True)
-            yield f"{name} {dtype}: {found}"
+            yield f"{name} {dtype}: {derivatives(name, dtype)}"
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from test_device_step import assert_same_bits, follow, on_device, slots_of
 import oxigrad as ox
 from oxigrad import cuda, optim
 from oxigrad.optim import SGD, Adam, AdamW, Quantized, chain
-from oxigrad.stepping.arrays.quantized import CODECS
+from oxigrad.step.arrays.quantized import CODECS
 
 SHAPES = {"w": (80, 60), "b": (5000,), "few": (7,)}  # the last one is too small for codes
 

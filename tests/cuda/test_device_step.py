@@ -17,7 +17,7 @@ import optimizers
 import oxigrad as ox
 from oxigrad import cuda, optim, schedules
 from oxigrad.optim import SGD, Adam, AdamW, chain
-from oxigrad.stepping.device import sources
+from oxigrad.step.device import sources
 
 Model = dict[str, Any]
 
@@ -207,6 +207,19 @@ def test_sparse_rows_are_updated_by_the_rule_and_others_by_a_kernel(mock: MockDr
     np.testing.assert_allclose(arrays.host(there[table]), model[table], rtol=1e-6)
     del there[table], model[table]
     assert_same_bits(there, model)
+
+
+def test_sparse_rows_after_dense_gradients_are_as_the_dense_ones(mock: MockDriver) -> None:
+    """Momentum moves the other rows from the first sparse gradient on."""
+    there, here = arrays.Array(np.ones((3, 5), np.float32)), np.ones((3, 5), np.float32)
+    g, indices, values = np.ones((3, 5), np.float32), np.array([0, 2]), np.ones((2, 5), np.float32)
+    a, b = SGD(0.1, 0.9), SGD(0.1, 0.9)
+    rows = ox.SparseRows(arrays.Array(indices), arrays.Array(values), (3, 5))
+    for sparse in (False, True, False, True):
+        a.update({"w": there}, {"w": rows if sparse else arrays.Array(g)})
+        b.update({"w": here}, {"w": ox.SparseRows(indices, values, (3, 5)) if sparse else g})
+        np.testing.assert_array_equal(arrays.host(there), here)
+    assert len(mock.launches()) == 4
 
 
 def test_gradients_that_are_not_contiguous(mock: MockDriver) -> None:

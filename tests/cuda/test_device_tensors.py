@@ -157,7 +157,7 @@ def test_a_loop_of_steps_with_a_loss_scale_does_not_wait(on_cuda: Callable[[Any]
 def test_new_gradients_upload_rows_and_describe_nothing(
     on_cuda: Callable[[Any], Any], mock: MockDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from oxigrad.stepping.device import launches
+    from oxigrad.step.device import launches
 
     model, opt = {"a": on_cuda(np.ones(5)), "b": on_cuda(np.ones(6))}, AdamW(0.1)
     here, other = {"a": np.ones(5), "b": np.ones(6)}, AdamW(0.1)

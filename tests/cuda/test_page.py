@@ -39,7 +39,7 @@ def test_the_program_for_pytorch_runs_over_tensors(library: Callable[[str], Modu
 
 
 def test_the_page_states_the_table() -> None:
-    assert gpu_table.PRINTED.printed() == gpu_table.table(), "python tools/gpu_table.py prints the page anew"
+    assert gpu_table.PRINTED.printed() == gpu_table.table(), "make generated"
 
 
 def test_every_named_test_exists() -> None:

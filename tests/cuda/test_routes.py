@@ -19,8 +19,8 @@ from optimizers import OPTIMIZERS
 from oxigrad import _core, cuda, optim, tree
 from oxigrad.cuda import availability, driver
 from oxigrad.ops.backends import DeviceMemory, dtype_name
-from oxigrad.stepping.arrays.device_noise import DeviceNoise
-from oxigrad.stepping.plan.plan import Plan
+from oxigrad.step.arrays.device_noise import DeviceNoise
+from oxigrad.step.plan.plan import Plan
 
 SHAPES = {"w": (3, 5), "b": (4,), "one": ()}
 # Rules of whole matrices, which no kernel has.

@@ -23,7 +23,7 @@ import optimizers
 from oxigrad import cuda, optim
 from oxigrad.cuda import driver
 from oxigrad.optim import AdamW, chain
-from oxigrad.stepping.device import sources
+from oxigrad.step.device import sources
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 

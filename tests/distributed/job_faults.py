@@ -81,7 +81,7 @@ def reform_beside_a_stopped(comm: Any, folder: str, stopped: int, when: str = "b
     if comm.rank == stopped:
         if when == "connect":
             comm._rendezvous.connect = lambda *_: _stop_until(Path(folder) / "goes on")
-            with contextlib.suppress(TypeError):  # it has no groups
+            with contextlib.suppress(AttributeError):  # it has no group
                 comm.reform(timeout=10.0)
         else:
             _stop_until(Path(folder) / "goes on")

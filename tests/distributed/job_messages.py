@@ -279,6 +279,32 @@ def send_by_threads(comm: Any) -> list[Any]:
     return [count, dict(comm.refused)]
 
 
+def send_in_blocks(comm: Any) -> list[Any]:
+    """All workers send rank 0 messages of more bytes than MPI counts, which are a thousand here, and one of them a longer one than it has memory for.
+
+    Returns whose messages rank 0 receives, and what it refuses.
+    """
+    from oxigrad.distributed.engines.mpi import transport
+
+    def sent(rank: int) -> list[np.ndarray]:
+        rng = np.random.default_rng(rank)
+        return [rng.standard_normal(5), rng.standard_normal(601).astype("f4"), rng.standard_normal(200)]
+
+    def received() -> int:
+        memory = [np.empty_like(buffer) for buffer in sent(0)]
+        head = comm.recv_any(memory, tag=6)
+        assert all(np.array_equal(found, given) for found, given in zip(memory, sent(head.rank), strict=True))
+        return head.rank
+
+    transport.BLOCK = 1000
+    if comm.rank == 1:
+        comm.send(0, Header(6), [*sent(1), np.zeros(1)])
+        comm.send(0, Header(6), [np.zeros(1000 - 56, np.uint8)])  # as long as a block
+    for _ in range(5):
+        comm.send(0, Header(6), sent(comm.rank))
+    return [] if comm.rank else [sorted(received() for _ in range(5 * comm.size)), dict(comm.refused)]
+
+
 def late(comm: Any) -> str:
     """A worker that does not come: the others' time-out."""
     if comm.rank == 1:

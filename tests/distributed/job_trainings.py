@@ -13,7 +13,7 @@ from job_faults import DEADLINE, FAULTS, die, stop_and_continue
 from job_methods import METHODS
 
 import oxigrad as ox
-from oxigrad import distributed
+from oxigrad import distributed, xp
 from oxigrad.distributed import (
     Excluded,
     Header,
@@ -96,6 +96,25 @@ def end_apart(comm: Any, method: str, short: int, leaves: bool = False) -> list[
     if leaves or comm.rank != short:
         opt.leave(model)
     return result
+
+
+def update_in_turn(comm: Any, method: str, turns: list[list[int]], starts: bool = True) -> Any:
+    """The parameters of two models after steps by one wrapper each, which a worker takes in the order of its ``turns``."""
+    opts = [METHODS[method](comm.size) for _ in range(2)]
+    models = [{"w": np.ones((1, 1)), "b": np.ones(1)} for _ in opts]
+
+    def loss(model: Any, scale: float) -> Any:
+        return xp.sum(np.ones((2, 1)) @ model["w"] + model["b"]) * scale
+
+    try:
+        for which in (0, 1) if starts else ():
+            opts[which].start(models[which])
+        for _ in range(8):
+            for which in turns[comm.rank]:
+                opts[which].minimize(lambda model, scale=(1.0, -3.0)[which]: loss(model, scale), models[which])
+    except distributed.Refused as error:
+        return [error.reason, str(error)]
+    return [{path: array.tolist() for path, array in model.items()} for model in models]
 
 
 def finish_keeping_the_centre(comm: Any) -> list[int]:

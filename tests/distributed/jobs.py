@@ -1,6 +1,6 @@
 """Programs of tests: the work of a worker in a process of MPI or torch, as ``python jobs.py mpi exchange 3``.
 
-The work is in `job_messages`, `job_pieces`, `job_methods` and `job_trainings`. A program prints one line of JSON for the result of its worker; see
+The work is in `job_messages`, `job_methods` and `job_trainings`. A program prints one line of JSON for the result of its worker; see
 `results`.
 """
 
@@ -34,6 +34,7 @@ from job_messages import (
     outlive,
     receive_from_hostile,
     send_by_threads,
+    send_in_blocks,
     torch_faults,
     train,
     wait_for_nothing,
@@ -55,7 +56,6 @@ from job_methods import (
     reported,
     trained,
 )
-from job_pieces import die_between_pieces, send_in_pieces
 from job_soak import train_by, train_shards
 from job_trainings import (
     FULL_DISK,
@@ -76,6 +76,7 @@ from job_trainings import (
     straggle,
     survive,
     undisturbed,
+    update_in_turn,
 )
 
 import oxigrad
@@ -102,7 +103,6 @@ __all__ = [
     "check_overtaken",
     "completed",
     "constant_gradient",
-    "die_between_pieces",
     "digest",
     "disagree",
     "divide_otherwise",
@@ -144,7 +144,7 @@ __all__ = [
     "run_out",
     "save_on_a_full_disk",
     "send_by_threads",
-    "send_in_pieces",
+    "send_in_blocks",
     "stopped_coordinator",
     "straggle",
     "survive",
@@ -154,6 +154,7 @@ __all__ = [
     "train_shards",
     "trained",
     "undisturbed",
+    "update_in_turn",
     "wait_for_nothing",
 ]
 

@@ -15,7 +15,7 @@ import pytest
 from oxigrad import distributed, optim, schedules
 from oxigrad.distributed import Refused, WorkerLost, Wrapper
 from oxigrad.distributed.messages import agreement
-from oxigrad.distributed.methods.configuration import plain
+from oxigrad.distributed.messages.configuration import plain
 
 # Arguments in which workers may differ: each has its own optimizer and communicator, and waits as long as it likes.
 LOCAL = {"optimizer", "communicator", "timeout"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ class Operation(ByteCollectives):
     _errors = (RuntimeError,)
 
     def __init__(self, check: Callable[[], Any], is_done: Callable[[], bool]) -> None:
-        self._failure, self._under_way = None, []
+        self._failure, self._under_way, self._lock = None, [], threading.RLock()
         self._check = lambda what: check()  # type: ignore[method-assign]
         self._is_done = lambda work: is_done()  # type: ignore[method-assign]
 

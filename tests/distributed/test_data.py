@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_agreement import CASES, disagreeing, new_optimizer
 
 import libraries
 from oxigrad import distributed, optim, xp
 from oxigrad._core import ShapeError, StateError, StructureError
-from oxigrad.distributed import shard
+from oxigrad.distributed import Refused, shard
 from oxigrad.distributed.data import permutation
+from oxigrad.distributed.messages import agreement
 
 
 @dataclasses.dataclass
@@ -206,3 +209,63 @@ def test_states_of_other_data_and_malformed_ones_are_refused() -> None:
     with pytest.raises(StateError, match="a state of a shard in format 1"):
         batches.load_state_dict(None)  # pyright: ignore[reportArgumentType]
     assert batches.state_dict() == state
+
+
+def test_an_iteration_continues_where_another_one_stopped() -> None:
+    batches = distributed.shard(6, batch_size=2, shuffle=False)
+    for batch in batches:
+        assert batch.tolist() == [0, 1]
+        break
+    assert [batch.tolist() for batch in batches] == [[2, 3], [4, 5]]
+    assert [[a.tolist(), b.tolist()] for a, b in zip(batches, batches, strict=False)] == [[[0, 1], [2, 3]]]
+
+
+# --- other shards on other workers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_other_shards_of_data_are_refused_by_every_wrapper(name: str) -> None:
+    kind, arguments, _ = CASES[name]
+    hyperparameters = {"momentum": 0.9} if name == "eamsgd" else {}
+
+    def make(rank: int, seeds: tuple[int, int]) -> Any:
+        for seed in (0, seeds[rank]):
+            distributed.shard(12, batch_size=4, seed=seed)
+        return kind(new_optimizer(**hyperparameters), **arguments)
+
+    assert disagreeing(lambda rank: make(rank, (3, 3))) == ["", ""]
+    text = "shards[1].seed is 4 on rank 1, 3 on rank 0: expected the same shards on every worker"
+    assert text in disagreeing(lambda rank: make(rank, (3, 4)))[1]
+
+
+@pytest.mark.parametrize("argument", ["rows", "seed", "shuffle", "batch_size", "drop_last"])
+def test_shards_are_compared_in_later_steps_before_a_parameter_is_changed(argument: str) -> None:
+    others = {"rows": 16, "seed": 1, "shuffle": False, "batch_size": 6, "drop_last": True}
+
+    def worker(comm: Any) -> tuple[str, int]:
+        opt, model = distributed.DataParallel(optim.SGD(0.5)), {"w": np.zeros(1)}
+        opt.start(model)
+        other = {argument: others[argument]} if comm.rank else {}
+        batches = distributed.shard(other.pop("rows", 24), **{"batch_size": 8, **other})
+        try:
+            while True:
+                for _ in batches:
+                    opt.update(model, {"w": np.ones(1)})
+        except Refused as error:
+            assert model["w"] == -0.5 * opt.step
+            return str(error), opt.step
+
+    usual = {"rows": 24, "seed": 0, "shuffle": True, "batch_size": 8, "drop_last": False}[argument]
+    values = f"{json.dumps(others[argument])} on rank 1, {json.dumps(usual)} on rank 0"
+    expected = f"shards[0].{argument} is {values}: expected the same shards on every worker"
+    assert distributed.run(worker, workers=2) == [(expected, agreement.ROUNDS)] * 2
+
+
+def test_shards_of_workers_that_join_are_not_compared() -> None:
+    def worker(comm: Any) -> float:
+        distributed.shard(24, seed=comm.rank)
+        opt, model = distributed.DataParallel(optim.SGD(0.5), communicator=comm.reform()), {"w": np.zeros(1)}
+        opt.update(model, {"w": np.ones(1)})
+        return float(model["w"][0])
+
+    assert distributed.run(worker, workers=2) == [-0.5, -0.5]

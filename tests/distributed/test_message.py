@@ -1,6 +1,5 @@
 """Messages: no foreign or truncated one is used."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -65,7 +64,7 @@ def test_the_checksum_is_that_of_castagnoli() -> None:
 )
 def test_a_field_with_another_value_is_refused(change: Any, reason: str) -> None:
     with pytest.raises(Refused) as caught:
-        received(dataclasses.replace(SENT, **change).pack())
+        received(SENT._replace(**change).pack())
     assert caught.value.reason == reason
 
 
@@ -152,10 +151,10 @@ def test_messages_of_every_malformed_kind_do_not_reach_a_worker() -> None:
             good = [np.full(2, 7.0)]
             sealed = Header(tag=1).sealed(good, job=comm.job, generation=0, rank=1)
             headers = (
-                dataclasses.replace(sealed, job=bytes(16)),
-                dataclasses.replace(sealed, generation=4),
-                dataclasses.replace(sealed, rank=0),
-                dataclasses.replace(sealed, payload_bytes=8),
+                sealed._replace(job=bytes(16)),
+                sealed._replace(generation=4),
+                sealed._replace(rank=0),
+                sealed._replace(payload_bytes=8),
                 sealed,
             )
             whole = [header.pack() + good[0].tobytes() for header in headers]

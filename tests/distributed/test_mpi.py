@@ -139,16 +139,10 @@ def test_messages_of_several_threads_arrive_in_order() -> None:
     assert [400, {}] in jobs.results(run.stdout)
 
 
-def test_a_message_in_pieces_comes_whole() -> None:
-    run = jobs.launched(3, "send_in_pieces")
+def test_a_message_of_more_bytes_than_mpi_counts_comes_whole() -> None:
+    run = jobs.launched(3, "send_in_blocks")
     assert run.returncode == 0, run.stderr
     assert [[0] * 5 + [1] * 5 + [2] * 5, {"length": 2}] in jobs.results(run.stdout)
-
-
-@needs_open_mpi
-def test_a_sender_that_dies_between_pieces() -> None:
-    run = jobs.launched(3, "die_between_pieces")
-    assert [[1], 2] in jobs.results(run.stdout), run.stderr
 
 
 def test_the_command_of_each_mpi(tmp_path: Path) -> None:

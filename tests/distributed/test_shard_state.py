@@ -297,11 +297,11 @@ def test_each_worker_has_its_share_of_the_bytes() -> None:
     units=st.lists(st.sampled_from([0, 1, 4096]), min_size=6, max_size=6),
     workers=st.integers(1, 9),
 )
-def test_pieces_are_disjoint_and_complete(sizes: list[int], units: list[int], workers: int) -> None:
+def test_slices_are_disjoint_and_complete(sizes: list[int], units: list[int], workers: int) -> None:
     extents = {str(at): Extent((size,), 4, units[at]) for at, size in enumerate(sizes)}
     parts = divided(extents, workers)
     assert len(parts) == workers
-    flat = [(int(piece.path), piece.start, piece.stop) for own in parts for piece in own]
+    flat = [(int(each.path), each.first, each.stop) for own in parts for each in own]
     assert flat == sorted(flat)
     for at, size in enumerate(sizes):
         own = [(start, stop) for path, start, stop in flat if path == at]
@@ -309,7 +309,7 @@ def test_pieces_are_disjoint_and_complete(sizes: list[int], units: list[int], wo
         for start, stop in own if len(own) > 1 else ():
             assert units[at] and stop - start >= units[at] and start % units[at] == 0
     most = max([1, *(size if units[at] == 0 else 2 * units[at] for at, size in enumerate(sizes))])
-    assert max(sum(piece.stop - piece.start for piece in own) for own in parts) <= sum(sizes) / workers + 2 * most
+    assert max(sum(each.count for each in own) for own in parts) <= sum(sizes) / workers + 2 * most
 
 
 @pytest.mark.parametrize("policy", ["skip", "raise"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import jobs
+import numpy as np
 import pytest
 from test_torch_engine import launched
 
-from oxigrad import distributed
+from oxigrad import distributed, optim
 
 EVERY_STEP = ["compression", "data_parallel", "kfac", "large_batch", "shard_state"]
 COLLECTIVE = [*EVERY_STEP, "block_momentum", "diloco", "elastic_sync", "model_average", "streaming_diloco"]
@@ -41,6 +42,32 @@ def test_the_others_continue_after_a_worker_that_leaves(method: str) -> None:
         pytest.skip("the slots of a worker that leaves are lost")
     results = distributed.run(lambda comm: jobs.end_apart(comm, method, 1, leaves=True), workers=2)
     assert results == [[0, 20], [1, 6]]
+
+
+@pytest.mark.parametrize("start", [True, False])
+@pytest.mark.parametrize("method", COLLECTIVE)
+def test_a_worker_whose_work_ends_before_the_training_is_told(method: str, start: bool) -> None:
+    def worker(comm: Any) -> Any:
+        if comm.rank:
+            return None
+        opt, model = jobs.METHODS[method](comm.size), {"w": np.ones((4, 3)), "b": np.ones(3)}
+        with pytest.raises(distributed.WorkerLost, match=r"rank 1 ended before its first step, without leave\(\)"):
+            opt.start(model) if start else opt.minimize(lambda m: (m["w"] ** 2).sum() + m["b"].sum(), model)
+        assert model["w"].tolist() == np.ones((4, 3)).tolist()
+        return opt.step
+
+    assert distributed.run(worker, workers=2, timeout=10) == [0, None]
+
+
+def test_a_worker_without_data_leaves_before_the_training() -> None:
+    def worker(comm: Any) -> float:
+        opt, model = distributed.DataParallel(optim.SGD(1.0)), {"w": np.zeros(1)}
+        if comm.rank:
+            opt.leave()
+            return 0.0
+        return float(opt.update(model, {"w": np.ones(1)})["w"][0])
+
+    assert distributed.run(worker, workers=2, timeout=10) == [-1.0, 0.0]
 
 
 @processes

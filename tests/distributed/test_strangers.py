@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,16 @@ from oxigrad.distributed.messages.message import Header
 JOB = b"1" * 16
 
 
-async def two_members() -> Hub:
+def of_both(call: Callable[[str, int], Any]) -> Iterable[Any]:
+    """The results of a call of each of two workers, by name and rank, at the same time."""
+    with ThreadPoolExecutor() as pool:
+        return [*pool.map(call, "ab", range(2))]
+
+
+def two_members() -> Hub:
     """A hub whose first generation has two members."""
-    hub = Hub(["a", "b"], job=JOB, version="1.0")
-    await asyncio.gather(*(hub.enter(uid, JOB, "1.0", 5.0) for uid in "ab"))
+    hub = Hub(["a", "b"], JOB, "1.0")
+    of_both(lambda uid, rank: hub.enter(uid, JOB, "1.0", 5.0))
     return hub
 
 
@@ -29,7 +35,7 @@ def message(rank: int, job: bytes = JOB, generation: int = 0) -> np.ndarray:
 
 
 KIND = ("all_gather_v", "<f8")
-CALLS: dict[str, tuple[Callable[[Hub], Coroutine[Any, Any, Any]], str]] = {
+CALLS: dict[str, tuple[Callable[[Hub], Any], str]] = {
     "enters with another job": (lambda hub: hub.enter("x", b"2" * 16, "1.0", 0.1), "job"),
     "enters with another version": (lambda hub: hub.enter("x", JOB, "2.0", 0.1), "version"),
     "forms a generation": (lambda hub: hub.reform("x", 0, 0, 0.1), "member"),
@@ -44,32 +50,22 @@ CALLS: dict[str, tuple[Callable[[Hub], Coroutine[Any, Any, Any]], str]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_stranger_is_refused_by_name_and_changes_nothing(name: str) -> None:
-    async def scenario() -> Any:
-        hub = await two_members()
-        call, _ = CALLS[name]
-        with pytest.raises(distributed.Refused, match="expected") as refusal:
-            await call(hub)
-        gathered = await asyncio.gather(
-            *(hub.collect(uid, 0, 1, KIND, [np.full(1, float(rank))], 5.0) for rank, uid in enumerate("ab"))
-        )
-        received = await hub.take("a", 0, 7, None, 0.01)
-        formed = await asyncio.gather(*(hub.reform(uid, rank, 0, 5.0) for rank, uid in enumerate("ab")))
-        return refusal.value.reason, [float(each[0]) for each in gathered[0]], received, formed
-
-    reason, gathered, received, formed = asyncio.run(scenario())
-    assert reason == CALLS[name][1]
+    hub, (call, reason) = two_members(), CALLS[name]
+    with pytest.raises(distributed.Refused, match="expected") as refusal:
+        call(hub)
+    assert refusal.value.reason == reason
+    first, _ = of_both(lambda uid, rank: hub.collect(uid, 0, 1, KIND, [np.full(1, float(rank))], 5.0))
+    gathered, received = [float(each[0]) for each in first], hub.take("a", 0, 7, None, 0.01)
+    formed = of_both(lambda uid, rank: hub.reform(uid, rank, 0, 5.0))
     assert gathered == [0.0, 1.0] and received is None
     assert formed == [(0, 2, 1), (1, 2, 1)]
 
 
 @pytest.mark.parametrize("rank", [-1, 2])
 def test_a_rank_that_nobody_has_is_not_excluded(rank: int) -> None:
-    async def scenario() -> Any:
-        hub = await two_members()
-        await hub.exclude("a", 0, rank)
-        return await hub.alive("a", 0)
-
-    assert asyncio.run(scenario()) == [0, 1]
+    hub = two_members()
+    hub.exclude("a", 0, rank)
+    assert hub.alive("a", 0) == [0, 1]
 
     def worker(comm: Any) -> None:
         with pytest.raises(ValueError, match=f"the rank is {rank}: expected 0 to 1"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import job_methods
@@ -364,41 +364,38 @@ def test_another_version_is_refused_by_all_processes_of_torch() -> None:
 def test_a_call_that_a_later_one_has_overtaken_does_not_lose_a_process() -> None:
     """Ray may change the order of calls: the second says that a new process has taken the place of the first."""
 
-    async def enter() -> list[Any]:
-        hub = Hub(["a", "b"], job=b"1" * 16, version="1.0")
-        await hub.supervise(["b", "c"], 2)
-        await hub.supervise(["a", "b"], 1)
-        entering = [hub.enter(name, b"1" * 16, "1.0", DEADLINE) for name in ("b", "c")]
-        places = await asyncio.gather(*entering)
-        return [*places, *[await hub.was_admitted(name) for name in ("a", "b", "c")]]
-
-    assert asyncio.run(enter()) == [(0, 2, 0), (1, 2, 0), False, True, True]
+    hub = Hub(["a", "b"], b"1" * 16, "1.0")
+    hub.supervise(["b", "c"], 2)
+    hub.supervise(["a", "b"], 1)
+    with ThreadPoolExecutor() as pool:
+        places = [*pool.map(lambda name: hub.enter(name, b"1" * 16, "1.0", DEADLINE), "bc")]
+    assert places == [(0, 2, 0), (1, 2, 0)]
+    assert [hub.was_admitted(name) for name in "abc"] == [False, True, True]
 
 
 def test_a_message_that_is_not_of_a_worker_of_the_job_is_refused_where_it_is_posted() -> None:
-    async def post() -> list[Any]:
-        hub = Hub(["a"], job=b"1" * 16, version="1.0")
-        await hub.enter("a", b"1" * 16, "1.0", DEADLINE)
-        found = []
-        for given in ({}, {"job": b"2" * 16}, {"generation": 5}, {"rank": 1}):
-            head = Header(5).sealed([], **{"job": b"1" * 16, **given})
-            found.append(np.frombuffer(head.pack(), np.uint8))
-        found.append(np.frombuffer(b"XXXX" + head.pack()[4:], np.uint8))
-        answers = await asyncio.gather(*(hub.post("a", 0, 0, each) for each in found), return_exceptions=True)
-        return [getattr(answer, "reason", answer) for answer in answers]
-
-    assert asyncio.run(post()) == [None, "job", "generation", "rank", "magic"]
+    hub, answers = Hub(["a"], b"1" * 16, "1.0"), []
+    hub.enter("a", b"1" * 16, "1.0", DEADLINE)
+    heads = [
+        Header(5).sealed([], **{"job": b"1" * 16, **given}).pack()
+        for given in ({}, {"job": b"2" * 16}, {"generation": 5}, {"rank": 1})
+    ]
+    for each in (*heads, b"XXXX" + heads[0][4:]):
+        try:
+            answers.append(hub.post("a", 0, 0, np.frombuffer(each, np.uint8)))
+        except Refused as error:
+            answers.append(error.reason)
+    assert answers == [None, "job", "generation", "rank", "magic"]
 
 
 def test_a_process_of_another_version_or_job_does_not_enter() -> None:
-    async def enter() -> list[Any]:
-        hub = Hub(["a"], job=b"1" * 16, version="1.0")
-        given = [(b"1" * 16, "0.9"), (b"2" * 16, "1.0"), (b"1" * 16, "1.0")]
-        entering = (hub.enter("a", job, version, DEADLINE) for job, version in given)
-        return await asyncio.gather(*entering, return_exceptions=True)
-
-    version, job, entered = asyncio.run(enter())
-    assert isinstance(version, Refused) and version.reason == "version"
-    assert str(version) == "a worker runs oxigrad 0.9, the program 1.0: expected one version on every worker"
-    assert isinstance(job, Refused) and job.reason == "job"
-    assert entered == (0, 1, 0)
+    hub, text = (
+        Hub(["a"], b"1" * 16, "1.0"),
+        "a worker runs oxigrad 0.9, the program 1.0: expected one version on every worker",
+    )
+    with pytest.raises(Refused, match=f"^{text}$") as of_version:
+        hub.enter("a", b"1" * 16, "0.9", DEADLINE)
+    with pytest.raises(Refused) as of_job:
+        hub.enter("a", b"2" * 16, "1.0", DEADLINE)
+    assert (of_version.value.reason, of_job.value.reason) == ("version", "job")
+    assert hub.enter("a", b"1" * 16, "1.0", DEADLINE) == (0, 1, 0)

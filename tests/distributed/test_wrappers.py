@@ -15,7 +15,7 @@ from oxigrad import distributed
 from oxigrad.distributed import Refused, WorkerLost
 from oxigrad.distributed.communicator import results_of
 from oxigrad.distributed.engines.threads import ThreadJob
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.step.arrays.sparse_rows import SparseRows
 
 SERVERS = {"coordinator"}
 COORDINATED = {"sync_replicas", "softsync", "drop_stale"}

@@ -82,14 +82,16 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     from oxigrad.ops.backends import DeviceMemory, dtype_name
     from oxigrad.ops.backends.memory.device_memory import dense_strides
     from oxigrad.ops.backends.torch import TorchAdapter
-    from oxigrad.stepping.parameters.executor import DEVICE, RULE, Executor
-    from oxigrad.stepping.plan import assignment, plan
+    from oxigrad.step.parameters.executor import DEVICE, RULE, Executor
+    from oxigrad.step.plan import assignment, plan
     from oxigrad.torch.step import plan as tensor_plan
 
     posed: list[Any] = []
     own = plan.executor_of
 
-    def device_memory(self: Any, array: Any) -> DeviceMemory:
+    def device_memory(self: Any, array: Any) -> DeviceMemory | None:
+        if self.obstacle(array):
+            return None
         is_plain, shape = array.is_contiguous(), tuple(array.shape)
         strides = None if is_plain else dense_strides(shape, array.stride())
         return DeviceMemory(array.data_ptr(), 0, dtype_name(array.dtype), shape, is_plain, strides)

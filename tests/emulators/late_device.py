@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from late_event import LateEvent
 
-from oxigrad.torch.step.offload import host
+from oxigrad.torch.step.offload import steps
 
 
 class LateDevice:
@@ -74,10 +74,10 @@ class LateDevice:
 @contextlib.contextmanager
 def late_device() -> Iterator[LateDevice]:
     """A block in which parameters in host memory are on such a device. Copies that have not ended after it fail."""
-    made, before = LateDevice(), host.device_of
-    host.device_of = lambda _: made
+    made, before = LateDevice(), steps.device_of
+    steps.device_of = lambda _: made
     try:
         yield made
     finally:
-        host.device_of = before
+        steps.device_of = before
     assert not any(made.begun)

@@ -16,7 +16,7 @@ from interrupts import Interrupt, Way, count_points, faults
 from ways_of_stepping import of_tensors, of_trees, of_wrappers
 
 from oxigrad.ops.backends.memory.worker import Future, Worker
-from oxigrad.stepping.state import block_file, write_back
+from oxigrad.step.state import block_file, write_back
 
 POINTS = 6
 TREES, WRAPPERS, TENSORS = of_trees(), of_wrappers(), [*of_tensors(Path())]

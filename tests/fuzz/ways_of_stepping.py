@@ -243,7 +243,7 @@ def tensor(seed: int, shape: Any) -> Any:
 
 def of_tensors(folder: Path) -> dict[str, Callable[[], Way]]:
     """The ways of `oxigrad.torch`, with files in a folder."""
-    memory = lambda **options: importlib.import_module("oxigrad.torch").HostMemory(piece=2048, places=2, **options)  # noqa: E731
+    memory = lambda **options: importlib.import_module("oxigrad.torch").HostMemory(piece=2048, **options)  # noqa: E731
     file = folder / "state.safetensors"
     return {
         "AdamW": lambda: OfTensors("AdamW"),

@@ -13,7 +13,7 @@ import libraries
 import oxigrad as ox
 from libraries import TABLE, differentiated, gradient
 from oxigrad import optim, xp
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.step.arrays.sparse_rows import SparseRows
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

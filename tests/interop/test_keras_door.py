@@ -181,6 +181,66 @@ def test_unknown_arguments_and_names_are_refused() -> None:
     assert of_adamw.startswith("AdamW: unknown: momentum")
 
 
+CHANGED = """
+def loss(optimizer, change=None):
+    model = fresh(optimizer)
+    if change:
+        setattr(model.optimizer, *change)
+    return model.fit(x, y, epochs=3, batch_size=32, verbose=0, shuffle=False).history["loss"][-1]
+
+ours = oxigrad.keras
+changes = {
+    "SGD": [{"momentum": 0.1}, ("momentum", 0.95), {"momentum": 0.95}],
+    "Adam": [{}, ("beta1", 0.2), {"beta1": 0.2}],
+    "AdamW": [{"weight_decay": 0.0}, ("weight_decay", 3.0), {"weight_decay": 3.0}],
+    "Lion": [{}, ("beta2", 0.2), {"beta2": 0.2}],
+    "Muon": [{}, ("momentum", 0.2), {"momentum": 0.2}],
+    "RMSprop": [{}, ("clipnorm", 1e-3), {"clipnorm": 1e-3}],
+}
+same = {}
+for name, (before, change, after) in changes.items():
+    make = getattr(ours, name)
+    changed, made = loss(make(0.01, **before), change), loss(make(0.01, **after))
+    optimizer = make(0.01, **before)
+    setattr(optimizer, *change)
+    copy = make.from_config(optimizer.get_config())
+    same[name] = changed == made != loss(make(0.01, **before)) and getattr(copy, change[0]) == change[1]
+
+model = train(fresh(ours.SGD(0.01, momentum=0.1)), 1)
+model.optimizer.momentum = 0.9
+model.compile(model.optimizer, loss="mse")
+other = train(fresh(ours.SGD(0.01, momentum=0.1)), 1)
+same["compiled again"] = not np.array_equal(weights(train(model, 1)), weights(train(other, 1)))
+
+errors = []
+adam, sgd = ours.Adam(0.01), train(fresh(ours.SGD(0.01)), 1).optimizer
+for optimizer, name, value in (
+    (adam, "beta_1", 0.3), (adam, "beta1", 2.0), (adam, "learning_rat", 0.1), (sgd, "momentum", 0.9),
+    (ours.Muon(0.1), "excluded", ()), (adam, "no_weight_decay", 3),
+):
+    try:
+        setattr(optimizer, name, value)
+    except Exception as error:
+        errors.append(f"{type(error).__name__}: {error}")
+same["unchanged"] = (adam.beta1, sgd.momentum) == (0.9, 0.0) and not hasattr(adam, "beta_1")
+print(json.dumps([same, errors]))
+"""
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_hyperparameters_are_attributes(backend: str) -> None:
+    same, errors = run(backend, SETUP + CHANGED)
+    assert len(same) == 8 and all(same.values()), same
+    assert errors == [
+        "AttributeError: Adam has no attribute beta_1: use beta1",
+        "ValueError: beta1 is 2.0: expected a number in [0, 1)",
+        "AttributeError: Adam has no attribute learning_rat (did you mean learning_rate?)",
+        "AttributeError: SGD: momentum=0.9 has another state than the one that is built: make a new optimizer",
+        "AttributeError: Muon: excluded is fixed at construction: make a new optimizer",
+        "TypeError: no_weight_decay is 3: expected regular expressions",
+    ]
+
+
 OTHER_SHAPES = """
 def state(optimizer, shape):
     variable = keras.Variable(np.ones(shape, "float32"))

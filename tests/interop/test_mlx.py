@@ -9,7 +9,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim, xp
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.step.arrays.sparse_rows import SparseRows
 
 mx = pytest.importorskip("mlx.core")
 

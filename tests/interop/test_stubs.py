@@ -28,13 +28,13 @@ def test_the_stub_is_printed_from_the_table(name: str) -> None:
     text = stubs.path(name).read_text()
     if name == "xp" and f"of NumPy {stubs.NUMPY}." not in text:
         pytest.skip("shows the signatures of another release of NumPy")
-    assert text == stubs.stub(name), "python tools/stubs.py"
+    assert text == stubs.stub(name), "make generated"
     assert max(map(len, text.splitlines())) <= 120
 
 
 def test_the_stub_of_the_compiled_module_has_the_summaries_of_its_docstrings() -> None:
     text = stubs.path("_core").read_text()
-    assert text == compiled_stub.documented(text), "python tools/stubs.py"
+    assert text == compiled_stub.documented(text), "make generated"
     assert compiled_stub.documented('class Tape:\n    """Old."""\n    def watch(self) -> int: ...\n').count('"""') == 4
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from oxigrad import _core, optim
 from oxigrad.rules.core import rule
-from oxigrad.stepping.parameters.rule_executors import trace
+from oxigrad.step.parameters.rule_executors import trace
 
 SIZE, WORD, INT, POINTER = ctypes.c_size_t, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
 HEAD = [("size", SIZE), ("extensions", POINTER)]

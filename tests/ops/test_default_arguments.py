@@ -73,3 +73,15 @@ def test_a_default_passed_by_name_changes_nothing(section: Section, form: Form) 
                 assert part == other
             else:
                 np.testing.assert_allclose(part, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_defaults_hold_where_the_library_requires_the_argument(library: str) -> None:
+    made = pytest.importorskip(library)
+    x = made.ones((2, 3))
+    assert tuple(xp.linspace(made.asarray(0.0), 1.0).shape) == (50,)
+    assert tuple(xp.expand_dims(x).shape) == (1, 2, 3)
+    assert tuple(xp.permute_dims(x).shape) == (3, 2)
+    assert tuple(xp.squeeze(x[:1]).shape) == (3,)
+    with pytest.raises(TypeError, match="reshape"):
+        xp.reshape(x)

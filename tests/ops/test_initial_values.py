@@ -172,6 +172,36 @@ def test_odeint_takes_lists_as_scipys_does() -> None:
     check_grads(lambda b: xp.integrate.odeint(pendulum, [b, 0.0], [0.0, 1.0], (b,))[-1], (0.25,))
 
 
+@pytest.mark.parametrize("times", [(0.0, 0.0, 1.0), (0.0, 0.5, 0.5, 1.0), (0.0, 1.0, 1.0), (1.0, 1.0, 0.0)])
+def test_odeint_takes_repeated_times(times: tuple[float, ...]) -> None:
+    t = np.array(times)
+    solve = lambda t: xp.integrate.odeint(lambda y, t: -t * y, np.ones(1), t, rtol=1e-10, atol=1e-10)[:, 0]  # noqa: E731
+    np.testing.assert_allclose(solve(t), np.exp((t[0] ** 2 - t**2) / 2), atol=1e-8)
+    expected = np.diag(-t * np.exp((t[0] ** 2 - t**2) / 2))
+    expected[:, 0] += t[0] * np.exp((t[0] ** 2 - t**2) / 2)
+    np.testing.assert_allclose(ox.jacobian(solve)(t), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("slope", "t", "error", "text"),
+    [
+        (lambda y, t: -y, [0.0, np.nan, 1.0], ValueError, "t has 0.0 before nan: expected finite numbers"),
+        (lambda y, t: -y, [0.0, 1.0, np.inf], ValueError, "t has 1.0 before inf: expected finite numbers"),
+        (lambda y, t: [t], [0.0, 1.0], ox.ShapeError, r"func returns an array of shape \(1,\): expected \(2,\), as y0"),
+        (lambda y, t: t, [0.0, 1.0], ox.ShapeError, r"func returns an array of shape \(\): expected \(2,\), as y0"),
+        (
+            lambda y, t: y[:, None],
+            [0.0, 1.0],
+            ox.ShapeError,
+            r"func returns an array of shape \(2, 1\): expected \(2,\)",
+        ),
+    ],
+)
+def test_odeint_refuses_other_shapes_and_times(slope: Any, t: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        xp.integrate.odeint(slope, np.array([1.0, 2.0]), t)
+
+
 def test_vmap_evaluates_a_solution_at_each_time() -> None:
     times = np.array([0.9, 0.2, 0.5])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -200,11 +201,32 @@ def test_a_time_alone_and_times_that_are_the_same() -> None:
     np.testing.assert_array_equal(xp.integrate.odeint(lambda y, t: -y, 2.0, np.ones(3)), [2.0, 2.0, 2.0])
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def test_a_singularity_is_not_stepped_over() -> None:
-    with pytest.raises(ArithmeticError, match=r"^odeint: at t = 1\.0.* the step size would be smaller"):
-        xp.integrate.odeint(lambda y, t: y * y, 1.0, np.array([0.0, 2.0]))
-    with pytest.raises(ArithmeticError, match=r"^odeint: at t = 0\.0 the step size would be smaller"):
-        xp.integrate.odeint(lambda y, t: y * np.nan, 1.0, np.array([0.0, 2.0]))
+    times = np.array([0.0, 0.5, 2.0, 3.0])
+    with pytest.warns(
+        RuntimeWarning, match=r"^odeint: at t = 1\.0.* would be smaller than .* from t = 2\.0 on are NaN"
+    ):
+        found = xp.integrate.odeint(lambda y, t: y * y, 1.0, times)
+    np.testing.assert_allclose(found, [1.0, 2.0, np.nan, np.nan], rtol=1e-6)
+    with pytest.warns(RuntimeWarning, match=r"^odeint: at t = 0\.0 the step size would be smaller"):
+        found = xp.integrate.odeint(lambda y, t: y * np.nan, np.ones(2), np.array([0.0, 2.0]))
+    np.testing.assert_array_equal(found, [[1.0, 1.0], [np.nan, np.nan]])
+    with pytest.warns(RuntimeWarning, match="odeint"):
+        slopes = ox.jacobian(lambda y: xp.integrate.odeint(lambda y, t: y * y, y, times))(1.0)
+    np.testing.assert_allclose(slopes, [1.0, 4.0, np.nan, np.nan], rtol=1e-6)  # of y / (1 - y t)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def test_a_fit_goes_on_after_a_trial_step_beyond_a_singularity() -> None:
+    times, data = np.linspace(0.0, 1.0, 5), 1.0 / (1.0 - 0.8 * np.linspace(0.0, 1.0, 5))
+
+    def residual(p: Any) -> Any:
+        return xp.integrate.odeint(lambda y, t: p[0] * y * y, 1.0, times) - data
+
+    with pytest.warns(RuntimeWarning, match="odeint"):
+        found = ox.scipy.least_squares(residual, np.array([-3.0]))
+    np.testing.assert_allclose(found.x, [0.8], rtol=1e-6)
 
 
 def test_normal_vectors_of_singular_and_diagonal_covariances() -> None:
@@ -247,3 +269,40 @@ def test_derivatives_by_an_invalid_parameter_are_nan(function: Any, point: tuple
     value, slope = ox.value_and_grad(function, argnums=invalid)(*point)
     assert np.isnan(value)
     assert np.isnan(slope)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "x", "args", "named"),
+    [
+        ("norm", "logpdf", 0.3, (1.0, 2.0), {}),
+        ("gamma", "cdf", np.asarray([1.0, 2.0]), (2.0,), {"scale": 3.0}),
+        ("poisson", "pmf", 2, (3.0,), {"loc": 1}),
+        ("dirichlet", "logpdf", np.asarray([0.3, 0.7]), (np.asarray([1.0, 2.0]),), {}),
+        ("multivariate_normal", "logpdf", np.ones(2), (), {"cov": 2.0 * np.eye(2)}),
+    ],
+)
+def test_a_frozen_distribution_is_scipy_s(name: str, function: str, x: Any, args: Any, named: Any) -> None:
+    frozen = getattr(xp.stats, name)(*args, **named)
+    expected = getattr(getattr(scipy.stats, name)(*args, **named), function)(x)
+    np.testing.assert_allclose(getattr(frozen, function)(x), expected, rtol=1e-13)
+    assert function in dir(frozen)
+    again = pickle.loads(pickle.dumps(frozen))  # noqa: S301
+    np.testing.assert_array_equal(getattr(again, function)(x), getattr(frozen, function)(x))
+
+
+def test_parameters_of_a_frozen_distribution_are_differentiated_and_checked() -> None:
+    assert ox.grad(lambda m: xp.stats.norm(m, 2.0).logpdf(0.5))(0.1) == pytest.approx(0.1)
+    assert repr(xp.stats.gamma(2.0, scale=3.0)) == "xp.stats.gamma(a=2.0, scale=3.0)"
+    for wrong, message in [
+        (lambda: xp.stats.norm(1.0, 2.0, 3.0), "norm: found 3 arguments, expected loc, scale"),
+        (lambda: xp.stats.gamma(), "gamma: a is missing: expected a, loc, scale"),
+        (lambda: xp.stats.norm(mu=2.0), "norm: mu is unknown: expected loc, scale"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            wrong()
+    frozen = xp.stats.norm(1.0)
+    frozen.parameters["loc"] = 2.0  # the one place of a parameter
+    assert frozen.logpdf(2.0) == xp.stats.norm.logpdf(2.0, 2.0)
+    for name in ("rvs", "low", "_shapes"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(xp.stats.norm(1.0), name)

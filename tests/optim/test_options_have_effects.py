@@ -95,7 +95,7 @@ EFFECTS: dict[str, tuple[dict[str, Any], Any]] = {
     "groups": ({"groups": {"w": None}}, lambda make, **options: is_frozen(make(**options))),
     "dtype": ({"dtype": "float64"}, lambda make, **options: is_frozen(make(**options))),
 }
-# Those with tests of their own: of moments and half precision here, of rows in `tests/stepping`, of devices in `tests/cuda`.
+# Those with tests of their own: of moments and half precision here, of rows in `tests/step`, of devices in `tests/cuda`.
 ELSEWHERE = {"seed", "slot_dtype", "master", "rounding", "sparse", "state_device"}
 
 
@@ -174,6 +174,35 @@ def test_compositions() -> None:
     assert "8bit" in stepped(optim.partition({"w": optim.Adam(), "*": optim.Muon()}, **codes))[1].values()
     assert "8bit" in stepped(optim.chain(optim.ClipByValue(1.0), optim.Adam(), **codes))[1].values()
     assert "8bit" in stepped(optim.SGD(0.1, groups={"w": {"momentum": 0.5}}, **codes))[1].values()
+
+
+@pytest.mark.parametrize("slot_dtype", ["8bit", "4bit"])
+def test_pure_steps_refuse_codes(slot_dtype: str) -> None:
+    """Parameters that are too small for codes have the bits of `update`; an error names the path of a larger one."""
+    message = f"slot_dtype='{slot_dtype}' would have no effect, since a pure step reads no codes: expected 'float32', "
+    optimizers = [
+        optim.Adam(0.1, slot_dtype=slot_dtype),
+        optim.chain(optim.ClipByValue(1.0), optim.SGD(0.1, 0.9), slot_dtype=slot_dtype),
+        optim.partition({"w": optim.Adam(0.1), "*": optim.Muon()}, slot_dtype=slot_dtype),
+    ]
+    large, small = {"w": np.ones(SHAPE, np.float32)}, {"w": np.ones((3, 4), np.float32)}
+    for opt in optimizers:
+        with pytest.raises(ValueError, match=re.escape(f"w: {message}")):
+            opt.init(large)
+        pure, _ = opt.apply(small, small, opt.init(small))
+        np.testing.assert_array_equal(pure["w"], opt.update({"w": small["w"].copy()}, small)["w"])
+    state = optim.Adam(0.1).init(large)
+    with pytest.raises(ValueError, match=re.escape(f"w: {message}")):
+        optimizers[0].apply(large, large, state)
+    without = optim.SGD(0.1, slot_dtype=slot_dtype)  # without momentum, there is nothing to keep
+    assert without.apply(large, large, without.init(large))[0]["w"].shape == SHAPE
+
+
+def test_transformations_of_optax_refuse_codes() -> None:
+    jax: Any = pytest.importorskip("jax")
+    ours: Any = pytest.importorskip("oxigrad.optax")
+    with pytest.raises(ValueError, match="w: slot_dtype='8bit' would have no effect, since a pure step reads no codes"):
+        ours.transformation(optim.Adam(0.1, slot_dtype="8bit")).init({"w": jax.numpy.ones(SHAPE)})
 
 
 def test_options_of_classes_of_pytorch() -> None:

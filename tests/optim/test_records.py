@@ -15,7 +15,7 @@ from libraries import host
 from optimizers import OPTIMIZERS
 from oxigrad import optim, schedules
 from oxigrad.optim import EMA, SGD, Adam, ClipByGlobalNorm, chain, partition
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.step.arrays.sparse_rows import SparseRows
 
 KINDS = ("gradient", "update", "parameter")
 SHAPES = {"w": (300, 7), "b": (5,), "s": ()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optimizers import like_torch
+from optimizers import IN_TORCH, like_torch
 from oxigrad import optim
 from oxigrad.optim import chain
 
@@ -27,8 +27,6 @@ def start_and_gradients(seed: int = 0) -> tuple[dict[str, Any], list[dict[str, A
 
 
 # --- torch ---------------------------------------------------------------------------------------------------------------
-
-IN_TORCH = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"]
 
 
 @pytest.fixture

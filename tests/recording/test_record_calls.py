@@ -421,6 +421,34 @@ def xp_filter(x: Any) -> Any:
 # --- audits --------------------------------------------------------------------------------------------------------------
 
 
+def test_other_threads_replay_while_one_audits():
+    waits, goes_on = threading.Event(), threading.Event()
+
+    class Switch:
+        is_on = False
+
+    def f(x: Any) -> Any:
+        if Switch.is_on:
+            waits.set()
+            assert goes_on.wait(60.0)
+        return xp.sum(x * WEIGHT)
+
+    g: Any = ox.record(f)
+    g(X)
+    Switch.is_on, results = True, []
+    thread = threading.Thread(target=lambda: results.append(g(X + 1.0)))
+    thread.start()
+    assert waits.wait(60.0)  # in the function, at the second call
+    other = g(X + 2.0)
+    assert g.why is None
+    Switch.is_on = False
+    goes_on.set()
+    thread.join()
+    assert equal(other, f(X + 2.0))
+    assert equal(results, [f(X + 1.0)])
+    assert (len(g.recordings), g.replays) == (1, 2), g
+
+
 def test_arguments_of_the_first_call_are_audited_by_the_schedule_and_the_first_others_at_once(monkeypatch: Any):
     calls, audited = 0, list[int]()
     g = ox.record(lambda x: xp.sum(xp.exp(x) * x))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import io
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -373,6 +374,57 @@ def test_what_an_object_of_a_library_holds_is_a_constant():
     assert "the same bits" in str(g.why)
 
 
+POINTS = np.linspace(0.0, 1.0, 6)
+# Objects that hold arrays, calls of them with a factor, and the arrays.
+WITH_ARRAYS: dict[str, tuple[Any, Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
+    "a frozen distribution": (
+        xp.stats.norm(np.linspace(0.1, 0.5, 5), 2.0),
+        lambda held, x: held.logpdf(x),
+        lambda held: held.parameters["loc"],
+    ),
+    "a frozen discrete distribution": (
+        xp.stats.poisson(np.linspace(1.0, 2.0, 5)),
+        lambda held, x: x * held.pmf(2.0),
+        lambda held: held.parameters["mu"],
+    ),
+    "a frozen multivariate distribution": (
+        xp.stats.multivariate_normal(np.zeros(5), np.eye(5)),
+        lambda held, x: held.logpdf(x),
+        lambda held: held.parameters["mean"],
+    ),
+    "a spline": (
+        xp.interpolate.CubicSpline(POINTS, POINTS**2),
+        lambda held, x: x * held(0.3),
+        lambda held: held.c,
+    ),
+    "a B-spline": (
+        xp.interpolate.make_interp_spline(POINTS, POINTS**2),
+        lambda held, x: x * held(0.3),
+        lambda held: held.c,
+    ),
+    "a function on a grid": (
+        xp.interpolate.RegularGridInterpolator((POINTS,), POINTS**2),
+        lambda held, x: x * held(np.array([0.3])),
+        lambda held: held.values,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_ARRAYS)
+def test_arrays_of_distributions_and_interpolators_are_inputs(name: str) -> None:
+    held, call, array = WITH_ARRAYS[name]
+
+    def f(x: Any) -> Any:
+        return xp.sum(call(held, x))
+
+    g = ox.record(ox.value_and_grad(f))
+    for _ in range(9):
+        assert agrees(g, ox.value_and_grad(f), X)
+        array(held)[...] += 0.25
+    assert g.why is None
+    assert g.replays == 8
+
+
 # --- captured values in later recordings ---------------------------------------------------------------------------------
 
 
@@ -479,3 +531,68 @@ def test_later_recordings_read_what_is_captured_at_each_call(name, kind, transfo
             assert agrees(g, f, x), (at, g.why)
             assert agrees(g, f, x), (at, g.why)
     assert g.replays > 8, repr(g)
+
+
+# --- states that return ----------------------------------------------------------------------------------------------------
+
+
+def twice(x: Any) -> Any:
+    return x + x
+
+
+def thrice(x: Any) -> Any:
+    return x + x + x
+
+
+STATES: dict[str, list[Any]] = {
+    "an integer of a range": [2, 3],
+    "a text": ["tanh", "sin"],
+    "a function": [np.tanh, np.sin],
+    "three functions": [np.tanh, np.sin, np.cos],
+    "own functions": [twice, thrice],
+}
+
+
+def of_state(state: Any, x: Any) -> Any:
+    if isinstance(state, int):
+        return sum(x**k for k in range(1, state + 1))
+    return (getattr(np, state) if isinstance(state, str) else state)(x) * 2.0
+
+
+@pytest.mark.parametrize("name", STATES)
+@pytest.mark.filterwarnings("error")
+def test_a_state_that_returns_is_replayed(name):
+    states = STATES[name]
+    state = states[0]
+
+    def f(x: Any) -> Any:
+        return of_state(state, x)
+
+    g: Any = ox.record(f)
+    for each in states * 20:
+        state = each
+        assert g(X).tobytes() == f(X).tobytes()
+    assert len(g.recordings) == len(states)
+    assert g.replays == 19 * len(states) and g.why is None
+    file = io.BytesIO()
+    g.save(file)
+    file.seek(0)
+    assert ox.load_recording(file)(X).tobytes() == f(X).tobytes()  # of the present state
+
+
+def test_states_count_to_the_limit():
+    state = "a"
+
+    def f(x: Any) -> Any:
+        return x * len(state)
+
+    g: Any = ox.record(f, limit=2)
+    assert equal(outcome(g, X), outcome(f, X))
+    state = "bb"
+    assert equal(outcome(g, X), outcome(f, X))
+    state = "ccc"
+    with pytest.warns(UserWarning, match="recorded 2 times and runs as it is where no recording fits"):
+        assert equal(outcome(g, X), outcome(f, X))
+    state, before = "a", g.replays
+    assert equal(outcome(g, X), outcome(f, X))
+    assert g.replays == before + 1

@@ -14,7 +14,7 @@ from test_record import agrees, equal
 import oxigrad as ox
 from oxigrad import xp
 from oxigrad.recording.program.encoding import rolled, unrolled
-from oxigrad.stepping.state import safetensors_io
+from oxigrad.step.state import safetensors_io
 
 INPUTS = np.linspace(-1.0, 1.0, 240).reshape(60, 4)
 

@@ -11,7 +11,7 @@ from test_record import X, agrees, equal
 import oxigrad as ox
 from oxigrad import xp
 from oxigrad.recording import cases
-from oxigrad.recording.program.statement import replay_of
+from oxigrad.recording.program.replay import replay_of
 
 WEIGHT = np.linspace(1.0, 2.0, 5)
 LARGE = np.linspace(1.0, 2.0, 300)

@@ -499,6 +499,51 @@ def test_attributes_beside_items_and_fields_are_part_of_a_container(make, is_arg
         assert equal(g(*([model] if is_argument else []), X + at), _by_flag(model, X + at))
 
 
+def test_a_recording_keeps_the_attributes_of_its_first_call():
+    layer: Any = Layer(np.ones(5))
+    g: Any = ox.record(lambda layer, x: x * layer.weight * layer.rate, audit="never")
+    for at in (1.0, 2.0, 3.0, 1.0, 3.0):
+        layer.rate = at
+        assert equal(g(layer, X), X * at)
+    assert g.replays == 2
+    layer.rate = 4.0
+    g(layer, X)
+    assert tuple(g.why) == ("attributes of the arguments", "[{'rate': 3.0}]", "[{'rate': 4.0}]")
+
+
+@pytest.mark.parametrize(
+    ("layer", "match"),
+    [(Layer(np.ones(5)), "attribute state of an argument is a"), (Model(a=1.0), "a list or a dict with attributes")],
+    ids=["dataclass", "dict"],
+)
+@pytest.mark.parametrize(
+    ("state", "change"),
+    [
+        (np.ones(5), lambda state: state.fill(2.0)),
+        ([1.0], lambda state: state.append(2.0)),
+        (Config(), lambda state: setattr(state, "rate", 2.0)),
+    ],
+    ids=["array", "list", "object"],
+)
+def test_attributes_of_arguments_that_can_change_are_refused(layer, match, state, change):
+    def read(layer: Any, x: Any) -> Any:
+        state = layer.state
+        return x * (getattr(state, "rate", 1.0) if isinstance(state, Config) else state[-1])
+
+    layer.state = copy.deepcopy(state)
+    g: Any = ox.record(read, audit="never")
+    for at in range(3):
+        assert equal(g(layer, X + at), read(layer, X + at))
+        change(layer.state)
+    assert match in str(g.why)
+
+
+def test_why_names_the_line_that_raised():
+    g: Any = ox.record(lambda x: (memoryview(x), x * 2.0)[1])
+    with pytest.warns(UserWarning, match=r"ran twice in this call.*test_record_questions\.py:\d+"):
+        assert equal(g(X), X * 2.0)
+
+
 # --- writes, and values that are left behind ----------------------------------------------------------------------------------
 
 

@@ -122,6 +122,17 @@ def test_arrays_that_lie_otherwise(make):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("lay", [np.ascontiguousarray, np.asfortranarray, lambda x: x[::-1, ::-1]])
+def test_products_and_derivatives_by_constants_that_lie_otherwise(lay, dtype):
+    data = lay(at_random(7, 3, dtype=dtype))
+    function = ox.value_and_grad(lambda w, v: xp.mean(xp.tanh(xp.asarray(data) @ w) @ v), argnums=(0, 1))
+    g, w, v = ox.record(function), at_random(3, 5, dtype=dtype), at_random(5, 2, dtype=dtype)
+    for scale in (1.0, 1.0, -0.5, 30.0):
+        assert agrees(g, function, (w * scale).astype(dtype), v)
+    assert g.why is None
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     "extents", [((3, 4), (4,)), ((4,), (4, 5)), ((7,), (7,)), ((1,), (1,)), ((16, 64), (64,)), ((2, 3, 4), (4,))]
 )

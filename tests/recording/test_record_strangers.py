@@ -11,10 +11,11 @@ import pytest
 
 import oxigrad as ox
 from oxigrad.recording.program.encoding import Encoder
-from oxigrad.stepping.state import safetensors_io
+from oxigrad.step.state import safetensors_io
 
 X = np.linspace(-1.0, 1.0, 6)
 E0 = {"entry": 0}
+_KIND = {"shape": (6,), "dtype": "<f8", "scalar": False}
 
 
 def encoded(value: Any) -> Any:
@@ -28,11 +29,13 @@ def call(kind: str, name: str, *args: Any, **named: Any) -> list[Any]:
     return ["call", kind, name, {"tuple": parts}, by_name, None, False]
 
 
-def write(file: Any, entries: list[Any], outputs: list[int], *, cases: int = 1, arrays: Any = None) -> Any:
+def write(
+    file: Any, entries: list[Any], outputs: list[int], *, cases: int = 1, arrays: Any = None, kind: Any = _KIND
+) -> Any:
     """A file of one input, in six elements, and these entries after it."""
     case = {
         "arguments": {"tuple": [{"tuple": [encoded(0)]}, {"dict": []}]},
-        "kinds": encoded([{"shape": (6,), "dtype": "<f8", "scalar": False}]),
+        "kinds": encoded([kind]),
         "entries": [["input"], *entries],
         "permuted": [],
         "outputs": outputs,
@@ -111,8 +114,21 @@ def test_constants_are_folded_within_a_bound_of_bytes(tmp_path):
     assert count / 2 < loaded.recordings[0].sizes()[1] < count
 
 
+def test_the_cases_of_a_file_share_the_bound_of_bytes(tmp_path):
+    count, cases = 60, 16
+    entries = [["constant", {"array": ["a", False]}]]
+    entries += [call("numpy", "multiply", {"entry": at + 1}, {"entry": 1}) for at in range(count)]
+    entries[-1:] = reading(entries[-1], count + 1, [300, 300])
+    arrays = {"a": np.eye(300)}
+    file = write(tmp_path / "file", entries, [count + 2], arrays=arrays, cases=cases)
+    left = [replay.sizes()[1] for replay in ox.load_recording(file).recordings]
+    folded = sum(count + 1 - each for each in left)
+    assert len(left) == cases
+    assert 0 < folded * arrays["a"].nbytes <= (1 << 26) + cases * arrays["a"].nbytes
+
+
 # Calls of constants, an entry each before them, that take minutes or more memory than there is.
-E1, E2 = {"entry": 1}, {"entry": 2}
+E1, E2, E3 = ({"entry": at} for at in (1, 2, 3))
 HUGE: dict[str, tuple[Any, Any, list[Any]]] = {
     "a power of integers": (10**9, 10**9, call("operator", "pow", E1, E2)),
     "a power of an integer of many digits": (7**400, 2, call("operator", "pow", E1, E2)),
@@ -144,6 +160,86 @@ def test_one_huge_call_of_constants_is_left_to_replays(name, tmp_path):
     except ox.StateError:
         return
     assert loaded.recordings[0].sizes()[1] == 2
+
+
+def doubled(kind: str, name: str) -> list[Any]:
+    """A loop of calls, each of which takes the entry before it twice."""
+    before = {"entry": {"steps": [1, 1]}}
+    return ["loop", 60, [call(kind, name, before, before)]]
+
+
+LARGE = 10**299
+# Programs that would take more time or memory than there is at a call, where nothing can interrupt one of their calls.
+ENDLESS: dict[str, tuple[list[Any], list[Any]]] = {
+    "a power of large integers": ([LARGE, LARGE], [call("operator", "pow", E1, E2)]),
+    "a power of small integers": ([2, 1 << 40], [call("operator", "pow", E1, E2)]),
+    "a negative power": ([3, -(1 << 40)], [call("operator", "pow", E1, E2)]),
+    "the op of a power": ([LARGE, LARGE], [call("op", "pow", E1, E2)]),
+    "the rule of a power": ([LARGE, LARGE], [call("rule", "pow", E1, E2)]),
+    "the power of NumPy": ([LARGE, LARGE], [call("numpy", "power", E1, E2)]),
+    "a power of a scalar": ([np.int64(3), LARGE], [call("operator", "pow", E1, E2)]),
+    "a power of an array": ([np.array([3]), LARGE], [call("operator", "pow", E1, E2)]),
+    "a power of objects": ([np.full(3, 1 << 62)], [call("numpy", "power", E1, E1, dtype="O")]),
+    "a power of a copy": (
+        [np.full(3, 1 << 62), ">O"],
+        [call("method", "astype", E1, E2), call("numpy", "power", E3, E3)],
+    ),
+    "a product of objects": ([np.full(1 << 20, 1 << 62)], [call("numpy", "prod", E1, None, "object")]),
+    "large integers as objects": ([LARGE], [call("numpy", "full", (3,), E1)]),
+    "a shift": ([1, 1 << 40], [call("operator", "lshift", E1, E2)]),
+    "a number rounded to many digits": ([5, -(1 << 40)], [call("python", "round", E1, E2)]),
+    "squares of squares": ([LARGE], [doubled("operator", "mul")]),
+    "squares of squares by the op": ([LARGE], [doubled("op", "multiply")]),
+    "text and text": (["text"], [doubled("operator", "add")]),
+    "a list and a list": ([[1, 2]], [doubled("operator", "add")]),
+    "a tuple and a tuple by the op": ([(1, 2)], [doubled("op", "add")]),
+    "arrays of text": ([["text"]], [doubled("numpy", "add")]),
+    "a repeated list": ([[1, 2], 1 << 40], [call("operator", "mul", E1, E2)]),
+    "a list that a scalar repeats": ([[1, 2], np.int64(1 << 40)], [call("operator", "mul", E1, E2)]),
+    "a list that is repeated by a number": ([1 << 40, [1, 2]], [call("operator", "mul", E1, E2)]),
+    "text with a width": (["%999999999999d", 5], [call("operator", "mod", E1, E2)]),
+    "a sum of a repeated element": (
+        [np.ones(1)],
+        [call("numpy", "broadcast_to", E1, (1 << 50,)), call("numpy", "sum", E2)],
+    ),
+    "a sum of a repeated element by ops": (
+        [np.ones(1)],
+        [call("op", "broadcast_to", E1, shape=(1 << 50,)), call("op", "sum", E2, axis=None, keepdims=False)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_no_call_of_a_program_from_a_file_is_endless(name, tmp_path):
+    constants, calls = ENDLESS[name]
+    encoder = Encoder()
+    entries = [*(["constant", encoder.encoded(value)] for value in constants), *calls]
+    count = len(constants) + sum(entry[1] if entry[0] == "loop" else 1 for entry in calls)
+    loaded = ox.load_recording(write(tmp_path / "file", entries, [count], arrays=encoder.arrays))
+    with pytest.raises(ox.StateError, match=r"found .*, expected (at most|numbers|one of numbers)"):
+        loaded(X)
+
+
+@pytest.mark.parametrize("shape", [(1 << 42,), (1 << 21, 1 << 21), (1 << 62, 1 << 62)])
+@pytest.mark.parametrize("kind", ["numpy", "core", "op"])
+def test_memory_that_is_not_there_is_an_error_of_the_call(kind, shape, tmp_path):
+    calls = {
+        "numpy": call("numpy", "ones", shape),
+        "core": call("core", "scatter_into", None, E0, slice(0, 6), shape),
+        "op": call("op", "scatter_add", E0, key=slice(0, 6), shape=shape),
+    }
+    loaded = ox.load_recording(write(tmp_path / "file", [calls[kind]], [1]))
+    with pytest.raises((MemoryError, ValueError)):
+        loaded(X)
+
+
+def test_integers_of_a_program_from_a_file_are_exact(tmp_path):
+    g = ox.record(lambda n: (n**7 << 40, divmod(-n, 7**30), n**-2, round(n, -5), "text" == "text"))
+    g(12345678)
+    g.save(tmp_path / "file")
+    loaded = ox.load_recording(tmp_path / "file")
+    for n in (98765432, -11, 1):
+        assert loaded(n) == (n**7 << 40, divmod(-n, 7**30), n**-2, round(n, -5), True)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +286,10 @@ def test_a_file_has_a_bounded_number_of_cases(tmp_path):
         [call("numpy", "fromfile", E0)],
         [call("numpy", "__import__", E0)],
         [call("numpy", "frompyfunc", E0)],
+        [call("scipy.special", "mathieu_cem", 1 << 40, 0.5, E0)],
+        [call("scipy.special", "obl_cv", 1 << 40, 0.5, E0)],
+        [call("scipy.special", "pro_ang1_cv", 0, 1 << 40, 0.5, 0.5, E0)],
+        [call("scipy.special", "pbdv", 1e12, E0)],
         [call("numpy", "add.at", E0, 0, 1.0)],
         [call("numpy", "add")],
         [call("operator", "setitem", E0, 0)],
@@ -228,3 +328,21 @@ def test_recordings_of_one_function_in_both_orders_are_told_apart(tmp_path):
     y = rng.normal(size=(40, 30)).astype(np.float32)
     for each in (y, np.asfortranarray(y)):
         np.testing.assert_array_equal(loaded(each), f(each))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *({key: its for key, its in _KIND.items() if key != name} for name in _KIND),
+        *(_KIND | changed for changed in ({"shape": (-6,)}, {"shape": 6}, {"dtype": "nothing"}, {"scalar": 1})),
+        {"class": bool},
+        {"class": "float"},
+        _KIND | {"value": 1.0},
+        [],
+    ],
+    ids=str,
+)
+def test_a_file_with_another_kind_of_argument_is_refused(kind, tmp_path):
+    file = write(tmp_path / "file", [call("operator", "add", E0, E0)], [1], kind=kind)
+    with pytest.raises(ox.StateError):
+        ox.load_recording(file)

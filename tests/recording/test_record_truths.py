@@ -182,7 +182,7 @@ def test_maxima_are_in_runs_where_numpy_gives_the_bits_of_the_core(op, monkeypat
         by_numpy = getattr(np, op)
         patch.setattr(np, op, lambda a, b: np.where(np.equal(a, b), a, by_numpy(a, b)))
         assert not bits.__wrapped__(op)  # of zeros of both signs, the first
-    monkeypatch.setattr("oxigrad.recording.program.statement.has_bits_of_core", lambda _: False)
+    monkeypatch.setattr("oxigrad.recording.program.replay.has_bits_of_core", lambda _: False)
     assert agrees(g := ox.record(f), f, x)
     assert agrees(g, f, x)
     assert not run_of(g, op)

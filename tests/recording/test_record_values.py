@@ -108,3 +108,22 @@ def test_sums_in_a_dtype_add_in_one_order(source, dtype, named):
         assert np.allclose(f(x), np.sum(x, dtype=dtype, **named), rtol=1e-4)
         assert f(x).dtype == dtype
     assert g.replays == 7, g.why
+
+
+@pytest.mark.parametrize(
+    "scaled", [lambda x, s: x * s, lambda x, s: s * x, lambda x, s: x / s, lambda x, s: x * (s + 1.0)]
+)
+@pytest.mark.parametrize("other", [lambda x, s: 1.0, lambda x, s: s, lambda x, s: x])
+def test_zeros_that_a_choice_gives_have_the_sign_of_the_number_that_scales_them(scaled, other):
+    def f(x: Any, s: Any) -> Any:
+        return xp.sum(xp.where(x > 0.0, scaled(x, s), other(x, s)))
+
+    x, of = np.linspace(-1.0, 1.0, 6).reshape(2, 3), ox.grad(f, argnums=(0, 1))
+    g = ox.record(of, limit=32)
+    with np.errstate(all="ignore"):
+        for number in (float, np.float64):
+            for s in map(number, (-0.3, 0.5, -2.0, np.inf, -np.inf, np.nan, -0.3)):
+                assert equal(g(x, s), of(x, s)), (s, g(x, s), of(x, s))
+    g = ox.record(of_array := ox.grad(f))
+    for s in (-3, 2, -1):
+        assert equal(g(x, s), of_array(x, s)), (s, g(x, s), of_array(x, s))

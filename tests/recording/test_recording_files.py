@@ -17,7 +17,7 @@ from test_record import Model, equal
 import oxigrad as ox
 from oxigrad import tree, xp
 from oxigrad.recording import targets
-from oxigrad.stepping.state import safetensors_io
+from oxigrad.step.state import safetensors_io
 
 X = np.linspace(0.1, 0.9, 6)
 WEIGHT = np.arange(6.0)

@@ -107,7 +107,7 @@ def decays_twice(xp: Any, p: Any, g: Any, m: Any = Slot.zeros(decay="beta"), *, 
 
 
 BROKEN: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {
-    in_place: ("in_place: it changes slot m in place: expected a new array", {"elementwise": False}),
+    in_place: ("the rule in_place writes an argument in place .*: expected a new array", {"elementwise": False}),
     wrong_shape: (r"wrong_shape: it returned the slot m with shape \(\): expected \(5,\)", {"elementwise": False}),
     integers: ("integers: it returned the slot m with dtype int32", {"elementwise": False}),
     divides_by_zero: (

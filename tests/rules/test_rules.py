@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import generated
-import overview
+import optimizer_tables
 import oxigrad as ox
 from libraries import host
 from optimizers import slot_dtype_for
@@ -317,10 +317,10 @@ def test_native_code_is_printed_from_the_rules() -> None:
     assert written == generated.texts(), "the rules have changed: make generated"
 
 
-@pytest.mark.skipif(not overview.PATH.exists(), reason="the pages are not here")
+@pytest.mark.skipif(not optimizer_tables.PATH.exists(), reason="the pages are not here")
 def test_the_table_of_optimizers_is_printed_from_the_rules() -> None:
-    assert overview.PATH.read_text() == overview.text(), "the rules have changed: make generated"
-    assert overview.ALIASES.printed() == overview.aliases(), "the rows have changed: make generated"
+    assert optimizer_tables.PATH.read_text() == optimizer_tables.rules(), "the rules have changed: make generated"
+    assert optimizer_tables.ALIASES.printed() == optimizer_tables.aliases(), "the rows have changed: make generated"
 
 
 @pytest.mark.parametrize("name", generated.SHIPPED)

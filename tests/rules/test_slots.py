@@ -13,7 +13,7 @@ import oxigrad as ox
 from oxigrad import optim
 from oxigrad.optim.table.row import TABLE
 from oxigrad.rules.core.slots import Slot
-from oxigrad.stepping.parameters.decay import decay_factors
+from oxigrad.step.parameters.decay import decay_factors, number_of
 
 
 def declaring(slot: Any, **options: Any) -> Any:
@@ -208,7 +208,7 @@ def factors(rule: Any, **values: Any) -> dict[str, Any]:
         opt.update(model, {"w": ox.SparseRows(ids, np.ones((1, 1)), (2, 1))})
     numbers = {name: schedule(0) if callable(schedule) else schedule for name, schedule in opt.hyperparameters.items()}
     return {
-        name: numbers[factor] if isinstance(factor, str) else factor
+        name: number_of(factor, numbers)
         for name, factor in decay_factors(
             opt._rule, {n: v for n, v in opt.hyperparameters.items() if not callable(v)}
         ).items()
@@ -232,6 +232,36 @@ def test_declared_factors_agree_with_the_rule() -> None:
         ox.RuleError, match="the rule wrong: rows .* does not multiply the slot u by beta; .* or 'dense'$"
     ):
         factors(wrong)
+
+
+def test_a_declared_factor_is_a_function_of_hyperparameters_that_may_have_schedules() -> None:
+    def rule(xp, p, g, u=Slot.zeros(decay=lambda xp, p, beta: xp.sqrt(beta)), *, beta=0.81, learning_rate=0.1):
+        u = xp.sqrt(beta) * u + g
+        return p - learning_rate * u, u
+
+    assert factors(rule) == {"u": pytest.approx(0.9)}
+    assert factors(rule, beta=ox.schedules.linear(0.25, 0.75, 3)) == {"u": 0.5}
+    prodigy, dadapt = (ox.optim.Prodigy._rule, ox.optim.DAdaptAdamW._rule)
+    for each in (prodigy, dadapt):
+        assert number_of(decay_factors(each, {})["s"], {"beta2": 0.25, "beta3": 0.0}) == 0.5
+    assert number_of(decay_factors(prodigy, {})["s"], {"beta2": 0.25, "beta3": 0.75}) == 0.75
+
+    def wrong(xp, p, g, u=Slot.zeros(decay=lambda xp, p, beta: xp.sqrt(beta)), *, beta=0.81, learning_rate=0.1):
+        u = beta * u + g
+        return p - learning_rate * u, u
+
+    with pytest.raises(ox.RuleError, match="the rule wrong: rows .* does not multiply the slot u by its decay;"):
+        factors(wrong)
+    with pytest.raises(TypeError, match="the slot u: found gamma, expected a hyperparameter of learning_rate"):
+
+        @optim.define
+        def other(xp, p, g, u=Slot.zeros(decay=lambda xp, p, gamma: gamma), *, learning_rate=0.1):
+            return p - learning_rate * g, u
+
+
+def test_the_factor_of_a_part_follows_its_renamed_hyperparameter() -> None:
+    slot = Slot.zeros(decay=lambda xp, p, beta: xp.sqrt(beta)).renamed({"beta": "1.beta"})
+    assert number_of(slot.decay, {"1.beta": 0.25, "beta": 0.0}) == 0.5
 
 
 @pytest.mark.parametrize("name", TABLE)

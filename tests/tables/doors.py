@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from oxigrad import distributed, optim, xp
+from oxigrad.optim.settings import config
 
 Values = dict[str, np.ndarray]
 
@@ -30,7 +31,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 }
 # Those whose rules are kernels, and called on whole arrays.
 KERNEL, CALLED = "AdamW", "LAMB"
-OPTIONS = {"rounding": "rounding", "seed": "seed", "master": "master", "slot_dtype": "state_dtype"}
+OPTIONS = {name: name for name in ("rounding", "seed", "master", "max_norm")} | {"slot_dtype": "state_dtype"}
 
 
 def drawn(seed: int) -> Values:
@@ -54,6 +55,8 @@ class Door:
 
     # The pattern of the name of parameter "b" in errors.
     b = "b"
+    # Further options of the optimizer.
+    further: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -64,10 +67,21 @@ class Door:
         tied: bool = False,
         frozen: Sequence[str] = (),
     ) -> None:
-        self._opt = getattr(optim, name)(**{"learning_rate": 0.1, **arguments}, groups=dict.fromkeys(frozen))
+        self._opt = self.made(
+            name, {"learning_rate": 0.1, **arguments, **self.further, "groups": dict.fromkeys(frozen)}
+        )
         self._params: dict[str, Any] = {path: self.array(value) for path, value in values.items()}
         if tied:
             self._params["a"] = self._params["b"]
+
+    @staticmethod
+    def made(name: str, arguments: Mapping[str, Any]) -> Any:
+        """The optimizer; with the argument ``max_norm``, after a clipping."""
+        if "max_norm" not in arguments:
+            return getattr(optim, name)(**arguments)
+        options = {key: value for key, value in arguments.items() if key in config.OPTIONS}
+        own = {key: value for key, value in arguments.items() if key not in options and key != "max_norm"}
+        return optim.chain(optim.ClipByGlobalNorm(arguments["max_norm"]), getattr(optim, name)(**own), **options)
 
     def array(self, value: np.ndarray) -> Any:
         """A copy as a parameter, a slot or a gradient."""
@@ -223,7 +237,7 @@ def refuse_wrong(grads: Mapping[str, Any], params: Values) -> None:
     for path, g in grads.items():
         if g is not None and (np.shape(g) != params[path].shape or np.asarray(g).dtype != params[path].dtype):
             cannot("derivatives have the shape and dtype of their parameter")
-        if np.iscomplexobj(g):
+        if g is not None and np.iscomplexobj(g):
             cannot("a loss is real")
 
 
@@ -231,6 +245,7 @@ class Minimize(Update):
     """`Optimizer.minimize` on NumPy arrays, with the step after the backward: the loss is linear in the parameters."""
 
     in_backward = False
+    record = False
 
     def step(self, grads: Mapping[str, Any]) -> None:
         if set(grads) != set(self._params):
@@ -238,7 +253,7 @@ class Minimize(Update):
         refuse_wrong(grads, self.parameters())
         terms = {path: np.array(g) for path, g in grads.items()}
         loss = lambda params: sum((xp.sum(params[path] * g) for path, g in terms.items()), start=0.0)  # noqa: E731
-        self._opt.minimize(loss, self._params, in_backward=self.in_backward)
+        self._opt.minimize(loss, self._params, in_backward=self.in_backward, record=self.record)
 
     def of_own_memory(self) -> Any:
         cannot("derivatives have memory of their own")
@@ -259,9 +274,11 @@ class MinimizeInBackward(Minimize):
 class Workers(Update):
     """`Optimizer.update` of `DataParallel`, of a job of one worker."""
 
+    wrapper: Callable[[Any], Any] = distributed.DataParallel
+
     def __init__(self, name: str, arguments: Mapping[str, Any], values: Values, **how: Any) -> None:
         super().__init__(name, arguments, values, **how)
-        self._opt = distributed.DataParallel(self._opt)
+        self._opt = type(self).wrapper(self._opt)
 
 
 class OfTensors(Door):
@@ -466,10 +483,14 @@ class TensorsInBackward(Tensors):
     def step(self, grads: Mapping[str, Any]) -> None:
         refuse_wrong(grads, self.parameters())
         self._opt.zero_grad()
+        self.loss(grads).backward()
+        self._opt.step()
+
+    def loss(self, grads: Mapping[str, Any]) -> Any:
+        """A loss with these gradients."""
         given = {path: self.gradient(g) for path, g in grads.items() if g is not None}
         terms = [(p * given[path]).sum() for path, p in self._params.items() if path in given and p.requires_grad]
-        sum(terms).backward()  # type: ignore[union-attr]
-        self._opt.step()
+        return sum(terms)
 
     def of_own_memory(self) -> Any:
         cannot("derivatives have memory of their own")

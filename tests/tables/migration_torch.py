@@ -199,6 +199,7 @@ def of_optimizers() -> dict[str, Callable[[], Iterator[Pair]]]:
         "torch.optim.LBFGS": lbfgs,
         "torch.optim.Optimizer.step": lambda: iter([both(torch.optim.Adamax, optim.Adamax(0.1), lr=0.1)]),
         "torch.optim.Optimizer.state_dict": state,
+        "torch.optim.Optimizer.load_state_dict": state,
     }
 
 

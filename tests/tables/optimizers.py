@@ -36,7 +36,7 @@ from oxigrad.optim import (
     Yogi,
 )
 from oxigrad.optim.table.row import TABLE
-from oxigrad.stepping.pure import functional, fused
+from oxigrad.step.pure import functional, fused
 
 Make = Callable[[], Any]
 
@@ -53,13 +53,15 @@ def variants(*, elementwise: bool) -> dict[str, Make]:
 
 # Every test of executors runs over all of these.
 OPTIMIZERS = variants(elementwise=True)
+# The optimizers of elementwise rules that reproduce PyTorch's.
+IN_TORCH = [name for name, row in TABLE.items() if "torch" in row.presets and row.optimizer._rule.elementwise]
 # Rules that are called on whole arrays; Muon, for matrices alone, is not among them.
 WHOLE = variants(elementwise=False)
 
 
 def slot_dtype_for(opt: Any, kind: str) -> str | None:
     """The dtype of moments as an option; None for an optimizer that has none, and refuses it, or that reads no codes."""
-    rule, absent = (opt._rule, ()) if isinstance(opt, type) else opt._rule_and_absent()
+    rule, absent = (opt._rule, ()) if isinstance(opt, type) else opt._rules_and_absent()[0]
     keeps = any(slot.is_moment and slot.name not in absent for slot in rule.slots)
     return kind if keeps and (rule.elementwise or not kind.endswith("bit")) else None
 

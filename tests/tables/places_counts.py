@@ -47,7 +47,6 @@ COUNTED: dict[str, Counted] = {
             ((1e6, 0.25), (2.48e5, 2.5e5, 3e5)),
             ((1e6, 3e-6), (0.0, 4.0, 20.0, 300.0)),
         ),
-        (0,),
     ),
     "bernoulli": Counted(
         0,

@@ -35,7 +35,9 @@ def test_a_change_is_seen_by_the_next_step(change: str, name: str) -> None:
         thawed_parameters(opt, random.Random(1))
         take(opt, 5)
         found.append(results(opt))
-    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-12)
+    # PyTorch casts a state that is loaded to the parameter's dtype, and goes on with a product in float64.
+    rtol = 1e-7 if (change, name) == ("loaded_state", "NAdam") else 1e-9
+    torch.testing.assert_close(found[0], found[1], rtol=rtol, atol=1e-12)
 
 
 @pytest.mark.parametrize("way", ["in backward", "on the host"])

@@ -8,26 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optimizers import IN_TORCH
+
 KEYS: dict[str, Any] = {"weight_decay": 0.3, "decoupled_weight_decay": True, "maximize": True}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "SGD",
-        "Adam",
-        "AdamW",
-        "Adamax",
-        "NAdam",
-        "RAdam",
-        "Adagrad",
-        "Adadelta",
-        "RMSprop",
-        "Rprop",
-        "ASGD",
-        "SparseAdam",
-    ],
-)
+@pytest.mark.parametrize("name", [*IN_TORCH, "SparseAdam"])
 def test_a_step_reads_the_keys_that_torch_s_class_reads(name: str, library: Any) -> None:
     torch, own = library("torch"), importlib.import_module("oxigrad.torch")
     start, *grads = torch.randn(5, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

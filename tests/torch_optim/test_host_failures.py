@@ -33,7 +33,7 @@ from torch_problems import (  # noqa: E402
 pytestmark = pytest.mark.usefixtures("device")
 
 # Pieces of 256 elements in float32, two of which are on their way.
-SMALL = ours.HostMemory(piece=2048, places=2)
+SMALL = ours.HostMemory(piece=2048)
 
 
 # --- failures --------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from late_device import LateDevice  # noqa: E402
 
 from oxigrad import AliasError  # noqa: E402
 from oxigrad.ops.backends.memory import torch_transfers  # noqa: E402
-from oxigrad.stepping.plan import announcements  # noqa: E402
+from oxigrad.step.plan import announcements  # noqa: E402
+from oxigrad.torch.step.offload import steps  # noqa: E402
 from torch_offload import check_same  # noqa: E402
 from torch_problems import (  # noqa: E402
     OTHER_STEPS,
@@ -43,8 +44,8 @@ NAMES = sorted({*OURS.names} - OTHER_STEPS)
 HALF, FULL = torch.bfloat16, torch.float32
 # Parameters that take several pieces, a part of one, none; some with as many numbers as a state of 8 bits asks for.
 LARGE = ((70, 64), (3,), (2, 0), (5000,), ())
-# Pieces of 256 elements in float32, two of which are on their way.
-SMALL = ours.HostMemory(piece=2048, places=2)
+# Pieces of 256 elements in float32.
+SMALL = ours.HostMemory(piece=2048)
 OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
     ("AdamW", {}, FULL),
     ("AdamW", {}, torch.float64),
@@ -63,6 +64,9 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
     ("Adafactor", {"rounding": "stochastic"}, HALF),
     ("Muon", {}, FULL),
     ("LAMB", {}, FULL),
+    ("LAMB", {"rounding": "stochastic", "seed": 3}, HALF),
+    ("Prodigy", {"state_dtype": "8bit"}, FULL),
+    ("DoG", {}, FULL),
     ("AdamLRD", {"dropout_rate": 0.5}, FULL),
     ("Lion", {"state_dtype": "8bit", "weight_decay": 0.1}, FULL),
     ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, FULL),
@@ -87,7 +91,7 @@ def test_every_precision_has_the_same_bits(
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9, 1.0])
 @pytest.mark.parametrize("options", [{}, {"max_norm": 0.5}, {"rounding": "stochastic"}], ids=str)
 def test_every_fraction_has_the_same_bits(options: dict[str, Any], fraction: float) -> None:
-    check_same("AdamW", options, ((70, 64), (5000,), (3,)), HALF, ours.HostMemory(fraction, piece=2048, places=2))
+    check_same("AdamW", options, ((70, 64), (5000,), (3,)), HALF, ours.HostMemory(fraction, piece=2048))
 
 
 def test_channels_last_views_and_groups_have_the_same_bits() -> None:
@@ -163,7 +167,7 @@ def test_every_precision_has_the_bits_in_the_backward(
 
 @pytest.mark.parametrize("options", [{}, {"max_norm": 0.5}], ids=str)
 def test_fractions_in_the_backward(options: dict[str, Any]) -> None:
-    check_in_backward("AdamW", options, LARGE, memory=ours.HostMemory(0.3, piece=2048, places=2))
+    check_in_backward("AdamW", options, LARGE, memory=ours.HostMemory(0.3, piece=2048))
 
 
 def test_accumulated_gradients_in_the_backward() -> None:
@@ -187,7 +191,7 @@ def test_gradients_of_the_device_are_given_back_in_the_backward(
     """Gradients that are alive are on their way down, or the next one."""
     monkeypatch.setattr(announcements, "SMALL", 0)
     model = layers(12)
-    opt = ours.AdamW(model.parameters(), in_backward=True, state_device=ours.HostMemory(piece=512, places=2))
+    opt = ours.AdamW(model.parameters(), in_backward=True, state_device=ours.HostMemory(piece=512))
     most = [0]
 
     def count(_: Any) -> None:
@@ -208,18 +212,20 @@ def test_gradients_of_the_device_are_given_back_in_the_backward(
 @pytest.mark.parametrize("places", [1, 2, 3])
 @pytest.mark.parametrize(("name", "options"), [("AdamW", {}), ("AdamLRD", {"dropout_rate": 0.5})], ids=str)
 def test_host_memory_of_copies_is_that_of_the_ring(
-    device: LateDevice, name: str, options: dict[str, Any], places: int
+    device: LateDevice, name: str, options: dict[str, Any], places: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(steps, "_PLACES", places)
     params = parameters(((4000,), (70, 64), *[(5,)] * 40))
-    opt = getattr(ours, name)(params, state_device=ours.HostMemory(piece=4096, places=places), **options)
+    opt = getattr(ours, name)(params, state_device=ours.HostMemory(piece=4096), **options)
     train(opt, params)
     assert device.held <= places * 4096
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_copies_may_end_in_any_order(device: LateDevice, seed: int) -> None:
+def test_copies_may_end_in_any_order(device: LateDevice, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_PLACES", 1 + seed % 4)
     device.random.seed(seed)
-    check_same("AdamW", {"master": True}, LARGE, HALF, ours.HostMemory(piece=2048, places=1 + seed % 4))
+    check_same("AdamW", {"master": True}, LARGE, HALF, ours.HostMemory(piece=2048))
 
 
 # --- what is refused, by name -----------------------------------------------------------------------------------------------
@@ -230,8 +236,8 @@ def test_copies_may_end_in_any_order(device: LateDevice, seed: int) -> None:
     [
         ({"fraction": 1.5}, "fraction is 1.5"),
         ({"piece": 0}, "piece is 0"),
-        ({"places": 1.5}, "places is 1.5"),
-        ({"places": True}, "places is True"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"threads": True}, "threads is True"),
     ],
 )
 def test_options_are_checked(memory: dict[str, Any], match: str) -> None:

@@ -17,8 +17,8 @@ ours = pytest.importorskip("oxigrad.torch")
 from late_device import LateDevice  # noqa: E402
 
 from oxigrad import StateError  # noqa: E402
-from oxigrad.stepping.plan import announcements  # noqa: E402
-from oxigrad.torch.step import hooks  # noqa: E402
+from oxigrad.step.plan import announcements  # noqa: E402
+from oxigrad.torch.step import in_backward  # noqa: E402
 from torch_problems import (  # noqa: E402
     OURS,
     AliveGradients,
@@ -35,7 +35,7 @@ from torch_problems import (  # noqa: E402
 
 HALF, FULL = torch.bfloat16, torch.float32
 # Pieces of 256 elements in float32, two of which are on their way.
-SMALL = ours.HostMemory(piece=2048, places=2)
+SMALL = ours.HostMemory(piece=2048)
 LARGE = ((70, 64), (3,), (2, 0), (5000,), ())
 CLIPS = pytest.mark.parametrize("clip", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
 OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
@@ -108,12 +108,12 @@ def test_gradients_that_some_micro_batches_lack(options: dict[str, Any], clip: d
 @pytest.mark.parametrize("seed", range(10))
 def test_copies_may_end_in_any_order(device: LateDevice, seed: int) -> None:
     device.random.seed(seed)
-    check_same("AdamW", {"master": True}, HALF, ours.HostMemory(piece=2048, places=1 + seed % 4), without=[0])
+    check_same("AdamW", {"master": True}, HALF, ours.HostMemory(piece=2048), without=[0])
 
 
 @CLIPS
 def test_a_fraction_of_the_parameters(clip: dict[str, Any]) -> None:
-    check_same("AdamW", clip, FULL, ours.HostMemory(0.3, piece=2048, places=2), without=[0])
+    check_same("AdamW", clip, FULL, ours.HostMemory(0.3, piece=2048), without=[0])
 
 
 def test_a_step_at_the_rate_zero_and_a_last_gradient_of_zero() -> None:
@@ -158,7 +158,7 @@ def test_gradients_of_the_device_are_given_back_in_each_micro_batch(monkeypatch:
     monkeypatch.setattr(announcements, "SMALL", 0)
     model = layers(12)
     alive = AliveGradients(model.parameters())
-    opt = ours.AdamW(model.parameters(), in_backward=True, state_device=ours.HostMemory(piece=512, places=2))
+    opt = ours.AdamW(model.parameters(), in_backward=True, state_device=ours.HostMemory(piece=512))
     for _ in range(2):
         with opt.no_step():
             model(torch.ones(2, 8)).square().sum().backward()
@@ -300,7 +300,7 @@ def test_scaled_losses_are_refused_and_unchanged() -> None:
 
 def test_workers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """In `no_sync` the gradients of DistributedDataParallel are those of one worker, which nobody would reduce."""
-    monkeypatch.setattr(hooks, "_count_workers", lambda: 2)
+    monkeypatch.setattr(in_backward, "_count_workers", lambda: 2)
     params = parameters()
     opt = ours.AdamW(params, in_backward=True, state_device="host")
     with pytest.raises(RuntimeError, match="one of 2 workers"), opt.no_step():

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
+from optimizers import IN_TORCH
 
 pytestmark = pytest.mark.usefixtures("default_device")
 
-NAMES = ["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD", "SGD"]
 OWN = ["Lion", "LAMB", "AdEMAMix", "Prodigy", "ScheduleFreeAdamW"]
 
 
@@ -61,7 +61,7 @@ def plain(opt: Any, p: Any) -> str:
     return repr((p.detach().tolist(), opt.state_dict()))
 
 
-@pytest.mark.parametrize("name", [*NAMES, *OWN, "SGD momentum", "Adam 8bit", "Adam 4bit"])
+@pytest.mark.parametrize("name", [*IN_TORCH, *OWN, "SGD momentum", "Adam 8bit", "Adam 4bit"])
 def test_every_fault_of_every_slot(name: str, library: Any) -> None:
     torch, own = library("torch"), importlib.import_module("oxigrad.torch")
     of_bits: dict[str, dict[str, Any]] = {f"Adam {kind}": {"state_dtype": kind} for kind in ("8bit", "4bit")}
@@ -117,7 +117,7 @@ def test_every_fault_of_the_whole(library: Any) -> None:
 def test_states_that_pytorch_takes_are_taken(library: Any) -> None:
     """Before the first step there is none; numbers may be Python's; SGD may have no momentum."""
     torch, own = library("torch"), importlib.import_module("oxigrad.torch")
-    for name in [*NAMES, "SGD"]:
+    for name in IN_TORCH:
         given = {"lr": 0.1, **({"momentum": 0.9} if name == "SGD" else {})}
         p, theirs = trained(torch, getattr(torch.optim, name), **given)
         for state in (theirs.state_dict(), getattr(torch.optim, name)([p], **given).state_dict()):

@@ -12,7 +12,7 @@ ours = pytest.importorskip("oxigrad.torch")
 
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from oxigrad.stepping.plan import announcements  # noqa: E402
+from oxigrad.step.plan import announcements  # noqa: E402
 from torch_problems import (  # noqa: E402
     OTHER_STEPS,
     OURS,

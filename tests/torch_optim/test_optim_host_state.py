@@ -15,7 +15,7 @@ from late_device import LateDevice  # noqa: E402
 from oxigrad import optim  # noqa: E402
 from oxigrad.ops.backends.memory import torch_transfers  # noqa: E402
 from oxigrad.ops.backends.torch import TorchAdapter  # noqa: E402
-from oxigrad.stepping.placement import host_placement  # noqa: E402
+from oxigrad.step.placement import host_placement  # noqa: E402
 from torch_problems import equal, layers, values  # noqa: E402
 
 Pose = Callable[[Any], Any]
@@ -121,6 +121,9 @@ def test_the_copies_of_devices_with_streams_are_begun_before_one_is_waited_for(m
     class Event:
         def record_event(self) -> Event:
             return self
+
+        def is_done(self) -> bool:
+            return False
 
         def wait(self) -> None:
             calls.append("wait")

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
 from oxigrad import ArrayMemoryError  # noqa: E402
-from oxigrad.stepping.state import write_back  # noqa: E402
+from oxigrad.step.state import write_back  # noqa: E402
 from torch_problems import OURS, equal, parameters, values  # noqa: E402
 
 NAMES = sorted({*OURS.names} - {"LBFGS", "SparseAdam"})

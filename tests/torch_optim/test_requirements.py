@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("oxigrad.torch")
 
-import torch_table  # noqa: E402
+import optimizer_tables  # noqa: E402
 from torch_problems import BITSANDBYTES, OURS, TORCH, Library  # noqa: E402
 from torch_requirements import REQUIREMENTS, outcome  # noqa: E402
 
@@ -29,7 +29,7 @@ def test_oxigrad_has_the_property(requirement: Requirement) -> None:
 
 
 def test_the_properties_are_numbered() -> None:
-    assert [int(torch_table.sentence(found).partition(".")[0]) for found in REQUIREMENTS] == [*range(1, 23)]
+    assert [int(optimizer_tables.sentence(found).partition(".")[0]) for found in REQUIREMENTS] == [*range(1, 23)]
 
 
 @numbered
@@ -41,22 +41,22 @@ def test_the_page_states_the_properties_of_peers(peer: Library, requirement: Req
         pytest.importorskip("accelerate")
     if requirement.__name__ == "state_is_lazy" and torch.get_default_device().type != "cpu":
         pytest.skip("SparseAdam updates tensors in host memory")
-    releases, rows = torch_table.documented()
+    releases, rows = optimizer_tables.documented()
     found = outcome(requirement, peer)
-    if torch_table.version(peer.name) == releases[peer.name]:
-        assert rows[torch_table.sentence(requirement)][peer.name] == found, "python tools/torch_table.py"
+    if optimizer_tables.version(peer.name) == releases[peer.name]:
+        assert rows[optimizer_tables.sentence(requirement)][peer.name] == found, "make generated"
 
 
 def test_the_page_lists_all_properties() -> None:
-    _, rows = torch_table.documented()
-    assert [*rows] == [torch_table.sentence(requirement) for requirement in REQUIREMENTS]
+    _, rows = optimizer_tables.documented()
+    assert [*rows] == [optimizer_tables.sentence(requirement) for requirement in REQUIREMENTS]
     assert {row["oxigrad.torch"] for row in rows.values()} == {"yes"}
 
 
 def test_the_page_lists_all_optimizers_and_arguments() -> None:
     """Arguments are compared for the release of torch that the page names."""
-    releases, _ = torch_table.documented()
-    pages, ours = (text.splitlines() for text in (torch_table.CLASSES.printed(), torch_table.classes()))
-    if torch_table.version("torch") != releases["torch"]:
-        pages, ours = ([torch_table.cells(line)[0] for line in lines] for lines in (pages, ours))
-    assert pages == ours, "python tools/torch_table.py"
+    releases, _ = optimizer_tables.documented()
+    pages, ours = (text.splitlines() for text in (optimizer_tables.CLASSES.printed(), optimizer_tables.classes()))
+    if optimizer_tables.version("torch") != releases["torch"]:
+        pages, ours = ([optimizer_tables.cells(line)[0] for line in lines] for lines in (pages, ours))
+    assert pages == ours, "make generated"

@@ -14,6 +14,7 @@ ours = pytest.importorskip("oxigrad.torch")
 
 from torch.optim import lr_scheduler, swa_utils  # noqa: E402
 
+from optimizers import IN_TORCH  # noqa: E402
 from torch_problems import copies, equal, parameters, train  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
@@ -134,9 +135,7 @@ def test_an_averaged_model() -> None:
     [{}, {"in_backward": True}, {"state_device": "slots.safetensors"}],
     ids=["step", "in_backward", "file"],
 )
-@pytest.mark.parametrize(
-    "name", ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "Rprop", "SGD"]
-)
+@pytest.mark.parametrize("name", IN_TORCH)
 def test_a_warmup_from_zero_counts_gradients_of_zero(
     name: str, options: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

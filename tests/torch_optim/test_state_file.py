@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
 from oxigrad import StateError  # noqa: E402
-from oxigrad.stepping.state import safetensors_io  # noqa: E402
+from oxigrad.step.state import safetensors_io  # noqa: E402
 from oxigrad.torch.state import file as state_file  # noqa: E402
 from torch_offload import check_same  # noqa: E402
 from torch_problems import OURS, copies, equal, parameters, shapes_for, states, train, values  # noqa: E402
@@ -353,3 +353,27 @@ def test_a_disk_with_room_for_the_slots_alone_is_enough(tmp_path: Path, monkeypa
     train(opt, params)
     train(other, others)
     assert equal(states(opt), states(other))
+
+
+def test_a_file_is_of_one_optimizer_of_the_process(tmp_path: Path) -> None:
+    """A second one would replace it; one that takes the place of the first may write it."""
+    path = tmp_path / "state.safetensors"
+
+    def stepped() -> Any:
+        p = torch.nn.Parameter(torch.ones(3))
+        opt = ours.AdamW([p], lr=0.5, state_device=path)
+        p.grad = torch.ones(3)
+        opt.step()
+        return opt
+
+    first, second = stepped(), stepped()
+    first.flush()
+    before = path.read_bytes()
+    with pytest.raises(StateError, match=r"state.safetensors: another optimizer has written its state"):
+        second.flush()
+    assert path.read_bytes() == before
+    first.step()
+    first.flush()
+    del first
+    gc.collect()
+    second.flush()

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from oxigrad.stepping.state import write_back  # noqa: E402
+from oxigrad.step.state import write_back  # noqa: E402
 from oxigrad.torch.state import file as state_file  # noqa: E402
 from rows import memory  # noqa: E402
 from torch_problems import OURS, copies, equal, parameters, states, train  # noqa: E402

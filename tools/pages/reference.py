@@ -8,7 +8,6 @@ import ast
 import importlib
 import inspect
 import itertools
-import operator
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,13 +64,6 @@ READ = {
     "oxigrad.interop.jax",
     "oxigrad.interop.autograd",
 }
-
-
-def resolved(module: str) -> Any:
-    """A module, or a namespace such as ``oxigrad.xp.special``, which is no module of that name."""
-    if module.startswith("oxigrad.xp."):
-        return operator.attrgetter(module.removeprefix("oxigrad."))(oxigrad)
-    return importlib.import_module(module)
 
 
 def summary(doc: str | None) -> str:
@@ -149,7 +141,7 @@ def directive(kind: str, name: str, text: str, *options: str) -> str:
 
 def imported(module: str) -> Iterator[Entry]:
     """The entries of a module that can be imported."""
-    values = resolved(module)
+    values = importlib.import_module(module)
     for name in values.__all__:
         value = getattr(values, name)
         full = f"{module}.{name}"
@@ -162,10 +154,10 @@ def imported(module: str) -> Iterator[Entry]:
             options = [":members:", ":show-inheritance:"]
             options += [":inherited-members:"] * (full == "oxigrad.optim.Optimizer")  # which pages of optimizers link
             yield Entry(module, name, "class", about, directive("autoclass", full, "", *options))
-        elif inspect.isroutine(value) or callable(value):
-            yield Entry(module, name, "function", about, directive("autofunction", full, "").rstrip())
         elif module == "oxigrad.xp.stats":
             yield distribution(module, name, value)
+        elif inspect.isroutine(value) or callable(value):
+            yield Entry(module, name, "function", about, directive("autofunction", full, "").rstrip())
         else:
             yield constant(module, name, value)
 
@@ -364,7 +356,7 @@ def errors(found: dict[str, list[Entry]]) -> str:
     )
     for module, each in found.items():
         for one in each:
-            value = getattr(resolved(module), one.name, None) if module not in READ else None
+            value = getattr(importlib.import_module(module), one.name, None) if module not in READ else None
             if is_error(value):
                 built_in = next(base.__name__ for base in value.__mro__[1:] if base.__module__ == "builtins")
                 text += f"\n{heading(f'{module}.{one.name}', '-')}\n\nA ``{built_in}``. {inspect.getdoc(value)}\n"

@@ -1,13 +1,16 @@
-"""The arguments that a transform differentiates by, and that a rule reads: positions and names of parameters."""
+"""The arguments that a transform differentiates by, and that a rule reads, and the functions that transforms return."""
 
 import functools
 import inspect
+import math
 import operator
+import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad._core import DerivativeError
-from oxigrad._names import check_callable
+from oxigrad._names import check_callable, name_of
 from oxigrad._typing import Argnums
 
 
@@ -82,6 +85,21 @@ def _of_kinds(f: Callable[..., Any], *kinds: Any) -> list[str]:
     return [name for name, parameter in inspect.signature(f).parameters.items() if parameter.kind in kinds]
 
 
+def count_arguments(f: Callable[..., Any]) -> tuple[int, float]:
+    """The least and the greatest number of arguments by position; none and infinity of a function without a signature.
+
+    >>> count_arguments(lambda x, y, z=0: x), count_arguments(lambda *args: args)
+    ((2, 3), (0, inf))
+    """
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return 0, math.inf
+    by_position = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    least = sum(each.default is each.empty for each in by_position)
+    return least, math.inf if any(each.kind is each.VAR_POSITIONAL for each in parameters) else len(by_position)
+
+
 def by_position(
     f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], argnums: Argnums
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -100,18 +118,31 @@ def by_position(
     return (*args, *(named[name] for name in moved)), rest
 
 
+def check_rules(decorator: str, rules: Sequence[object], linear: str) -> None:
+    """Raises `TypeError` for a rule that is no function, or that does not read the value in which it is ``linear``.
+
+    A decorator that is used without rules has the function in their place.
+    """
+    for position, rule in enumerate(rules):
+        if not callable(rule):
+            if rule is not None:
+                check_callable(rule, f"{decorator}, rule")
+            continue
+        if linear not in inspect.signature(rule).parameters:
+            raise TypeError(
+                f"{decorator}: the rule of argument {position}, {name_of(rule)}, does not read {linear}: expected one "
+                f"that is linear in {linear}, or None for zero: {decorator}(lambda {linear}, x: {linear} * 2.0 * x)(f)"
+            )
+
+
 def rules_by_position(
     decorator: str, f: Callable[..., Any], rules: Sequence[Callable[..., Any] | None], special: tuple[str, str]
 ) -> list[Callable[[tuple[Any, ...], dict[str, Any]], Any] | None]:
     """The rules as functions of a tuple and of named arguments; it has the ``special`` values, then arguments of ``f``.
 
-    Raises `TypeError` if a rule reads an unknown value or does not read the first ``special`` one, in which it is
-    linear, for more rules than arguments, or if a rule or ``f`` is not callable.
+    Raises `TypeError` if a rule reads an unknown value, for more rules than arguments, or if ``f`` is not callable.
     """
     check_callable(f, decorator)
-    for rule in rules:
-        if rule is not None:
-            check_callable(rule, f"{decorator}, rule")
     count = len(_positional(f))
     if len(rules) > count and not _of_kinds(f, inspect.Parameter.VAR_POSITIONAL):
         raise TypeError(f"{f.__name__}: found {len(rules)} rules, expected at most {count}, one for each argument")
@@ -123,13 +154,6 @@ def rules_by_position(
             f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected "
             f"{', '.join(special)} or arguments by name"
         )
-
-    for position, (rule, read) in enumerate(zip(rules, reads, strict=True)):
-        if rule and special[0] not in read:
-            raise TypeError(
-                f"{f.__name__}: found a rule of argument {position} that does not read {special[0]}, expected one that "
-                f"is linear in {special[0]}, or None for zero"
-            )
 
     def of(
         position: int, rule: Callable[..., Any], read: list[str]
@@ -154,3 +178,34 @@ def rules_by_position(
         return called
 
     return [rule and of(at, rule, read) for at, (rule, read) in enumerate(zip(rules, reads, strict=True))]
+
+
+# --- functions that transforms return ---------------------------------------------------------------------------------
+
+
+class Transformed(functools.partial[Any]):
+    """A function that a transform returns. A call takes no frame besides the inner function's."""
+
+    def __reduce__(self) -> Any:
+        # The result of a decorator is found by its name; any other is made again, by the transform.
+        public: Any = sys.modules.get(getattr(self, "__module__", ""))
+        for part in (name := getattr(self, "__qualname__", "")).split("."):
+            public = getattr(public, part, None)
+        return name if public is self else (operator.call, (vars(self)["_call"],))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        call = vars(self)["_call"]
+        return f"<{call.func.__name__} of {call.args[0]!r}>"
+
+
+def transformed(
+    inner: Callable[..., Any], f: Callable[..., Any], call: functools.partial[Callable[..., Any]]
+) -> Transformed:
+    """The function ``inner`` with the names of ``f``; ``call`` is the call of the transform that makes it again."""
+    function = Transformed(inner)
+    functools.update_wrapper(function, f)
+    vars(function)["_call"] = call
+    return function

@@ -10,6 +10,7 @@ from oxigrad import tree
 from oxigrad._core import BatchLevel, Tape, Variable, plain, record
 from oxigrad._names import check_callable
 from oxigrad._typing import Array, P, R
+from oxigrad.autodiff.arguments import transformed
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, called_for_each, is_on, level_of
 from oxigrad.ops.backends import UnbatchedError, install_one_by_one, is_of_vmap, is_smooth
 from oxigrad.ops.core import primitives
@@ -37,7 +38,6 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """
     check_callable(f, "checkpoint")
 
-    @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         call = FunctionCall(f, args, named, wrapped)
         try:
@@ -56,7 +56,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
         except RecursionError as error:
             raise _too_deep(error) from None
 
-    return wrapped
+    return transformed(wrapped, f, functools.partial(checkpoint, f))
 
 
 class _Read(Exception):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, call_leaves, plain
-from oxigrad._names import check_callable
+from oxigrad._names import check_callable, name_of
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.arguments import rules_by_position
+from oxigrad.autodiff.arguments import check_rules, rules_by_position
 from oxigrad.autodiff.function_calls import (
     FunctionCall,
     Leaves,
@@ -18,12 +18,12 @@ from oxigrad.autodiff.function_calls import (
     called_for_each,
     is_traced,
     level_of,
-    name_of,
 )
 from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
 from oxigrad.autodiff.rules.tangents import check_numeric, owned, summed, zero_or_same, zero_tangent
 from oxigrad.ops.backends import is_array, is_smooth
 from oxigrad.ops.core import primitives
+from oxigrad.ops.core.aliasing import read_only
 
 # ``pull(g, y, args, named, at, residuals)``: the cotangents of the arguments, of which those at the positions ``at``
 # hold variables, from the cotangent of the value, and the value.
@@ -84,7 +84,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     trees. Keyword arguments are passed on, and not differentiated.
 
     ``f`` and ``fwd`` are called with plain arrays and numbers, and may be any code. Their results are assumed to share
-    no memory with the arguments. No function may change its arguments in place; in NumPy, ``g`` is read-only. Under
+    no memory with the arguments. No function may change its arguments in place; NumPy's arrays are read-only. Under
     `oxigrad.vmap`, ``f`` and ``fwd`` are called for each example. For derivatives of higher order ``fwd`` is called
     again with variables; it and ``bwd``, or ``rule``, must then be differentiable. In forward mode it is transposed.
 
@@ -171,7 +171,8 @@ def call_by_rule(
     ``outcome`` holds the result of its forward pass where it was called.
     """
     if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
-        return call_on_values(f, lambda *args, **named: call_by_rule(f, rule, args, named), args, named)
+        again = lambda *args, **named: call_by_rule(f, rule, tree.map(read_only, args), named)  # noqa: E731
+        return call_on_values(f, again, args, named)
     if rule.pull is None and rule.push is None:
         name = name_of(f)
         raise DerivativeError(
@@ -196,7 +197,7 @@ class RuledCall(FunctionCall):
         zeros: list[Any] = []  # zero tangents of the results, None for those without a tangent
 
         def again(*args: Any) -> Any:
-            result = call_by_rule(f, rule, args, named)
+            result = call_by_rule(f, rule, tree.map(read_only, args), named)
             zeros[:] = _zeros(tree.leaves(result))
             return result
 
@@ -229,7 +230,7 @@ class RuledCall(FunctionCall):
 
     def outputs(self, values: Leaves) -> tuple[Any, ...]:
         """The leaves of the function's result for these values."""
-        args, _ = self.arguments(values)
+        args, _ = self.arguments([*map(read_only, values)])
         rule = self._rule
         value, residuals = rule.pair(self._outcome.pop()) if self._outcome else rule.call(self._f, args, self._named)
         self._residuals[:] = [residuals]
@@ -245,8 +246,9 @@ class RuledCall(FunctionCall):
         g = primitives.TupleCotangent(g)
         if self._rule.pull is None:
             return self._transposed(g, values)
-        arguments, _ = self.arguments(values)
+        arguments, _ = self.arguments([*map(read_only, values)])
         assert self.structure is not None, "the function has been called"  # noqa: S101
+        y = [*map(read_only, y)]
         filled = [g.get(at, zero_or_same(leaf)) for at, leaf in enumerate(y)]
         result, cotangent = tree.unflatten(self.structure, y), tree.unflatten(self.structure, filled)
         # If the arguments are variables of an enclosing tape, the residuals must be variables too.
@@ -269,7 +271,7 @@ class RuledCall(FunctionCall):
         level = _level_of_constants((*values, *tangents))
         if level is not None:
             return called_for_each(self.push, (tuple(values), tuple(tangents)), {}, level)
-        arguments, _ = self.arguments(values)
+        arguments, _ = self.arguments([*map(read_only, values)])
         filled = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
         directions, _ = self.tangents(filled)
         assert self._rule.push is not None, "the rule is one of tangents"  # noqa: S101
@@ -365,6 +367,7 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     >>> round(grad(grad(erf))(0.5), 6)
     -0.878783
     """
+    check_rules("define_vjp", rules, "g")
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
         called = rules_by_position("define_vjp", f, rules, ("g", "y"))
@@ -405,6 +408,7 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     >>> round(jvp(erf, (0.5,), (1.0,))[1], 6), round(grad(grad(erf))(0.5), 6)
     (0.878783, -0.878783)
     """
+    check_rules("define_jvp", rules, "t")
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
         called = tuple(rules_by_position("define_jvp", f, rules, ("t", "y")))

@@ -12,18 +12,15 @@ import numpy as np
 
 from oxigrad import tree, xp
 from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record, value_of_constant
+from oxigrad._names import name_of
 from oxigrad.autodiff.batching import Batched
 from oxigrad.autodiff.rules.tangents import is_numeric, zero_or_same
 from oxigrad.ops.backends import UnbatchedError, for_each_example, holds_variable, is_smooth
 from oxigrad.ops.core import primitives
+from oxigrad.ops.core.aliasing import Owners, lend, owner
 
 # The cotangents or tangents of a call's leaves, which may be None.
 Leaves = Sequence[Any]
-
-
-def name_of(f: Callable[..., Any]) -> str:
-    """The name of a function for errors."""
-    return getattr(f, "__qualname__", None) or repr(f)
 
 
 def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> list[Any]:
@@ -48,22 +45,11 @@ def call_read_only(rule: Callable[..., Any], g: Any, *args: Any) -> Any:
     """
     if isinstance(g, (float, Variable)):
         return rule(g, *args)
-    lent: dict[int, tuple[Any, Any]] = {}
-
-    def lend(array: Any) -> Any:
-        if not issubclass(type(array), np.ndarray):  # a value of a recording only answers as one
-            return array
-        view = array.view()
-        view.setflags(write=False)
-        lent[id(view)] = view, array
-        return view
-
-    result = rule(lend(g) if type(g) is np.ndarray else tree.map(lend, g), *args)
-    if not lent:
-        return result
+    owners: Owners = {}
+    result = rule(lend(g, owners) if type(g) is np.ndarray else tree.map(lambda leaf: lend(leaf, owners), g), *args)
     if type(result) in (tuple, list):  # what a rule returns is writable again
-        return type(result)([lent[id(item)][1] if id(item) in lent else item for item in result])
-    return lent[id(result)][1] if id(result) in lent else result
+        return type(result)([owner(item, owners) for item in result])
+    return owner(result, owners)
 
 
 class TreeCall:

@@ -8,6 +8,7 @@ from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, elementwise_implicit
 from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.arguments import count_arguments
 from oxigrad.autodiff.custom_rules import custom_vjp, with_pullback
 from oxigrad.autodiff.function_calls import call_read_only, replaced
 from oxigrad.autodiff.jacobians import jacobian
@@ -51,6 +52,12 @@ def implicit(
     """
     for function, name in ((residual, "residual"), (solver, "solver")):
         check_callable(function, f"implicit, {name}")
+    least, most = count_arguments(solver)[0], count_arguments(residual)[1]
+    if 1 + least > most:
+        raise TypeError(
+            f"implicit: the solver takes at least {least} arguments and the residual at most {most}: expected "
+            "implicit(residual, solver) with residual(x, *args) and solver(*args)"
+        )
 
     def pull(
         g: Tree, x: Tree, args: tuple[Tree, ...], named: dict[str, Any], at: Sequence[int], _: Any

@@ -9,7 +9,7 @@ from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._names import check_callable, check_flags
 from oxigrad._typing import Array, P, Tree
-from oxigrad.autodiff.arguments import by_position, resolve
+from oxigrad.autodiff.arguments import by_position, resolve, transformed
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import check_several, is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import Argnums, Recording, grad, jvp
@@ -72,9 +72,10 @@ def jacobian(
         raise ValueError(f"chunk_size is {chunk_size!r}: expected a positive int or None")
     check_callable(f, "jacobian")
     check_flags(has_aux=has_aux, holomorphic=holomorphic)
+    options: dict[str, Any] = {"argnames": argnames, "holomorphic": holomorphic, "chunk_size": chunk_size}
+    call_again = functools.partial(jacobian, f, argnums, mode, has_aux, **options)
     f, argnums = resolve(f, argnums, argnames)
 
-    @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         args, named = by_position(f, args, named, argnums)
         call = Recording.of(f, args, argnums, named=named, has_aux=has_aux, forward=mode != "reverse")
@@ -93,7 +94,7 @@ def jacobian(
         result = tree.unflatten(call.structure, trees)
         return (result, call.aux) if has_aux else result
 
-    return wrapped
+    return transformed(wrapped, f, call_again)
 
 
 def hessian(

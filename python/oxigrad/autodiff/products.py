@@ -11,7 +11,7 @@ from oxigrad import tree, xp
 from oxigrad._core import DtypeError, Variable
 from oxigrad._names import check_callable, library
 from oxigrad._typing import Argnums, Differentiable, P, T, Tree, Ts
-from oxigrad.autodiff.arguments import resolve
+from oxigrad.autodiff.arguments import resolve, transformed
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.rules.tangents import check_several
@@ -65,12 +65,12 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, A
     array([2., 4., 6.])
     """
     check_callable(f, "elementwise_grad")
+    return grad(functools.update_wrapper(functools.partial(_summed, f), f), argnums)
 
-    @functools.wraps(f)
-    def summed(*args: Any, **named: Any) -> Any:
-        return functools.reduce(lambda a, b: a + b, [xp.sum(leaf) for leaf in tree.leaves(f(*args, **named))])
 
-    return grad(summed, argnums)
+def _summed(f: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+    """The sum of all elements of the result of ``f``."""
+    return functools.reduce(lambda a, b: a + b, [xp.sum(leaf) for leaf in tree.leaves(f(*args, **named))])
 
 
 class LinearMap(Generic[Y]):
@@ -244,10 +244,9 @@ def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., A
     array([16., 12.])
     """
     check_callable(f, "hessian_diag")
-    f, argnums = resolve(f, argnums, None)
+    _, argnums = resolve(f, argnums, None)
     chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
-    @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         def gradient(*parts: Any) -> Any:
             return grad(f, chosen)(*replaced(args, chosen, parts), **named)
@@ -261,7 +260,7 @@ def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., A
         result = tree.unflatten(structure, diagonals)
         return result[0] if isinstance(argnums, int) else result
 
-    return wrapped
+    return transformed(wrapped, f, functools.partial(hessian_diag, f, argnums))
 
 
 def _diagonal(derivative: Callable[..., Any], leaves: list[Any], structure: tree.Structure, at: int) -> Any:

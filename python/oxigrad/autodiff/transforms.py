@@ -9,10 +9,11 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
 from oxigrad._names import check_callable, check_flags
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
-from oxigrad.autodiff.arguments import by_position, resolve
+from oxigrad.autodiff.arguments import by_position, resolve, transformed
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
 from oxigrad.autodiff.rules.tangents import check_several, zero_or_same
-from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, without_variables
+from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
+from oxigrad.ops.core.aliasing import stopped
 
 _LEAF = tree.flatten(0.0)[1]
 
@@ -166,6 +167,8 @@ class Recording:
         trees = self.watched.unflatten(derivatives)
         return trees[0] if isinstance(self._argnums, int) else trees
 
+    pulled.__qualname__ = "pullback"  # as errors of Python's name it
+
 
 @overload
 def vjp(
@@ -290,18 +293,18 @@ def value_and_grad(
     """
     check_callable(f, "value_and_grad")
     check_flags(has_aux=has_aux, holomorphic=holomorphic)
+    call = functools.partial(value_and_grad, f, argnums, has_aux, argnames=argnames, holomorphic=holomorphic)
     f, argnums = resolve(f, argnums, argnames)
     if holomorphic:
-        return _holomorphic(f, argnums, has_aux)
+        return transformed(_holomorphic(f, argnums, has_aux), f, call)
     finish = functools.partial(_finish, argnums, has_aux)
 
-    @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         if named:
             args, named = by_position(f, args, named, argnums)
         return _core.value_and_grad(f, args, named or None, argnums, has_aux, finish)
 
-    return wrapped
+    return transformed(wrapped, f, call)
 
 
 def value_and_grad_of(
@@ -325,7 +328,6 @@ def _finish(argnums: Argnums, has_aux: bool, tape: Tape, watched: Watched, resul
 def _holomorphic(f: Callable[..., Any], argnums: Argnums, has_aux: bool) -> Callable[..., Any]:
     """A function that returns the value of the holomorphic function ``f`` and its derivative."""
 
-    @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         args, named = by_position(f, args, named, argnums)
         call = Recording.of(f, args, argnums, named=named, has_aux=has_aux)
@@ -403,11 +405,11 @@ def grad(
     """
     check_callable(f, "grad")
     check_flags(has_aux=has_aux, holomorphic=holomorphic)
+    call = functools.partial(grad, f, argnums, has_aux, argnames=argnames, holomorphic=holomorphic)
     f, argnums = resolve(f, argnums, argnames)
     finish = functools.partial(_finish, argnums, has_aux)
     both = _holomorphic(f, argnums, has_aux) if holomorphic else None
 
-    @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         if both is not None:
             value, gradient = both(*args, **named)
@@ -417,7 +419,7 @@ def grad(
         value, gradient = _core.value_and_grad(f, args, named or None, argnums, has_aux, finish)
         return (gradient, value[1]) if has_aux else gradient
 
-    return wrapped
+    return transformed(wrapped, f, call)
 
 
 def _scalar(value: Any) -> Any:
@@ -439,8 +441,9 @@ def stop_gradient(x: T) -> T:
     Args:
         x: tree whose variables are replaced by their values.
 
+    NumPy's arrays are read-only, as they may be the caller's: ``stop_gradient(x).copy()`` can be changed.
+
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0
     """
-    leaves, structure = tree.flatten(x)
-    return tree.unflatten(structure, [without_variables(leaf) for leaf in leaves])
+    return tree.map(stopped, x)

@@ -8,6 +8,7 @@ from oxigrad import tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, new_batch_level, plain
 from oxigrad._names import check_callable
 from oxigrad._typing import Array, Tree
+from oxigrad.autodiff.arguments import transformed
 from oxigrad.autodiff.batching import Batched
 from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.ops.backends import is_array
@@ -55,7 +56,6 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             )
             raise TypeError(f"vmap: {name} is {axes!r}: expected {expected}")
 
-    @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         if len(axes) != len(args):
@@ -73,7 +73,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         leaves = [_unbatched(level, size, _without_constant(tape, leaf), axis, place) for leaf, axis, place in pairs]
         return tree.unflatten(structure, leaves)
 
-    return wrapped
+    return transformed(wrapped, f, functools.partial(vmap, f, in_axes, out_axes))
 
 
 # A leaf, its axis of examples, and its place for errors.

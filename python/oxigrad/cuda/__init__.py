@@ -21,7 +21,7 @@ slots of its optimizer: capture again after loading a state, and keep the optimi
 from typing import TYPE_CHECKING, Any
 
 from oxigrad._names import without
-from oxigrad.cuda.availability import UnavailableWarning
+from oxigrad.cuda.availability import UnavailableWarning, why_not
 from oxigrad.cuda.compiler import CompileError, CompilerUnavailableError
 from oxigrad.cuda.errors import CaptureError, DeviceError, DeviceLostError, DeviceMemoryError, DriverUnavailableError
 
@@ -58,9 +58,7 @@ def source(opt: Any, model: Any) -> str:
     >>> text.splitlines()[0], "__global__ void" in text
     ('// w', True)
     """
-    from oxigrad.stepping.device import sources
-
-    return sources.source(opt._step_options, model)
+    return opt._kernel_source(model)
 
 
 def why(subject: Any, model: Any = None) -> str:
@@ -81,7 +79,4 @@ def why(subject: Any, model: Any = None) -> str:
     >>> why(Muon(0.1), {"w": np.zeros((3, 3))})
     'w: the rule muon is not elementwise'
     """
-    from oxigrad.stepping.device import sources
-    from oxigrad.stepping.parameters import device_kernels
-
-    return device_kernels.why_not(subject) if model is None else sources.why(subject._step_options, model)
+    return why_not(subject) if model is None else subject._why_no_kernel(model)

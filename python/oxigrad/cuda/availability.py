@@ -2,9 +2,14 @@
 
 import warnings
 import weakref
+from typing import Any
 
 from oxigrad.cuda.compiler import CompilerUnavailableError
 from oxigrad.cuda.driver import Driver, DriverUnavailableError, driver
+from oxigrad.ops.backends import device_number, memory_of
+
+# The dtypes of parameters that kernels update.
+FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 
 class UnavailableWarning(UserWarning):
@@ -40,6 +45,29 @@ def unavailable(device: int) -> str:
             reasons[device] = str(error)
             return _warned(str(error))
     return reasons[device]
+
+
+def why_not(array: Any) -> str:
+    """The reason why no kernel on a device updates an array; empty if one can, given a rule that it can express."""
+    memory = memory_of(array)
+    if memory is None:
+        number = device_number(array)
+        return (
+            "it is not in memory of a CUDA device"
+            if number is None
+            else "its library tells no address that may be written"
+        )
+    if memory.dtype not in FLOATING:
+        return f"it has dtype {memory.dtype}"
+    if not memory.is_dense:
+        return "its elements do not lie one after the other" if memory.is_writable else "it is read-only"
+    return unavailable(memory.device)
+
+
+def is_launchable(array: Any) -> bool:
+    """Whether kernels on a device can update an array: see `why_not`."""
+    memory = memory_of(array)
+    return memory is not None and memory.is_dense and memory.dtype in FLOATING and not unavailable(memory.device)
 
 
 def tell(reason: str) -> None:

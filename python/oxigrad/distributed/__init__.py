@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from oxigrad.distributed.communicator import SECONDS, Communicator, adopt, current
 from oxigrad.distributed.data import Shard, shard
+from oxigrad.distributed.data_parallel.large_batch import LargeBatch
 from oxigrad.distributed.data_parallel.optimizer import DataParallel
 from oxigrad.distributed.engines.devices import WorkerDevice, devices
 from oxigrad.distributed.errors import (
@@ -36,7 +37,6 @@ from oxigrad.distributed.messages.reports.table import WorkerReport, WorkerRepor
 from oxigrad.distributed.messages.reports.timeline import Timeline
 from oxigrad.distributed.methods.compression import DeepGradientCompression
 from oxigrad.distributed.methods.elastic_average import ElasticAverage
-from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.model_average import ModelAverage
 from oxigrad.distributed.methods.softsync import DropStale, Softsync
 from oxigrad.distributed.methods.sync_replicas import SyncReplicas

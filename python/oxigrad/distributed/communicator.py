@@ -4,6 +4,8 @@ A communicator belongs to one worker of a job. Buffers are one-dimensional conti
 `oxigrad.distributed.messages.message` packs trees into them.
 """
 
+import itertools
+import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.errors import Aborted, NotSupported, Refused, TimedOut
-from oxigrad.distributed.messages.message import HEADER_BYTES, Header, as_bytes, scatter, size_of
+from oxigrad.distributed.messages.message import HEADER_BYTES, Header, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of, reduce_in_order
 from oxigrad.distributed.messages.refusals import Refusals
 from oxigrad.distributed.messages.reports.clock import waiting
@@ -34,6 +36,9 @@ TIMEOUT = 60.0
 
 SECONDS = Domain(interval=Interval("[0, inf)"))
 """The domain of the seconds that a wait takes at most."""
+
+_BYTES = operator.methodcaller("view", np.uint8)
+_DIMENSIONS = operator.attrgetter("ndim")
 
 WORKERS = 4
 """The workers of a job whose engine starts them, unless it is given another number."""
@@ -148,8 +153,7 @@ class Communicator:
         """
         check_op(op)
         with waiting():
-            self._await_turn()
-            self._all_reduce(bufs, op, self._limit(timeout), deterministic=deterministic)
+            self._all_reduce(bufs, op, self._turn(bufs, timeout), deterministic=deterministic)
         self._count(size_of(bufs))
 
     def reduce_scatter(
@@ -162,10 +166,10 @@ class Communicator:
         the buffer.
         """
         check_op(op)
-        part = buf[part_of(counts, self.rank, self.size, buf.size)]
         with waiting():
-            self._await_turn()
-            self._reduce_scatter(buf, counts, op, self._limit(timeout))
+            seconds = self._turn([buf], timeout)
+            part = buf[part_of(counts, self.rank, self.size, buf.size)]
+            self._reduce_scatter(buf, counts, op, seconds)
         self._count(buf.nbytes)
         return part
 
@@ -173,9 +177,9 @@ class Communicator:
         """Replaces the buffers by those of the worker ``root``, in place."""
         self._check_rank(root, "root")
         with waiting():
-            self._await_turn()
+            seconds = self._turn(bufs, timeout)
             for buffer in bufs:
-                parts = self._all_gather_v(buffer if self.rank == root else buffer[:0], self._limit(timeout))
+                parts = self._all_gather_v(buffer if self.rank == root else buffer[:0], seconds)
                 if [part.size for part in parts] != [(rank == root) * buffer.size for rank in range(self.size)]:
                     text = f"broadcast of {buffer.size} elements from rank {root}: a worker has another root or size"
                     raise Refused("collective", f"{text}: expected the same on every worker")
@@ -185,8 +189,7 @@ class Communicator:
     def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
         """The buffers of all workers by rank, of one dtype and any lengths; they are not to be written to."""
         with waiting():
-            self._await_turn()
-            gathered = self._all_gather_v(buf, self._limit(timeout))
+            gathered = self._all_gather_v(buf, self._turn([buf], timeout))
         self._count(buf.nbytes)
         return gathered
 
@@ -201,12 +204,24 @@ class Communicator:
         self._running = Running(operation, self._running)
         return self._running
 
-    def _await_turn(self) -> None:
-        """Waits for the operations that were begun before."""
+    def _turn(self, bufs: Sequence[Buffer], timeout: float | None) -> float:
+        """The seconds that a wait takes at most, after the wait for the operations that were begun before.
+
+        Raises `TypeError` or `ValueError` unless ``bufs`` is a list of buffers.
+        """
+        if not isinstance(bufs, (list, tuple)) or not all(map(isinstance, bufs, itertools.repeat(np.ndarray))):
+            kinds = [type(each).__name__ for each in bufs] if isinstance(bufs, (list, tuple)) else type(bufs).__name__
+            raise TypeError(
+                f"buffers: found {kinds}, expected a list of one-dimensional arrays of NumPy, as in [array]"
+            )
+        if not {*map(_DIMENSIONS, bufs)} <= {1}:
+            shapes = [each.shape for each in bufs]
+            raise ValueError(f"buffers: found the shapes {shapes}, expected one-dimensional arrays: array.reshape(-1)")
         # An operation in a thread has waited for those before it, and those that were begun after it wait for it.
         if self._running is not None and not Running.is_here():
             self._running.wait()
             self._running = None
+        return self.timeout if timeout is None else self._limit(timeout)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -216,10 +231,14 @@ class Communicator:
         The header is completed, as `Header.sealed` does. Raises `WorkerLost` where the worker has died or left.
         """
         self._check_rank(dest, "the rank")
+        self._post(dest, message := self._sealed(head, bufs))
+        self._count(message.nbytes - HEADER_BYTES)
+
+    def _sealed(self, head: Header, bufs: Sequence[Buffer]) -> np.ndarray:
+        """A message from this worker."""
         sealed = head.sealed(bufs, job=self.job, generation=self.generation, rank=self.rank)
         message = self._memory(HEADER_BYTES + sealed.payload_bytes)
-        self._post(dest, np.concatenate([np.frombuffer(sealed.pack(), np.uint8), *map(as_bytes, bufs)], out=message))
-        self._count(sealed.payload_bytes)
+        return np.concatenate([np.frombuffer(sealed.pack(), np.uint8), *map(_BYTES, bufs)], out=message)
 
     def recv_any(
         self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
@@ -277,8 +296,8 @@ class Communicator:
         """
         following = self._following(self._limit(timeout))
         following.bytes_sent, following.refused, following.trainings = self.bytes_sent, self.refused, self.trainings
-        if _current.communicator is self:
-            _current.communicator = following
+        if PRESENT.communicator is self:
+            PRESENT.communicator = following
         return following
 
     def _following(self, seconds: float) -> Self:
@@ -348,11 +367,12 @@ class SingleWorker(Communicator):
         raise Aborted(reason)
 
 
-class _Current(threading.local):
+class _Present(threading.local):
     communicator: Communicator | None = None
 
 
-_current = _Current()
+PRESENT = _Present()
+"""The communicator of this thread's worker."""
 
 
 def current() -> Communicator:
@@ -363,12 +383,12 @@ def current() -> Communicator:
     >>> current().size
     1
     """
-    return _current.communicator or SingleWorker()
+    return PRESENT.communicator or SingleWorker()
 
 
 def adopt(communicator: Communicator) -> Communicator:
     """Makes the communicator the `current` one of this thread, and returns it."""
-    _current.communicator = communicator
+    PRESENT.communicator = communicator
     return communicator
 
 
@@ -378,12 +398,28 @@ def serving(communicator: Communicator) -> Iterator[None]:
 
     At its end without an exception, the worker leaves the training that it still serves to others.
     """
-    before, _current.communicator = _current.communicator, communicator
+    before, PRESENT.communicator = PRESENT.communicator, communicator
+    communicator.trainings.has_ended = False
     try:
         yield
         current().trainings.end()
     finally:
-        _current.communicator = before
+        if before is communicator:  # the work around this one goes on
+            current().trainings.has_ended = False
+        PRESENT.communicator = before
+
+
+def work_of(worker: Callable[[Communicator], Any], communicator: Communicator) -> Any:
+    """The result of the work of a worker, which leaves the job at its end. An error has a note of the rank."""
+    try:
+        with serving(communicator):
+            try:
+                return worker(communicator)
+            except BaseException as error:
+                error.add_note(f"raised by the worker of rank {current().rank}")
+                raise
+    finally:
+        communicator.leave()
 
 
 def results_of(worker: Callable[[Communicator], Any], communicator: Communicator) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from oxigrad import ShapeError, StateError, StructureError, tree
 from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import check_flags
-from oxigrad.extend import device_of, namespace
+from oxigrad.extend import adapter_of, device_of
 
 __all__ = ["Shard", "shard"]
 
@@ -41,6 +41,10 @@ def shard(
         shuffle: whether to permute the rows: a permutation is a function of ``seed`` and the epoch alone.
         seed: an integer from 0 to 2**64 - 1.
         drop_last: whether to leave out the last rows of an epoch where they are fewer than ``batch_size``.
+
+    All workers make the same shards, of the whole data and with the same arguments. A shard sends nothing itself: a
+    wrapper compares the number of rows and the arguments of those on its communicator with its hyperparameters, and
+    raises `Refused`. The values of the data are not compared.
 
     Raises `ShapeError` for arrays whose first axes differ or that have none, `StructureError` for data without arrays,
     `ValueError` for numbers out of range, and where a batch has fewer rows than there are workers.
@@ -116,6 +120,9 @@ class Shard:
         self.epoch = self.position = 0
         self.weight = 1.0
         self._order: tuple[int, np.ndarray] | None = None
+        if isinstance(self._worker, Communicator):
+            options = {"batch_size": self.batch_size, "drop_last": self.drop_last}
+            self._worker.trainings.shards.append({**self._identity(), **options})
 
     @property
     def _end(self) -> int:
@@ -127,7 +134,7 @@ class Shard:
         return math.ceil(self._end / self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches that are left of this epoch.
+        """The batches that are left of this epoch, also after a ``break``. Iterations at once share the position.
 
         A batch counts in `position` when it is given, so that a state that is saved after its step goes on with the
         next one.
@@ -202,7 +209,7 @@ class Shard:
 
 def _taken(array: Any, indices: np.ndarray) -> Any:
     """The rows of an array at the indices, as an array of its library on its device."""
-    library = namespace(array)
+    library = adapter_of(array).library
     return library.take(array, library.asarray(indices, device=device_of(array)), axis=0)
 
 

@@ -1,7 +1,8 @@
 """The errors of communication between workers, and the logger of what needs no error."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 log: logging.Logger = logging.getLogger("oxigrad.distributed")
@@ -77,6 +78,27 @@ class Refused(CommunicationError):
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason = reason
+
+
+@contextmanager
+def of_all(call: str) -> Iterator[None]:
+    """A block with the operations of a ``call`` of all workers, which its errors name.
+
+    >>> with of_all("report(gather=True)"):
+    ...     raise TimedOut("it took longer than 3 s")
+    Traceback (most recent call last):
+        ...
+    oxigrad.distributed.errors.TimedOut: report(gather=True), which all workers must call: it took longer than 3 s
+    """
+    what = f"{call}, which all workers must call"
+    try:
+        yield
+    except WorkerLost as error:
+        raise WorkerLost(error.ranks, f"{what},", error.cause, error.steps) from error
+    except TimedOut as error:
+        raise TimedOut(f"{what}: {error}") from error
+    except Refused as error:
+        raise Refused(error.reason, f"{what}: {error}") from error
 
 
 class NotSupported(CommunicationError):

@@ -1,23 +1,28 @@
 """Base class of wrapper optimizers: optimizers that train with several workers by another optimizer."""
 
+import contextlib
 import dataclasses
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
 from oxigrad import NonFiniteError, StructureError
 from oxigrad._typing import Config, T, Tree
-from oxigrad.distributed.communicator import SECONDS, Communicator, SingleWorker, current
+from oxigrad.distributed.communicator import PRESENT, SECONDS, Communicator, SingleWorker, current
+from oxigrad.distributed.coordination.enrolment import Enrolment
+from oxigrad.distributed.decisions.training import EXCHANGE, exchanging
+from oxigrad.distributed.errors import CommunicationError, WorkerLost, of_all
 from oxigrad.distributed.fields import Field, restored, written
+from oxigrad.distributed.messages.agreement import SHARDS
+from oxigrad.distributed.messages.configuration import arguments_of, settings_of
 from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
-from oxigrad.distributed.methods.configuration import arguments_of, settings_of
 from oxigrad.distributed.parameters import WorkerParameters
 from oxigrad.extend import Worker, WrappingOptimizer
-from oxigrad.optim import Optimizer
+from oxigrad.optim import SAM, Optimizer
 
 _Result = TypeVar("_Result")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -59,6 +64,8 @@ class Wrapper(WrappingOptimizer):
     _fields: ClassVar[tuple[Field, ...]] = ()
     _shared: ClassVar[frozenset[str]] = frozenset({"communicator"})
     _fixed: ClassVar[frozenset[str]] = _shared
+    _handled_options: ClassVar[frozenset[str]] = frozenset({"accumulate", "loss_scale"})  # all: no step looks at them
+    _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment"})
     _parameters_class = WorkerParameters
     #: Whether a step writes parameters beside the optimizer's step, so that an interrupt of it cannot be undone by
     #: `_with_step`.
@@ -77,12 +84,40 @@ class Wrapper(WrappingOptimizer):
 
     # --- for subclasses -----------------------------------------------------------------------------------------------
 
+    def _refuse_inside(self, *kinds: type) -> None:
+        """Raises `TypeError` where its optimizer is, or has inside, one of these kinds."""
+        inner: Any = self.optimizer
+        while inner is not None:
+            if isinstance(inner, kinds):
+                label = type(self).__name__
+                raise TypeError(f"{label}: found {type(inner).__name__} inside, which cannot be combined with {label}")
+            inner = inner.optimizer if isinstance(inner, (Wrapper, SAM)) else None
+
     def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
-        """See `WrappingOptimizer._within_step`: counted by the clock, and whole."""
+        """See `WrappingOptimizer._within_step`: of its training, counted by the clock, and whole."""
         if self._claimed != self.communicator.generation:
             self._claim(model)
-        with self._clock:
-            return self._whole(model, step)
+        token = EXCHANGE.set(self._enrolment)
+        try:
+            with self._clock:
+                return step() if self.communicator.size > 1 else self._whole(model, step)
+        finally:
+            EXCHANGE.reset(token)
+
+    def _check_usable(self) -> None:
+        """See `WrappingOptimizer._check_usable`: the work of its worker goes on, in this thread."""
+        worker, here = self.communicator, PRESENT.communicator
+        if worker.trainings.has_ended:
+            raise CommunicationError(
+                f"{self.name}: the work of its worker has ended: expected steps within the function that run calls"
+            )
+        if here is None or here is worker or here.rank == worker.rank:
+            return
+        if (worker.job, worker.generation) == (here.job, here.generation):
+            raise StructureError(
+                f"the optimizer: the workers of rank {worker.rank} and {here.rank} share one object: expected one for "
+                "each worker, made by the function that run calls"
+            )
 
     def _claim(self, model: Tree) -> None:
         """Checks that no other worker of this process trains by the same objects."""
@@ -109,7 +144,8 @@ class Wrapper(WrappingOptimizer):
         return restored(self, self._fields, plain, arrays)
 
     def _set_apart(self) -> None:
-        """Makes the attributes that belong to a connection, as of a worker that has none."""
+        """Makes the attributes that belong to a connection, as of a worker that has none, and its part in trainings."""
+        self._enrolment = Enrolment(self.communicator.trainings)
 
     def _abandon(self) -> None:
         """Ends what serves the training in this process, without waiting for the other workers."""
@@ -121,12 +157,27 @@ class Wrapper(WrappingOptimizer):
 
     def _reform(self) -> None:
         """Continues with the survivors after a `WorkerLost`: all of them call it."""
-        vars(self)["communicator"] = self.communicator.reform(timeout=self._seconds)
+        vars(self)["communicator"] = self.communicator.reform(timeout=self.timeout)
         self._report.rank = self.communicator.rank
+
+    def _continued_by(self, end: Callable[[], T], join: Callable[[T], _Result]) -> _Result:
+        """The result of ``join`` in the next generation, of what ``end`` returns, which ends this one."""
+        self.communicator.alive()  # which raises `Excluded`
+        while True:
+            former = end()
+            self._reform()
+            with contextlib.suppress(WorkerLost):  # another worker was lost, or waits to join
+                return join(former)
 
     def _end_training(self) -> None:
         """Notes that the end of this worker's work is no error of the others: it has left the training."""
         self.communicator.trainings.completed = None
+
+    @contextlib.contextmanager
+    def _gathering(self, call: str) -> Iterator[None]:
+        """A context whose collective operations belong to this training, for a ``call`` of all workers."""
+        with of_all(call), exchanging(self._enrolment):
+            yield
 
     # --- what workers have alike --------------------------------------------------------------------------------------
 
@@ -135,8 +186,13 @@ class Wrapper(WrappingOptimizer):
         return {"optimizer": self.name, **arguments_of(self, (n for n in self._arguments if n in self._fixed))}
 
     def _agreed_settings(self) -> list[Any]:
-        """The hyperparameters of the wrapper, and of its optimizer, as plain data: they may change, on all workers."""
-        return [arguments_of(self, (n for n in self._arguments if n not in self._fixed)), settings_of(self.optimizer)]
+        """The hyperparameters of the wrapper and of its optimizer, as plain data: they may change, on all workers.
+
+        In the first generation, before workers join, the shards of data that each worker has made are among them.
+        """
+        arguments = arguments_of(self, (n for n in self._arguments if n not in self._fixed))
+        shards = {SHARDS: [*self.communicator.trainings.shards]} if self.communicator.generation == 0 else {}
+        return [arguments, settings_of(self.optimizer), shards]
 
     def _joining_config(self) -> list[Any]:
         """As `_agreed_config`, of a worker that asks to join.
@@ -245,7 +301,8 @@ class Wrapper(WrappingOptimizer):
         """
         reports = self._known_reports()
         if gather:
-            packed_reports = self.communicator.all_gather_v(self._own_report().packed(), timeout=self._seconds)
+            with self._gathering("report(gather=True)"):
+                packed_reports = self.communicator.all_gather_v(self._own_report().packed(), timeout=self.timeout)
             reports = [*map(WorkerReport.unpacked, packed_reports)]
         table = WorkerReports(reports, batch_size)
         if live and self.communicator.rank == 0:
@@ -284,7 +341,8 @@ class Wrapper(WrappingOptimizer):
         spans = packed(self._clock.spans())
         if not gather:
             return Timeline({self.communicator.rank: unpacked(spans)})
-        messages = self.communicator.all_gather_v(spans, timeout=self._seconds)
+        with self._gathering("timeline()"):
+            messages = self.communicator.all_gather_v(spans, timeout=self.timeout)
         return Timeline(dict(enumerate(map(unpacked, messages))))
 
 

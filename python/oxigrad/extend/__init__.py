@@ -27,14 +27,15 @@ if _TYPE_CHECKING:
     from oxigrad.extend.slices import SlicedSteps
     from oxigrad.extend.states import pack_state, unpack_state
     from oxigrad.extend.wrapping import WrappingOptimizer
-    from oxigrad.ops.backends import adapter_of, copied_like, device_of, dtype_name, namespace, to_host
+    from oxigrad.ops.backends import adapter_of, copied_like, device_of, dtype_name, to_host
     from oxigrad.ops.backends.generic import Adapter
     from oxigrad.ops.backends.memory.worker import Worker
     from oxigrad.optim.settings.config import OPTIONS
     from oxigrad.rules.core.ranges import COUNT, Domain
     from oxigrad.schedules.numbers import number
-    from oxigrad.stepping.arrays.sparse_rows import as_array
-    from oxigrad.stepping.state.state_dict import config_of
+    from oxigrad.step.arrays.sparse_rows import as_array
+    from oxigrad.step.slice import Slice
+    from oxigrad.step.state.state_dict import config_of
 
 __all__ = [
     "COUNT",
@@ -43,6 +44,7 @@ __all__ = [
     "Domain",
     "Parameters",
     "Recording",
+    "Slice",
     "SlicedSteps",
     "Table",
     "Worker",
@@ -56,7 +58,6 @@ __all__ = [
     "driver",
     "dtype_name",
     "library",
-    "namespace",
     "number",
     "pack_state",
     "register_adapter",
@@ -73,20 +74,20 @@ _LAZY = {
     "Domain": "oxigrad.rules.core.ranges",
     "Parameters": "oxigrad.extend.parameters",
     "Recording": "oxigrad.autodiff.transforms",
+    "Slice": "oxigrad.step.slice",
     "SlicedSteps": "oxigrad.extend.slices",
     "Table": "oxigrad._tables",
     "Worker": "oxigrad.ops.backends.memory.worker",
     "WrappingOptimizer": "oxigrad.extend.wrapping",
     "adapter_of": "oxigrad.ops.backends",
-    "as_array": "oxigrad.stepping.arrays.sparse_rows",
-    "config_of": "oxigrad.stepping.state.state_dict",
+    "as_array": "oxigrad.step.arrays.sparse_rows",
+    "config_of": "oxigrad.step.state.state_dict",
     "copied_like": "oxigrad.ops.backends",
     "crc32c": "oxigrad._core",
     "device_of": "oxigrad.ops.backends",
     "driver": "oxigrad.cuda.driver",
     "dtype_name": "oxigrad.ops.backends",
     "library": "oxigrad._names",
-    "namespace": "oxigrad.ops.backends",
     "number": "oxigrad.schedules.numbers",
     "pack_state": "oxigrad.extend.states",
     "register_adapter": "oxigrad.extend.adapters",

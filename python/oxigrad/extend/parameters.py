@@ -13,18 +13,40 @@ from oxigrad._typing import Array, Tree
 from oxigrad.ops.backends import copied_like, detached, dtype_name, is_array, is_immutable, on_host, resolved, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.stepping.arrays.alignment import align
-from oxigrad.stepping.arrays.gradient_check import check_gradient
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.arrays.tied_gradients import summed
-from oxigrad.stepping.device.step_writes import StepWrites
-from oxigrad.stepping.parameters.executor import executor_of
-from oxigrad.stepping.parameters.parameter import copying
-from oxigrad.stepping.plan.announcements import FinalGradients
-from oxigrad.stepping.plan.gradients import checked_gradients, read_gradients
-from oxigrad.stepping.plan.plan import Plan
+from oxigrad.step.arrays.alignment import align
+from oxigrad.step.arrays.gradient_check import check_gradient
+from oxigrad.step.arrays.sparse_rows import SparseRows
+from oxigrad.step.arrays.tied_gradients import summed
+from oxigrad.step.device.step_writes import StepWrites
+from oxigrad.step.parameters.executor import executor_of
+from oxigrad.step.parameters.parameter import copying
+from oxigrad.step.plan.announcements import FinalGradients
+from oxigrad.step.plan.gradient_hooks import GradientHooks
+from oxigrad.step.plan.gradients import checked_gradients, read_gradients
+from oxigrad.step.plan.plan import Plan
 
 _FLOATING = {"bfloat16", "float16", "float32", "float64"}
+
+
+def nested(arrays: Mapping[KeyPath, Array]) -> Tree:
+    """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
+    root: dict[Any, Any] = {}
+    for path, array in arrays.items():
+        classes: list[Any] = [*map(type, path)]
+        keys = [getattr(key, each.__match_args__[0]) for key, each in zip(path, classes, strict=True)]
+        if not keys:
+            return array
+        *parents, last = keys
+        place = root
+        for key in parents:
+            place = place.setdefault(key, {})
+        place[last] = array
+    return root
+
+
+def host_gradient(gradient: Array) -> np.ndarray:
+    """A dense gradient of any library in host memory, a view where that is possible."""
+    return gradient if type(gradient) is np.ndarray else _host(resolved(gradient))
 
 
 class Parameters:
@@ -40,6 +62,9 @@ class Parameters:
     >>> parameters.write(model, {"w": np.zeros(2)})
     {'w': array([0., 0.]), 'name': 'm'}
     """
+
+    nested: Callable[[Mapping[KeyPath, Array]], Tree] = staticmethod(nested)
+    on_host: Callable[[Array], np.ndarray[Any, Any]] = staticmethod(host_gradient)
 
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
@@ -112,16 +137,6 @@ class Parameters:
             by_path |= dict.fromkeys(p.paths, g)
         return nested(by_path)
 
-    @staticmethod
-    def nested(arrays: Mapping[KeyPath, Array]) -> Tree:
-        """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
-        return nested(arrays)
-
-    @staticmethod
-    def on_host(gradient: Array) -> np.ndarray:
-        """A dense gradient of any library in host memory, a view where that is possible."""
-        return host_gradient(gradient)
-
     def plan(self, model: Tree) -> Plan:
         """The parameters of a model, each with its group of hyperparameters."""
         return self._planned(model)[0]
@@ -129,6 +144,11 @@ class Parameters:
     def announced(self, model: Tree, watched: Watched) -> "AnnouncedGradients":
         """The gradients of a replay, which announces them one by one: see `AnnouncedGradients`."""
         return AnnouncedGradients(self._planned(model)[0], watched)
+
+    @staticmethod
+    def hooks(owner: Any, announce: Callable[[Any, Any], None]) -> GradientHooks:
+        """The hooks of an ``owner`` on tensors of PyTorch: ``announce(owner, leaf)`` tells of each final gradient."""
+        return GradientHooks(owner, announce)
 
     def paths(self, model: Tree) -> list[KeyPath]:
         """The key paths of the parameters, the first one of each."""
@@ -266,27 +286,26 @@ class Parameters:
         return plan, plan.detach(leaves)
 
 
-class AnnouncedGradients:
-    """The dense gradients of the parameters of a model, by key path, as a replay announces them.
+class AnnouncedGradients(FinalGradients):
+    """The dense gradients of the parameters of a ``plan``, by key path, as a replay announces them.
 
-    It calls ``begin(watched, ...)`` first.
-
-    `paths` are the key paths of all parameters.
+    It calls ``begin(watched, ...)`` first. `paths` are the key paths of all parameters.
     """
 
     def __init__(self, plan: Plan, watched: Watched) -> None:
-        self._plan, self._complete = plan, FinalGradients(plan.parameters, watched)
+        super().__init__(plan.parameters, watched)
+        self._plan = plan
         self.paths: list[str] = [p.text for p in plan.parameters]
 
-    def add(self, which: int, g: Array) -> tuple[bool, tuple[str, Array] | None]:
+    def take(self, which: int, g: Array) -> tuple[bool, tuple[str, Array] | None]:
         """Whether a gradient is a dense one of a parameter, with the key path and the gradient that it completes."""
-        leaf = self._complete.leaves[which]
-        p = self._complete.of_leaf.get(leaf)
+        leaf = self.leaves[which]
+        p = self.of_leaf.get(leaf)
         if p is None or isinstance(g, SparseRows):
             return False, None
-        if not self._complete.add(p, leaf, g):
+        if not self.add(p, leaf, g):
             return True, None
-        gradients = self._complete.pop(p)
+        gradients = self.pop(p)
         gradient = gradients[0] if len(gradients) == 1 else summed(gradients)
         check_gradient(p.text, gradient, p.shape, p.dtype)
         return True, (p.text, gradient)
@@ -302,30 +321,9 @@ class AnnouncedGradients:
                 for i in p.indices:
                     aligned.leaves[i] = None
                 aligned.leaves[p.index] = complete[p.text]
-        for leaf, g in self._complete.held.items():
+        for leaf, g in self.held.items():
             aligned.leaves[leaf] = g
         return aligned
-
-
-def nested(arrays: Mapping[KeyPath, Array]) -> Tree:
-    """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
-    root: dict[Any, Any] = {}
-    for path, array in arrays.items():
-        classes: list[Any] = [*map(type, path)]
-        keys = [getattr(key, each.__match_args__[0]) for key, each in zip(path, classes, strict=True)]
-        if not keys:
-            return array
-        *parents, last = keys
-        place = root
-        for key in parents:
-            place = place.setdefault(key, {})
-        place[last] = array
-    return root
-
-
-def host_gradient(gradient: Array) -> np.ndarray:
-    """A dense gradient of any library in host memory, a view where that is possible."""
-    return gradient if type(gradient) is np.ndarray else _host(resolved(gradient))
 
 
 def _host(array: Array) -> np.ndarray:

@@ -1,18 +1,15 @@
 """Steps of slices of parameters, where others step the rest."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from oxigrad import xp
 from oxigrad._typing import Array, Tree
 from oxigrad.optim.optimizer import LocalOptimizer
-from oxigrad.rules.core.slots import Formula, Slot
-from oxigrad.stepping.arrays.quantized import CODECS
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.plan.slices import Slices
-from oxigrad.stepping.stepper import Stepper
+from oxigrad.step.arrays.quantized import CODECS
+from oxigrad.step.parameters.parameter_group import ParameterGroup
+from oxigrad.step.slice import Gather, Slice
+from oxigrad.step.slots.initial import is_of_elements
+from oxigrad.step.stepper import Stepper
 
 # The least common multiple of the elements that share a scale, in codes of each kind.
 _BLOCK = 256
@@ -45,44 +42,27 @@ class SlicedSteps:
         """The slots of the slices, by key path and name."""
         return self._stepper.table.by_path
 
-    def take(
-        self,
-        step: Callable[[Stepper], Tree],
-        wholes: Mapping[str, Array],
-        firsts: Mapping[str, int],
-        gather: Callable[[bytes], bytes],
-    ) -> Tree:
-        """The result of ``step``, a call of ``update`` or ``flush`` of the stepper that gets a tree of slices.
+    def take(self, parts: Tree, grads: Tree | None, slices: Iterable[Slice], gather: Gather) -> Tree:
+        """The ``parts`` of a model after `Optimizer.update` with ``grads``, or after `Optimizer.flush` without.
 
-        ``wholes`` are the parameters by key path, ``firsts`` the indices of the first elements of the slices. A slice
-        has no axes or no elements where another worker has the whole parameter. Sums over parameters are folded from
-        the partial sums that ``gather`` returns: the bytes of all who step slices, in one order.
+        They are the arrays of the ``slices``, one of each parameter, which is the leaf. A slice has no elements where
+        another worker has the whole parameter. Sums over parameters are folded from the partial sums that ``gather``
+        returns: the bytes of all who step slices, in one order.
         """
         stepper = self._stepper
-        stepper.slices = Slices(wholes, firsts, gather)
+        stepper.slices, stepper.gather = {each.path: each for each in slices}, gather
         try:
             with self._optimizer._lock.stepping():
-                return step(stepper)
+                return stepper.flush(parts) if grads is None else stepper.update(parts, grads)
         finally:
-            stepper.slices = None
+            stepper.slices = stepper.gather = None
 
     @staticmethod
     def unit(group: ParameterGroup) -> int:
         """The number of elements by which parameters of a group are cut; 0 where they are not."""
         rule = group.rule()
-        if group.takes_rows or not all(_is_of_elements(slot, group) for slot in rule.slots):
+        if group.takes_rows or not all(is_of_elements(slot, group) for slot in rule.slots):
             return 0
         programs = [group.program(group.rule(holds)) for holds in (False, True)]
         units = [program.unit for program in programs if program is not None]
         return max(*units, _BLOCK if group.precision.slot_dtype in CODECS else 1) if all(units) else 0
-
-
-def _is_of_elements(slot: Slot, group: ParameterGroup) -> bool:
-    """Whether a slot of a piece begins with the numbers that it has in the slot of the parameter."""
-    if not isinstance(slot.begin, Formula):
-        return True
-    p = np.linspace(-1.0, 2.0, 6)
-    whole, part = (slot.first(xp, each, p.dtype, group.value) for each in (p, p[2:5]))
-    if whole is None or part is None:
-        return whole is part
-    return whole.shape == p.shape and part.shape == (3,) and np.array_equal(np.asarray(whole)[2:5], np.asarray(part))

@@ -7,8 +7,8 @@ import numpy as np
 from safetensors.numpy import save
 
 from oxigrad.ops.backends import to_host
-from oxigrad.stepping.state import safetensors_io
-from oxigrad.stepping.state import state_dict as states
+from oxigrad.step.state import safetensors_io
+from oxigrad.step.state import state_dict as states
 
 
 def pack_state(state: Mapping[str, Any]) -> bytes:

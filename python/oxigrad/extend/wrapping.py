@@ -7,7 +7,7 @@ import os
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Never
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
@@ -17,26 +17,24 @@ from oxigrad.extend.parameters import Parameters
 from oxigrad.optim.in_backward import LateLock
 from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.optim.settings.config import OPTIONS, REGISTRY
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes
+from oxigrad.optim.settings.spellings import unlike_optax
 from oxigrad.schedules.base import Schedule
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.state import state_dict as states
-from oxigrad.stepping.state.state_dict import Report
+from oxigrad.step.parameters.parameter_group import ParameterGroup
+from oxigrad.step.state import state_dict as states
+from oxigrad.step.state.state_dict import Report
 
 _REQUIRED = object()
 
 # The class attributes of base classes that a subclass extends: it lists only its additions.
 _JOINED: dict[str, Callable[[list[Any]], Any]] = {
-    **dict.fromkeys(("_fixed", "_shared", "_transient", "_unstated"), lambda sets: frozenset().union(*sets)),
+    **dict.fromkeys(
+        ("_fixed", "_handled_options", "_shared", "_transient", "_unstated"), lambda sets: frozenset().union(*sets)
+    ),
     "_checks": lambda dicts: dict(ChainMap(*reversed(dicts))),
     "_fields": lambda tuples: tuple(dict.fromkeys(chain.from_iterable(tuples))),
 }
-
-
-def delegated(path: str) -> Any:
-    """An attribute of another object, by the dotted names that lead to it, as in "optimizer.seed"."""
-    return property(operator.attrgetter(path))
 
 
 class WrappingOptimizer(DeclaredAttributes, Optimizer):
@@ -50,7 +48,8 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     classes. It defines ``_step(model, grads, *, keep_root=False)``, which returns the model after one step and takes it
     by `take_step`. ``self._parameters`` are its `Parameters`. Arguments of its constructor are in its configuration.
     Its additional state is in ``_own_state``, ``_own_slots`` and ``_own_values``. Raises `TypeError` for an optimizer
-    that evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
+    that evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does. Raises `ValueError` for one with
+    ``loss_scale``, whose gradients are scaled, or ``accumulate``, unless ``_handled_options`` names the option.
 
     >>> import numpy as np
     >>> from oxigrad import optim
@@ -77,13 +76,14 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
     #: The function that makes the wrapper of a configuration: parts by position, then arguments; by default the
     #: constructor.
     _of_config: Callable[..., Any]
+    #: The options of the optimizer inside that `_step` allows for: with "loss_scale" it gets gradients of the scaled
+    #: loss, and with "accumulate" those of parts of a batch.
+    _handled_options: ClassVar[frozenset[str]] = frozenset()
     #: The class that reads and writes the parameters.
     _parameters_class: ClassVar[type[Parameters]] = Parameters
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls is not cls._plain_class:
-            return
         for name, join in _JOINED.items():
             setattr(cls, name, join([vars(each)[name] for each in reversed(cls.__mro__) if name in vars(each)]))
         parameters: dict[str, inspect.Parameter] = {}
@@ -110,13 +110,29 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
                 f"{type(self).__name__}: found {in_words(optimizer)}, expected an optimizer that takes a step by a "
                 f"gradient{hint}"
             )
-        if any("loss" in kind._rule.supplied for kind in optimizer._classes() if hasattr(kind, "_rule")):
+        self._new_state()
+        self.optimizer = optimizer
+        self._inner = {"optimizer": optimizer}
+        if any("loss" in kind._rule.supplied for kind in self._classes() if hasattr(kind, "_rule")):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, which reads the loss: workers have different ones"
             )
-        super().__init__()
-        self.optimizer = optimizer
         self._parameters = self._parameters_class(self)
+        self._check_options()
+
+    def _check_options(self) -> None:
+        """Raises `ValueError` where the optimizer inside has an option by which `_step` gets other gradients."""
+        for name in ("loss_scale", "accumulate"):
+            value = getattr(self.optimizer, name)
+            if name not in self._handled_options and value != OPTIONS[name]:
+                raise ValueError(
+                    f"{self.name}: found {name}={value!r} inside, by which _step does not get the gradients of the "
+                    f"batch: expected {OPTIONS[name]}, or {name!r} in _handled_options of {type(self).__name__}"
+                )
+
+    def _check_usable(self) -> None:
+        """Raises an error where no step can be taken, before anything is changed."""
+        self._check_options()
 
     # --- for subclasses -----------------------------------------------------------------------------------------------
 
@@ -126,19 +142,22 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
         With ``keep_root``, a model that would have to be replaced by another object is refused.
         """
-        if isinstance(optimizer, WrappingOptimizer):
-            return optimizer._step(model, grads, keep_root=keep_root)
-        with optimizer._lock.stepping():
-            return optimizer._stepper.update(model, grads, keep_root=keep_root)
+        return optimizer._step(model, grads, keep_root=keep_root)
+
+    @staticmethod
+    def hyperparameters_of(optimizer: Optimizer) -> dict[str, Any]:
+        """The hyperparameters of an optimizer and of all that it has inside, by name."""
+        return dict(optimizer._parts())
 
     _minimized_with_aux = staticmethod(minimized_with_aux)
 
     def _late_lock(self) -> LateLock:
         """The lock of a step that begins in the middle of a block."""
+        self._check_usable()
         return LateLock(self._lock)
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
-        """Takes one step, as `update`; with ``keep_root``, a model that would have to be replaced is refused."""
+        """See `Optimizer._step`."""
         raise NotImplementedError(f"{type(self).__name__} has no _step(model, grads, *, keep_root=False)")
 
     def _within_step(self, model: Tree, step: Callable[[], Tree]) -> Tree:
@@ -171,7 +190,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     def _version_numbers(self) -> tuple[int, ...]:
         """Numbers that change with the hyperparameters."""
-        return tuple(version.number for version in self._versions())
+        return tuple(version.number for version in self._step_options.versions)
 
     def _set_apart(self) -> None:
         """Makes the attributes that a copy of the wrapper begins with."""
@@ -185,11 +204,22 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
+    def update(self, model: T, grads: Tree | None = None, *others: Never, loss: Array | None = None) -> T:
         """See `Optimizer.update`. Raises `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
+        if others:
+            raise unlike_optax(self.name, 2 + len(others))
         self._check_takes_gradients()
         with self._lock.stepping():
-            return self._updated(model, grads, lambda model: self._within_step(model, lambda: self._step(model, grads)))
+            return self._updated(model, grads, lambda model: self._stepped(model, grads))
+
+    def _stepped(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """The model after a step. Raises `TypeError` where a subclass returns none."""
+        taken = self._within_step(model, lambda: self._step(model, grads, keep_root=keep_root))
+        if taken is None:
+            raise TypeError(
+                f"{type(self).__name__}._step returned None after the step: expected the model, as take_step returns it"
+            )
+        return taken
 
     def _updated(self, model: T, grads: Tree | None, step: Callable[[T], T]) -> T:
         """The model after ``step``, which leaves zeros in the gradients with ``zero_gradients``."""
@@ -203,10 +233,12 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     def _check_takes_gradients(self) -> None:
         """See `Optimizer._check_takes_gradients`."""
+        self._check_usable()
         self.optimizer._check_takes_gradients()
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """See `Optimizer._gradients`."""
+        self._check_usable()
         return self.optimizer._gradients(loss, model, record=record)
 
     def scale_loss(self, loss: Array) -> Array:
@@ -229,7 +261,7 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
             self._refuse_in_backward(record=record)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
-            self._within_step(model, lambda: self._step(model, grads, keep_root=True))
+            self._stepped(model, grads, keep_root=True)
         return value
 
     def init(self, params: Tree, **hyperparameters: Any) -> dict[str, Any]:
@@ -356,20 +388,15 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     # --- as the optimizer that it wraps -------------------------------------------------------------------------------
 
-    _stepper = delegated("optimizer._stepper")
-    _precision = delegated("optimizer._precision")
-    _version = delegated("optimizer._version")
-    _resume = delegated("optimizer._resume")
-    _versions = delegated("optimizer._versions")
-    _unrecorded_gradients = delegated("optimizer._unrecorded_gradients")
-    _check_patterns = delegated("optimizer._check_patterns")
-    _parts = delegated("optimizer._parts")
+    #: The stepper of the optimizer, which has the slots; the load of a state replaces it.
+    _stepper: Any = property(operator.attrgetter("optimizer._stepper"))
 
-    def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
-        return self.optimizer._group_for(self.optimizer if owner is self else owner, path, array)
+    def _assign(self, path: str, array: Array, owner: Optimizer | None = None) -> ParameterGroup | None:
+        """See `Optimizer._assign`: without an ``owner``, the optimizer takes the steps."""
+        return self.optimizer._assign(path, array, owner)
 
     def _classes(self) -> Iterator[type]:
-        yield self._plain_class
+        yield type(self)
         yield from self.optimizer._classes()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -389,7 +416,9 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
         The public attributes of the optimizer become attributes of the wrapper, unless it has such itself.
         """
-        self._declare(sorted(name for name in {*dir(self.optimizer)} - {*dir(self)} if not name.startswith("_")))
+        if "_parameters" not in vars(self):
+            raise TypeError(f"{type(self).__name__}.__init__ lacks super().__init__(optimizer)")
+        self._attributes = frozenset(name for name in {*dir(self.optimizer)} - {*dir(self)} if name[0] != "_")
         super()._seal()
 
     def _get_attribute(self, name: str) -> Any:
@@ -397,21 +426,6 @@ class WrappingOptimizer(DeclaredAttributes, Optimizer):
 
     def _set_attribute(self, name: str, value: Any) -> None:
         setattr(self.optimizer, name, value)
-
-    def _unknown(self, name: str) -> AttributeError:
-        """See `Sealed._unknown`."""
-        is_own = name.startswith("_") or "_sealed" not in vars(self)
-        return super()._unknown(name) if is_own else self.optimizer._unknown(name)
-
-    if not TYPE_CHECKING:  # to type checkers, attributes are those that are declared
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if name.startswith("_"):
-                object.__setattr__(self, name, value)
-            elif name in self._attributes and name not in self._fixed:
-                self._set_attribute(name, value)  # which validates it
-            else:
-                super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._own_config().items())

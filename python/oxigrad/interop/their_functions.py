@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, Variable
-from oxigrad._names import check_callable
+from oxigrad._names import check_callable, name_of
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.function_calls import FunctionCall, called_for_each, level_of, name_of
+from oxigrad.autodiff.function_calls import FunctionCall, called_for_each, level_of
 from oxigrad.interop.array_functions import ArrayCall, Pullback
 from oxigrad.ops.backends import beneath, device_of, is_array, namespace
 from oxigrad.ops.core.aliasing import apart

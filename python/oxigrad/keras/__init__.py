@@ -14,6 +14,7 @@ from oxigrad import optim, schedules, tree
 from oxigrad._core import StateError
 from oxigrad._names import library, without
 from oxigrad.optim.settings.attributes import hint
+from oxigrad.optim.settings.hyperparameters import made_as_by
 
 try:
     keras: Any = library("keras", "oxigrad.keras needs Keras: python -m pip install keras")
@@ -40,7 +41,8 @@ _DOC = """`oxigrad.optim.{name}` as an optimizer of Keras.
 
     ``no_weight_decay`` has regular expressions of the paths of variables that have no weight decay, beside the
     variables of Keras' method ``exclude_from_weight_decay``. Other arguments are the hyperparameters of
-    `oxigrad.optim.{name}`, and the arguments of `keras.optimizers.Optimizer`.
+    `oxigrad.optim.{name}`, and the arguments of `keras.optimizers.Optimizer`. Hyperparameters are attributes, which can
+    be changed. As in Keras, a train function that is compiled keeps their values: call ``model.compile`` again.
 
     >>> import keras
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -50,8 +52,7 @@ _DOC = """`oxigrad.optim.{name}` as an optimizer of Keras.
 
 def _of_optim(name: str, **settings: Any) -> Any:
     """An optimizer with Keras' numbers, if it has them."""
-    make = getattr(optim, name)
-    return make(**settings, compat="keras" if "keras" in make._presets else None)
+    return made_as_by(getattr(optim, name), "keras", **settings)
 
 
 @keras.saving.register_keras_serializable("oxigrad")
@@ -70,15 +71,39 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         return {"schedule": self.schedule.get_config()}
 
 
+def _hyperparameter(name: str) -> property:
+    """A hyperparameter of the optimizer of `oxigrad.optim`, which checks the values that are set."""
+
+    def get(self: Any) -> Any:
+        return getattr(self._tuned, name)
+
+    def change(self: Any, value: Any) -> None:
+        if "_tuned" in vars(self):  # else Keras sets its own
+            before = get(self)
+            setattr(self._tuned, name, value)
+            if self.built and self._initial()[1] != self._structure:
+                setattr(self._tuned, name, before)
+                raise AttributeError(
+                    f"{type(self).__name__}: {name}={value!r} has another state than the one that is built: make a new "
+                    "optimizer"
+                )
+            self.settings[name] = value
+
+    return property(get, change, doc=f"Hyperparameter of the optimizer of `oxigrad.optim`: {name}.")
+
+
 class _Optimizer(keras.optimizers.Optimizer):
     """Optimizer of Keras that steps all variables together, by the optimizer of `oxigrad.optim` of its name."""
 
     _hyperparameters: list[str]
+    _fixed: frozenset[str] = frozenset()
 
     def __init_subclass__(cls) -> None:
         # Keras' decay of SGD is decoupled, `oxigrad.optim` adds it to the gradient.
         others = {"optimizer", "learning_rate", *(["weight_decay"] if cls.__name__ == "SGD" else [])}
         cls._hyperparameters = [key for key in _of_optim(cls.__name__).get_config() if key not in others]
+        for key in {*cls._hyperparameters} - {*dir(keras.optimizers.Optimizer)}:  # Keras' iterations are steps
+            setattr(cls, key, _hyperparameter(key))
         keras.saving.register_keras_serializable("oxigrad")(cls)
 
     def __init__(self, learning_rate: Any = None, *, no_weight_decay: Iterable[str] = (), **settings: Any) -> None:
@@ -99,12 +124,28 @@ class _Optimizer(keras.optimizers.Optimizer):
         super().__init__(learning_rate=rate, **of_keras)
         self.optimizer: Any = optimizer
         self.settings = settings
-        self.no_weight_decay = _expressions("no_weight_decay", no_weight_decay)
+        self.no_weight_decay: Any = no_weight_decay
         self._groups: dict[Any, dict[str, float]] = {}
         if decays:
             self._groups[lambda index, _: not self._use_weight_decay(self._trainable_variables[int(index)])] = {
                 "weight_decay": 0.0
             }
+        self._tuned = optimizer
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._fixed and name in vars(self):
+            raise AttributeError(f"{type(self).__name__}: {name} is fixed at construction: make a new optimizer")
+        if "_tuned" in vars(self) and not name.startswith("_"):
+            getattr(self, name)
+        super().__setattr__(name, _expressions(name, value) if name == "no_weight_decay" else value)
+
+    def __getattr__(self, name: str) -> Any:
+        names = () if name.startswith("_") else [each for each in (*vars(self), *dir(type(self))) if each[0] != "_"]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name}{hint(name, names)}")
+
+    def _apply_weight_decay(self, variables: Any) -> None:
+        if "weight_decay" not in self._hyperparameters:
+            super()._apply_weight_decay(variables)
 
     # Keras asks this method too, for its own decay; it answers for the variables of `exclude_from_weight_decay`.
     def _use_weight_decay(self, variable: Any) -> bool:
@@ -115,8 +156,12 @@ class _Optimizer(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        leaves, self._structure = tree.flatten(self.optimizer.init([variable.value for variable in variables]))
+        leaves, self._structure = self._initial()
         self._slots = [self._slot(number, keras.ops.convert_to_tensor(leaf)) for number, leaf in enumerate(leaves)]
+
+    def _initial(self) -> tuple[list[Any], tree.Structure]:
+        """The leaves of a new state of all variables, and their structure."""
+        return tree.flatten(self.optimizer.init([variable.value for variable in self._trainable_variables]))
 
     def _slot(self, number: int, value: Any) -> Any:
         """A variable of the state with this initial value."""
@@ -193,6 +238,10 @@ class Muon(_Optimizer):
     ... )
     >>> model.compile(optimizer=Muon(1e-3, excluded=("embedding", "output")), loss="mse")
     """
+
+    _fixed = frozenset({"excluded", "adamw"})
+    excluded: Any = ("embedding",)
+    adamw: Any = None
 
     def __init__(
         self,

@@ -5,9 +5,8 @@ functions, so derivatives of any order follow. From the bottom up, each folder i
 
 * `backends`: array libraries, one adapter per library.
 * `core`: the ops that a tape records, functions of the standard, and checks of arguments.
-* `fft`, `linalg`: the extensions of the Array API standard, with ``scipy.linalg`` and ``scipy.fft``.
-* `special`, `stats`, `integrate`, `ndimage`, `signal`, `spatial`: functions under SciPy's names, with its signatures
-  (`scipy_signatures`).
+* `fft`, `linalg`: the extensions of the Array API standard, with ``scipy.linalg`` and ``scipy.fft``, whose signatures
+  are made by `scipy_signatures`.
 * `numpy`: functions of NumPy beyond the standard.
 * `protocols`: calls of NumPy's functions, methods and operators of Python on variables.
 """

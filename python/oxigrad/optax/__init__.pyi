@@ -1,4 +1,4 @@
-# Printed by tools/stubs.py.
+# Printed by make generated.
 from typing import Any
 
 from oxigrad.optax.composed import muon as muon

@@ -17,10 +17,10 @@ from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import key_paths
 from oxigrad.optax.transformation import Transformation, transformation
 from oxigrad.optim.settings.documentation import elsewhere, sections
+from oxigrad.optim.settings.hyperparameters import made_as_by, preset_of, rules_of
 from oxigrad.optim.settings.spellings import meant
 from oxigrad.optim.table.row import TABLE, Alias
 from oxigrad.rules.core.arguments import OPTAX
-from oxigrad.rules.core.rule import is_flag
 
 # A hyperparameter of ours, or those that a tuple of theirs gives.
 Ours = str | tuple[str, ...]
@@ -58,7 +58,7 @@ def parts_of(names: Sequence[str]) -> tuple[Part, ...]:
 
 def meaning(name: str, parts: Sequence[Part], words: Mapping[str, Ours] = {}) -> Ours:
     """The hyperparameter of the parts for an argument of optax, or those that a tuple of theirs gives."""
-    declared = {each for part in parts for each in part._declared}
+    declared = {each for rule in rules_of(parts) for each in rule.defaults}
     if name in words or name in declared:
         return words.get(name, name)
     names = meant(name, declared)
@@ -137,8 +137,8 @@ def _default(alias: Alias, name: str) -> Any:
     if name == "nesterov" and alias.nesterov:
         return False
     ours, preset = _meaning_of(alias)(name), {}
-    for part in parts_of(alias.parts):
-        preset |= part._rule.defaults | part._presets.get("optax", {})
+    for part, rule in zip(parts := parts_of(alias.parts), rules_of(parts), strict=True):
+        preset |= {**rule.defaults, **(preset_of(part, "optax") or {})}
     value = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
     return TO_OPTAX[name](value) if name in TO_OPTAX else value
 
@@ -146,7 +146,7 @@ def _default(alias: Alias, name: str) -> Any:
 def _documentation(name: str, alias: Alias, signature: inspect.Signature) -> str:
     parts = parts_of(alias.parts)
     titles = " and ".join(f"`oxigrad.optim.{part}`" for part in alias.parts)
-    first = inspect.cleandoc(parts[-1]._rule.call.__doc__ or "").partition("\n")[0]
+    first = inspect.cleandoc(rules_of(parts)[-1].call.__doc__ or "").partition("\n")[0]
     return (
         f"{first}\n\nThe arguments are as in ``optax.{name}``; the rule is "
         f"{titles}.\n\n{described(signature, parts, alias.words)}"
@@ -160,7 +160,7 @@ def described(signature: inspect.Signature, parts: Sequence[Part], words: Mappin
         ours = meaning(argument, parts, words)
         return (ours,) if isinstance(ours, str) else ours
 
-    return sections(elsewhere(signature, [part._rule for part in parts], meant_by, OPTAX))
+    return sections(elsewhere(signature, rules_of(parts), meant_by, OPTAX))
 
 
 def _dtype(name: str, value: Any) -> Any:
@@ -188,7 +188,7 @@ def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transforma
             mask = value
         elif name != "nesterov" or not alias.nesterov:
             values |= _values(alias, name, value)
-    flags = {name for part in parts for name, default in part._rule.defaults.items() if is_flag(default)}
+    flags = {name for rule in rules_of(parts) for name in rule.flags}
     traced = {name: value.value for name, value in values.items() if name in flags and isinstance(value, _Constant)}
     constant = {name: value for name, value in values.items() if name not in traced}
     if mask is None or mask is True:
@@ -214,15 +214,9 @@ def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transforma
 def optimizer_of(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.RuleOptimizer:
     """The optimizer of the parts, each with the values that it declares, and with optax's defaults."""
     optimizers = []
-    for part in parts:
-        part_values = {name: value for name, value in values.items() if name in part._declared}
-        optimizers.append(
-            part(
-                **part_values,
-                compat="optax" if "optax" in part._presets else None,
-                **options if not parts[1:] else {},
-            )
-        )
+    for part, rule in zip(parts, rules_of(parts), strict=True):
+        part_values = {name: value for name, value in values.items() if name in rule.defaults}
+        optimizers.append(made_as_by(part, "optax", **part_values, **({} if parts[1:] else options)))
     return optimizers[0] if len(optimizers) == 1 else optim.Chain(*optimizers, **options)
 
 
@@ -239,7 +233,7 @@ def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:
 
 def _is_optional(alias: Alias, hyperparameter: str) -> bool:
     """Whether a hyperparameter may be None."""
-    domains = [part._rule.domains[hyperparameter] for part in parts_of(alias.parts) if hyperparameter in part._declared]
+    domains = [rule.domains.get(hyperparameter) for rule in rules_of(parts_of(alias.parts))]
     return any(None in (each.choices or ()) for each in domains if each is not None)
 
 

@@ -13,7 +13,7 @@ from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import State
 from oxigrad.optax.transformation import Steps, Transformation, made_of, transformation
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.arrays.precision import half
+from oxigrad.step.arrays.precision import half
 
 
 def _with_suggestions(*parts: Any) -> Callable[[Callable[..., Transformation]], Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from oxigrad import xp
 from oxigrad._core import RuleError
+from oxigrad.ops.core.aliasing import read_only
 from oxigrad.rules.core.rule import Rule, Stages
 
 
@@ -158,5 +159,5 @@ def displacement_of_kernel(rule: Rule) -> Rule:
 def _change(rule: Rule, p: Any, g: Any, slots: Sequence[Any], named: Mapping[str, Any]) -> Stages:
     """The change of the parameter, and the new slots."""
     named = {key: functools.partial(_called, value) if callable(value) else value for key, value in named.items()}
-    new, *after = yield from rule.stages(_XP, Displaced.of(p), g, slots, named)
+    new, *after = yield from rule.stages(_XP, Displaced.of(read_only(p)), g, slots, named)
     return [new.offset if isinstance(new, Displaced) else new - p, *map(plain, after)]

@@ -10,9 +10,9 @@ from oxigrad import _core, tree
 from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import Named, State
 from oxigrad.optim import Optimizer
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.pure.pure_step import PureStep
+from oxigrad.step.parameters.parameter_group import ParameterGroup
+from oxigrad.step.plan.plan import Plan
+from oxigrad.step.pure.pure_step import PureStep
 
 Slots = Mapping[str, Mapping[str, Any]]
 

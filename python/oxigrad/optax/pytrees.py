@@ -11,8 +11,8 @@ from oxigrad.ops.backends import dtype_name, is_array, is_complex
 from oxigrad.optax.library import jax
 from oxigrad.optim import Optimizer, ParameterGroup
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import half
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.step.arrays.precision import half
+from oxigrad.step.arrays.sparse_rows import SparseRows
 
 
 class State(NamedTuple):

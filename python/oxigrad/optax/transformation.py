@@ -13,12 +13,13 @@ from oxigrad.optax.eager import EagerStep
 from oxigrad.optax.library import jax, optax
 from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
+from oxigrad.optim.optimizer import LocalOptimizer
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import half
-from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.pure import functional
-from oxigrad.stepping.slots.averages import averages_of, nonempty
-from oxigrad.stepping.state.step_count import check_step_count
+from oxigrad.step.arrays.precision import half
+from oxigrad.step.plan.plan import Plan
+from oxigrad.step.pure import functional
+from oxigrad.step.slots.averages import averages_of, nonempty
+from oxigrad.step.state.step_count import check_step_count
 
 # A function that makes the optimizer for the parameters.
 Make = Callable[[Any], Optimizer]
@@ -39,8 +40,13 @@ class Transformation(library.GradientTransformationExtraArgs):
     optimizers.
     """
 
+    #: Its functions, of the optimizer that it shows.
+    steps: "Steps"
     apply: Callable[[Any, State, Any], tuple[Any, State]]
     averaged_parameters: Callable[[State, Any], Any]
+
+    def __repr__(self) -> str:
+        return f"transformation({getattr(self, 'steps', self.init)!r})"
 
 
 def transformation(
@@ -85,12 +91,17 @@ def made_of(steps: "Steps") -> Transformation:
     """The transformation that takes these steps."""
     # optax's types allow for any tree as a state
     new = Transformation(cast("Any", steps.init), cast("Any", functools.partial(steps.take, displaced=True)))
+    new.steps = steps
     new.apply = functools.partial(steps.take, displaced=False)
     new.averaged_parameters = steps.averaged_parameters
     return new
 
 
 def _check(opt: Optimizer) -> None:
+    if not isinstance(opt, LocalOptimizer):
+        raise TypeError(
+            f"{type(opt).__name__} wraps an optimizer: expected the optimizer within, which takes a step itself"
+        )
     if isinstance(opt, (LBFGS, SAM)):
         raise TypeError(f"{opt.name} evaluates the loss: expected an optimizer that takes a step from a gradient")
     if opt.zero_gradients:
@@ -135,6 +146,9 @@ class Steps:
         #: The resolved steps that return changes of parameters, or new parameters, and the structures that have none.
         self._eager: dict[bool, EagerStep] = {}
         self._has_none: set[tuple[bool, Any]] = set()
+
+    def __repr__(self) -> str:
+        return repr(self._make)
 
     def init(self, params: Any) -> State:
         """The state before the first step."""

@@ -8,7 +8,7 @@
 * `settings`: hyperparameters as attributes and by key path, the options that all optimizers share, the loss scale,
   configurations as plain data, and names of arguments in other libraries.
 
-The steps themselves are in `oxigrad.stepping`.
+The steps themselves are in `oxigrad.step`.
 
 >>> import numpy as np
 >>> import oxigrad as ox
@@ -40,9 +40,9 @@ from oxigrad.optim.table.transforms import *  # noqa: F403
 from oxigrad.optim.table.transforms import TRANSFORMS
 from oxigrad.rules.core.ranges import Interval
 from oxigrad.rules.core.slots import Slot
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.parameters.presence import Changes
+from oxigrad.step.arrays.quantized import Quantized
+from oxigrad.step.parameters.parameter_group import ParameterGroup
+from oxigrad.step.parameters.presence import Changes
 
 __all__ = [
     "SAM",

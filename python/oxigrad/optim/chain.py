@@ -1,7 +1,7 @@
 """Chains: optimizers of several parts, composed into one rule."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,7 +27,7 @@ class Transform(Part):
         register_subclass(cls)
 
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
-        super().__init__(*args, **self._filled_in(compat, args, keywords))
+        self._set_hyperparameters(args, keywords if compat is None else self._filled_in(compat, args, keywords))
 
     def _hint(self, name: str) -> str:
         if not hasattr(Optimizer, name):
@@ -63,7 +63,7 @@ class ChainPart(DeclaredAttributes, Sealed):
         self._number = number
         #: The chains that it is a part of, with its number in each.
         self._places = places
-        self._declare(self._names)
+        self._attributes = frozenset(self._names)
 
     def __reduce__(self) -> Any:
         return ChainPart, (self._number, self._places)
@@ -144,7 +144,7 @@ class Chain(DeclaredAttributes, RuleOptimizer):
         rules = [part._rule for part in flat]
         self._rule = composition.compose(rules, labels=[type(part).__name__ for part in flat])
         self._declared = declarations(self._rule)
-        self._declare(self._declared)
+        self._attributes = frozenset(self._declared)
         self._kinds = tuple(map(type, flat))
         self._hyperparameter_names = composition.hyperparameter_names(rules)
         self._slot_names = composition.slot_names(rules)
@@ -175,18 +175,18 @@ class Chain(DeclaredAttributes, RuleOptimizer):
     def _set_attribute(self, name: str, value: Any) -> None:
         self._declared[name].__set__(self, value)
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name.isidentifier()]
-
     def _hint(self, name: str) -> str:
-        owners = [part for part in self.parts if name in part._names]
-        if owners:
-            shown = ", ".join(f"parts[{part._number}] ({part.name})" for part in owners)
-            return f": several parts have it, {shown}"
-        return super()._hint(name)
+        return hint_of_parts(name, self.parts) or super()._hint(name)
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
+
+
+def hint_of_parts(name: str, parts: Sequence[Any]) -> str:
+    """The end of the error message for an attribute that several parts have; empty for any other."""
+    owners = [at for at, part in enumerate(parts) if name in getattr(part, "hyperparameters", ())]
+    shown = ", ".join(f"parts[{at}] ({parts[at].name})" for at in owners)
+    return f": several parts have it, {shown}" if owners else ""
 
 
 def _flat(part: Any) -> list[Part]:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from oxigrad._typing import Config
-from oxigrad.optim.chain import Chain, ChainPart
+from oxigrad.optim.chain import Chain, ChainPart, hint_of_parts
 from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.attributes import hint
@@ -127,7 +127,7 @@ class ChainedPartition(DeclaredAttributes, Partition):
     def _seal(self) -> None:
         """See `Sealed._seal`. Hyperparameters of one common part become attributes."""
         names = [name for part in self.parts if isinstance(part, ChainPart) for name in part.hyperparameters]
-        self._declare(name for name in names if names.count(name) == 1 and not hasattr(type(self), name))
+        self._attributes = frozenset(name for name in names if names.count(name) == 1 and not hasattr(type(self), name))
         super()._seal()
 
     def _get_attribute(self, name: str) -> Any:
@@ -137,10 +137,7 @@ class ChainedPartition(DeclaredAttributes, Partition):
         self._owners(name)[0]._set_attribute(name, value)
 
     def _hint(self, name: str) -> str:
-        owners = self._owners(name)
-        if len(owners) > 1:
-            return ": several parts have it, " + ", ".join(f"parts[{part._number}] ({part.name})" for part in owners)
-        return hint(name, [each for each in dir(self) if each[0] != "_"]) or super()._hint(name)
+        return hint_of_parts(name, self.parts) or hint(name, self._attributes) or super()._hint(name)
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
@@ -149,7 +146,7 @@ class ChainedPartition(DeclaredAttributes, Partition):
 def _common(number: int, parts: Sequence[ChainPart]) -> ChainPart:
     """The part that is ``parts`` in the chains of all patterns."""
     places = tuple([place for part in parts for place in part._places])
-    return ChainPart._declaring(parts[0].hyperparameters)(number, places)
+    return ChainPart(number, places)
 
 
 def _chained(pattern: Pattern, before: Sequence[Part], part: Part, after: Sequence[Part]) -> Chain:

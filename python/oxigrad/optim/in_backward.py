@@ -10,13 +10,13 @@ from oxigrad._core import DerivativeError, Variable, Watched
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import is_array
 from oxigrad.optim.losses import dependent
-from oxigrad.stepping import parts
-from oxigrad.stepping.arrays.alignment import align
-from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.announcements import FinalGradients
-from oxigrad.stepping.plan.gradients import check_constants
-from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.step import parts
+from oxigrad.step.arrays.alignment import align
+from oxigrad.step.parameters.parameter import Parameter
+from oxigrad.step.plan.announcements import FinalGradients
+from oxigrad.step.plan.gradients import check_constants
+from oxigrad.step.plan.plan import Plan
+from oxigrad.step.plan.step_program import StepProgram
 
 _TEXT = operator.attrgetter("text")
 
@@ -133,8 +133,9 @@ class BackwardStep:
 
     def abort(self) -> None:
         """Leaves things as they were before the step, where an error has ended it before the first update."""
-        if self._before is not None:
-            parts.undo_begun(self._stepper, *self._before)
+        core, opened = self._stepper.core, self._stepper.open
+        if self._before is not None and not (opened.updated or core.count == opened.number):
+            self._stepper.undo(*self._before)
 
     def _update(self, step: StepProgram, parameters: Sequence[Parameter], gradients: list[Any]) -> None:
         """Updates some parameters, in one dispatch, with the numbers of the step.

@@ -5,8 +5,7 @@ from typing import Any
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, Variable
-from oxigrad.autodiff.transforms import stop_gradient
-from oxigrad.ops.backends import is_array
+from oxigrad.ops.backends import is_array, without_variables
 
 
 def dependent(loss: Any) -> Any:
@@ -43,7 +42,7 @@ class LossWithAux:
     def keep(self, aux: Any) -> None:
         """Keeps the auxiliary result of the first call."""
         if not self._is_called:
-            self._is_called, self.aux = True, stop_gradient(aux)
+            self._is_called, self.aux = True, tree.map(without_variables, aux)
 
     @staticmethod
     def pair(result: Any) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """Base class of optimizers: options, steps, and steps as pure functions."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Never
 
 from oxigrad import _core, tree
 from oxigrad._names import check_callable, check_flags
@@ -15,14 +15,17 @@ from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.documentation import with_options
+from oxigrad.optim.settings.spellings import unlike_optax
 from oxigrad.optim.stateful import StatefulOptimizer
-from oxigrad.stepping import changes
-from oxigrad.stepping.parameters.presence import Changes
-from oxigrad.stepping.placement.host_placement import HostPlacement
-from oxigrad.stepping.pure import functional
-from oxigrad.stepping.pure.pure_step import PureStep
-from oxigrad.stepping.stepper import Stepper
-from oxigrad.stepping.version import Version
+from oxigrad.step import changes
+from oxigrad.step.arrays.precision import check_slot_dtype
+from oxigrad.step.device import sources
+from oxigrad.step.parameters.hyperparameter import Version
+from oxigrad.step.parameters.presence import Changes
+from oxigrad.step.placement.host_placement import HostPlacement
+from oxigrad.step.pure import functional
+from oxigrad.step.pure.pure_step import PureStep
+from oxigrad.step.stepper import Stepper
 
 
 class Optimizer(StatefulOptimizer):
@@ -41,14 +44,12 @@ class Optimizer(StatefulOptimizer):
     The slots of options are ``accumulated-mean``, ``master-weights`` (float32) and ``kahan-compensation``.
     """
 
-    record_norms: tuple[str, ...]
-    state_device: str | None
-
     #: The ``step`` that the last `apply` resolved.
     _resolved_applies: dict[str, PureStep]
 
-    def __init__(self) -> None:
-        vars(self).update(_lock=_core.Lock(), _resolved_applies={})
+    def _new_state(self) -> None:
+        """Sets what an optimizer has before its first step."""
+        vars(self).update(_lock=_core.Lock(), _resolved_applies={}, _is_pure=False)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -101,6 +102,9 @@ class Optimizer(StatefulOptimizer):
         Slots begin for parameters that are new or have another shape; other slots do not change. The step that a rule
         reads (in Adam's bias correction) counts from 1 for parameters that begin. Schedules read `step`.
 
+        A step with ``master=True`` reads master weights, and not the parameter. After other writes to parameters, as by
+        loading, `rebuild` takes each element that is no rounding of its master weight for the master weight.
+
         Freezing needs no call: a parameter is not updated while its group or gradient is None, or its field or
         ``requires_grad`` is not trainable. Raises `StateError` while gradients are accumulated; see `flush`.
 
@@ -136,13 +140,14 @@ class Optimizer(StatefulOptimizer):
         with self._lock.stepping():
             return self._stepper.flush(model)
 
-    def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
+    def update(self, model: T, grads: Tree | None = None, *others: Never, loss: Array | None = None) -> T:
         """Takes one step: updates the parameters of ``model``, in place if its arrays are writable.
 
         Args:
             model: tree of the parameters.
             grads: gradients in the structure of ``model``. None reads them from the parameters, such as the attribute
                 ``grad`` in a ``torch.nn.Module``.
+            *others: none; a transformation of optax has a third argument.
             loss: value of the loss at the parameters, for rules that read it, such as `MoMo`.
 
         Returns:
@@ -166,8 +171,15 @@ class Optimizer(StatefulOptimizer):
             raise TypeError(
                 "update is called on a class: expected an optimizer, such as Adam(...).update(model, grads)"
             )
+        if others:
+            raise unlike_optax(self.name, 2 + len(others))
         with self._lock.stepping():
             return self._stepper.update(model, grads, loss=loss)
+
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """The step of `update` in one of another optimizer around it; see `oxigrad.extend.WrappingOptimizer`."""
+        with self._lock.stepping():
+            return self._stepper.update(model, grads, keep_root=keep_root)
 
     def _check_takes_gradients(self) -> None:
         """Raises `RuleError` where `update` cannot take a step from the gradient at the model."""
@@ -309,7 +321,8 @@ class Optimizer(StatefulOptimizer):
         """The state before the first step, for `apply`: the step, and the slots by key path.
 
         Hyperparameters by which slots begin, such as ``initial_accumulator``, may be given as to `apply`, and with the
-        errors of `apply`: the state is a differentiable function of them.
+        errors of `apply`: the state is a differentiable function of them. Norms of ``record_norms`` and averages are
+        slots of the state, such as "gradient-norm" and "average"; the optimizer's own attributes stay empty.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Adam
@@ -343,17 +356,17 @@ class Optimizer(StatefulOptimizer):
                 ``state["hyperparameters"]`` may hold them too, by name.
 
         It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and
-        hyperparameters. On arrays in host memory it runs the kernels of `update`, on copies, and gives the same bits,
-        except for quantized slots ("8bit", "4bit"), which its state has unquantized. If it is differentiated, or the
-        arrays are on a device, rules are called on arrays. Last bits may then differ: libraries sum in other orders,
-        and compute powers and float64 numbers beside float32 arrays in other ways.
+        hyperparameters. On arrays in host memory it runs the kernels of `update`, on copies, and gives the same bits.
+        If it is differentiated, or the arrays are on a device, rules are called on arrays. Last bits may then differ:
+        libraries sum in other orders, and compute powers and float64 numbers beside float32 arrays in other ways.
 
         With a `LossScale`, gradients are divided by its value, which does not change; a traced function contains it as
         a constant. With ``nonfinite="raise"``, raises `NonFiniteError` as `update` does. A traced function cannot raise
-        it, and skips the step.
+        it, and skips the step. The state is the caller's to save; see `save`.
 
         Raises `TypeError` for an unknown name, for a function of the step, and for a variable instead of an
-        integer; `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and
+        integer; `ValueError` for a number out of range, and for parameters whose slots would be quantized ("8bit",
+        "4bit"); `StructureError` for a pattern that matches no parameter; and
         `StateError` for a hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of
         ``SGD(momentum=0)``.
 
@@ -376,11 +389,20 @@ class Optimizer(StatefulOptimizer):
         return functional.apply(self._step_options, params, grads, state, hyperparameters, chosen, loss=loss)
 
     def _refuse_pure(self) -> None:
-        """Raises `ValueError` for a state in host memory, which belongs to the optimizer."""
+        """Raises `ValueError` for a state in host memory, which belongs to the optimizer; notes a pure step."""
+        vars(self)["_is_pure"] = True
         if self.state_device is not None:
             raise ValueError(
                 f"{self.name}: state_device={self.state_device!r} is for update and minimize: expected None"
             )
+
+    def _kernel_source(self, model: Tree) -> str:
+        """See `oxigrad.cuda.source`."""
+        return sources.source(self._step_options, model)
+
+    def _why_no_kernel(self, model: Tree) -> str:
+        """See `oxigrad.cuda.why`."""
+        return sources.why(self._step_options, model)
 
     def table(self, model: Tree) -> Table:
         """A table of the parameters of ``model`` with optimizers and hyperparameters: text of at most 100 columns.
@@ -412,11 +434,16 @@ class LocalOptimizer(Optimizer):
     """Base class of optimizers that take steps themselves, with options: all but `oxigrad.distributed`'s."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__()
+        self._configure(options)
+
+    def _configure(self, options: Mapping[str, Any]) -> None:
+        """Sets the options at construction, after the hyperparameters."""
+        self._new_state()
         vars(self).setdefault("_version", Version())  # for a rule, the version of its hyperparameters
         self._set_options(options)
-        placement = HostPlacement() if self.state_device else None
-        vars(self)["_stepper"] = Stepper(self._new_options(), placement)
+        if self.slot_dtype is not None:
+            check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, self._rules_and_absent())
+        vars(self)["_stepper"] = Stepper(self._new_options(), HostPlacement() if self.state_device else None)
 
 
 Optimizer.__doc__ = with_options(Optimizer.__doc__, OPTIONS)  # pyright: ignore[reportAttributeAccessIssue]

@@ -12,8 +12,7 @@ from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.optim.settings.param_groups import Pattern
-from oxigrad.stepping.arrays.precision import check_slot_dtype
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.step.parameters.parameter_group import ParameterGroup
 
 
 class Partition(LocalOptimizer):
@@ -37,10 +36,9 @@ class Partition(LocalOptimizer):
                     "that takes a step by a gradient"
                 )
         self._optimizers = dict(optimizers)
+        self._inner = {f"parts.{at}": each for at, each in enumerate(optimizers.values()) if each is not None}
         super().__init__(**options)
         self._refuse_options()
-        rules = (optimizer._rule_and_absent() for optimizer in optimizers.values() if optimizer)
-        check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, rules)
 
     def _refuse_options(self) -> None:
         for pattern, optimizer in self._optimizers.items():
@@ -57,13 +55,8 @@ class Partition(LocalOptimizer):
         """See `Optimizer.name`."""
         return "partition"
 
-    def _inner(self) -> Mapping[str, RuleOptimizer]:
-        """See `StatefulOptimizer._inner`."""
-        numbered = enumerate(self._optimizers.values())
-        return {f"parts.{number}": optimizer for number, optimizer in numbered if optimizer is not None}
-
-    def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
-        """See `Optimizer._group_for`."""
+    def _assign(self, path: str, array: Array, owner: Optimizer | None = None) -> ParameterGroup | None:
+        """See `Optimizer._assign`."""
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(
@@ -71,7 +64,7 @@ class Partition(LocalOptimizer):
                 "None to freeze"
             )
         optimizer = list(self.optimizers.values())[at]
-        return optimizer and optimizer._group_for(owner, path, array)
+        return optimizer and optimizer._assign(path, array, owner or self)
 
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""

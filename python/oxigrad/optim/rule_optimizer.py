@@ -12,6 +12,7 @@ import numpy as np
 from oxigrad._core import RuleError
 from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import dtype_name
+from oxigrad.ops.core.aliasing import WrittenError
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY, register_subclass
@@ -19,9 +20,9 @@ from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, dec
 from oxigrad.optim.settings.options import text_of_dtype
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import check_slot_dtype, half
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
-from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.step.arrays.precision import half
+from oxigrad.step.parameters.parameter_group import ParameterGroup, SteppingOptions
+from oxigrad.step.parameters.rule_executors import kernel_of
 
 
 class RuleOptimizer(Part, LocalOptimizer):
@@ -57,17 +58,15 @@ class RuleOptimizer(Part, LocalOptimizer):
     def __init__(
         self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
     ) -> None:
-        keywords = self._filled_in(compat, args, keywords)
-        options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
-        Part.__init__(self, *args, **keywords)
+        keywords = keywords if compat is None else self._filled_in(compat, args, keywords)
+        options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords} if keywords else {}
+        self._set_hyperparameters(args, keywords)
         vars(self).update(dtype=None, _groups={}, _parameter_groups=weakref.WeakKeyDictionary())
         if dtype is not None:
             self.dtype = dtype
         if groups:
             self.groups = groups
-        LocalOptimizer.__init__(self, **options)
-        if self._precision.slot_dtype is not None:
-            check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [RuleOptimizer._rule_and_absent(self)])
+        self._configure(options)
 
     @property
     def name(self) -> str:
@@ -95,6 +94,11 @@ class RuleOptimizer(Part, LocalOptimizer):
                 f"the group {pattern!r}: found {values!r}, expected a dict of hyperparameters, or None to freeze"
             )
         unknown = sorted(values.keys() - self._declared.keys())
+        if options := [name for name in unknown if name in OPTIONS]:
+            raise TypeError(
+                f"the group {pattern!r}: found {', '.join(options)}, an option of the whole optimizer: expected it as "
+                "an argument, or a partition of optimizers with different options"
+            )
         if unknown:
             names = ", ".join(self._declared)
             raise TypeError(
@@ -106,25 +110,26 @@ class RuleOptimizer(Part, LocalOptimizer):
         except (TypeError, ValueError) as error:
             raise type(error)(f"the group {pattern!r}: {error}") from None
 
-    def _rule_and_absent(self) -> tuple[Rule, set[str]]:
-        """The rule, and the optional slots that no parameter has."""
+    def _rules_and_absent(self) -> list[tuple[Rule, set[str]]]:
+        """See `StatefulOptimizer._rules_and_absent`."""
         values = self._hyperparameters
         overridden = {name for group in self._groups.values() for name in group or ()}
-        return self._rule, {slot for slot, asks in self._rule.optional if not (values[asks] or asks in overridden)}
+        return [(self._rule, {slot for slot, asks in self._rule.optional if not (values[asks] or asks in overridden)})]
 
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
         param_groups.check_matched(self._groups, parameters)
 
-    def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
-        """See `Optimizer._group_for`."""
+    def _assign(self, path: str, array: Array, owner: Optimizer | None = None) -> ParameterGroup | None:
+        """See `Optimizer._assign`."""
         if self.dtype is not None and not _has(array, self.dtype):
             return None
         at = param_groups.first_match(self._groups, path, array) if self._groups else None
         overrides = {} if at is None else list(self._groups.values())[at]
         if overrides is None:
             return None
-        options, key = owner._step_options, (at, half(array))
+        owner = self if owner is None else owner
+        options, key = owner._stepper.options, (at, half(array))
         held, groups = self._parameter_groups.get(owner, (None, {}))
         if held is not options:
             groups: dict[tuple[int | None, str | None], ParameterGroup] = {}
@@ -132,6 +137,13 @@ class RuleOptimizer(Part, LocalOptimizer):
         if key not in groups:
             groups[key] = self._new_group(options, overrides, key[1])
         return groups[key]
+
+    def _set_checked(self, name: str, value: Any) -> None:
+        """See `StatefulOptimizer._set_checked`. Raises `AttributeError` for an option of one inside of another."""
+        for owner in self._parameter_groups:
+            if owner is not self and value != OPTIONS.get(name, value):
+                raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
+        super()._set_checked(name, value)
 
     def _current(self, name: str, step: int) -> Any:
         """See `Optimizer._current`."""
@@ -209,12 +221,13 @@ def define(
 
     The rule is traced into a kernel if that is possible, which ``elementwise=True`` demands; otherwise, and with
     ``elementwise=False``, it is called on arrays, leaf by leaf, and may use any of their functions. `oxigrad.rules`
-    describes the signature of a rule. Global variables, random numbers and the clock are constants of a traced rule.
-    ``average`` computes ``averaged_parameters(model)`` where no slot ``average``
-    holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that it names, such as
-    `oxigrad.rules.schedule_free_average`. Raises `TypeError` if the signature does not describe a rule, or a
-    hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule does not return the
-    parameter and its slots, and, with ``elementwise=True``, where it cannot be traced into a kernel.
+    describes the signature of a rule. A rule returns new arrays: NumPy's are read-only in it, and other arrays that may
+    be written are copies. Global variables, random numbers and the clock are constants of a traced rule. ``average``
+    computes ``averaged_parameters(model)`` where no slot ``average`` holds it: a function ``(xp, p, ...)`` of the
+    parameter and of those slots and hyperparameters that it names, such as `oxigrad.rules.schedule_free_average`.
+    Raises `TypeError` if the signature does not describe a rule, or a hyperparameter has the name of an attribute of
+    all optimizers; `RuleError` where a rule does not return the parameter and its slots, or writes an argument in
+    place, and, with ``elementwise=True``, where it cannot be traced into a kernel.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)
@@ -298,6 +311,8 @@ def _try_on_arrays(cls: type[RuleOptimizer], obstacle: RuleError) -> None:
     for shape in ((2, 2), (2,)):
         try:
             cls().update({"p": np.ones(shape)}, {"p": np.full(shape, 0.5)}, loss=1.0)
+        except WrittenError:
+            raise
         except _FAILURES as error:
             reason = error
         else:

@@ -4,9 +4,11 @@ import math
 import os
 from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any
 
 from oxigrad import _core
+from oxigrad._core import StateError
 from oxigrad._names import check_flags
 from oxigrad._tables import Table
 from oxigrad._typing import Array, Config, T, Tree
@@ -15,11 +17,13 @@ from oxigrad.optim import summary
 from oxigrad.optim.settings.config import is_importable, other_names, remind, restored
 from oxigrad.optim.settings.options import Options
 from oxigrad.rules.core import norms
-from oxigrad.stepping import changes
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
-from oxigrad.stepping.parameters.presence import PRESENCE, ParticipationLog
-from oxigrad.stepping.parameters.weak import weakly
-from oxigrad.stepping.state.state_dict import (
+from oxigrad.rules.core.rule import Rule
+from oxigrad.step import changes
+from oxigrad.step.parameters.hyperparameter import Version
+from oxigrad.step.parameters.parameter_group import ParameterGroup, SteppingOptions
+from oxigrad.step.parameters.presence import PRESENCE, ParticipationLog
+from oxigrad.step.parameters.weak import weakly
+from oxigrad.step.state.state_dict import (
     COUNTS,
     FORMAT,
     PendingState,
@@ -32,8 +36,8 @@ from oxigrad.stepping.state.state_dict import (
     without_norms,
     write,
 )
-from oxigrad.stepping.stepper import Stepper
-from oxigrad.stepping.version import Version
+from oxigrad.step.state.step_count import StepCount
+from oxigrad.step.stepper import Stepper
 
 
 class Slots(Mapping[Any, Mapping[str, Any]]):
@@ -64,24 +68,15 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
         return f"Slots({self._by_path!r})"
 
 
-class StepCount(int):
-    """A number of steps. Calling it, as PyTorch's ``step()``, raises `TypeError`."""
-
-    __slots__ = ()
-
-    def __call__(self, *args: Any, **named: Any) -> NoReturn:
-        """Raises `TypeError`, and says what takes a step."""
-        raise TypeError(
-            f"step is the number of steps taken, {int(self)}: expected opt.update(model, grads), or "
-            "opt.minimize(loss, model), to take one"
-        )
-
-
 class StatefulOptimizer(Options):
     """Base class of `Optimizer`: the state that its steps leave, as its stepper holds it."""
 
     _stepper: Stepper
     _lock: "_core.Lock"
+    #: The optimizers that it is made of, by the names that their parts have in a state.
+    _inner: Mapping[str, Any] = MappingProxyType({})
+    #: Whether `Optimizer.init` or `Optimizer.apply` was called.
+    _is_pure: bool
 
     @property
     def name(self) -> str:
@@ -124,7 +119,7 @@ class StatefulOptimizer(Options):
             self.accumulate,
             self.loss_scale,
             self.record_norms,
-            tuple(self._versions()),
+            self._versions(),
             weakly(self._assign),
             weakly(self._check_patterns),
         )
@@ -136,28 +131,27 @@ class StatefulOptimizer(Options):
             self._stepper.set_options(self._new_options())
             self._version.raise_structure()
 
-    def _assign(self, path: str, array: Array) -> ParameterGroup | None:
-        """The parameter group of a parameter, given by key path and array; None for a frozen parameter."""
-        return self._group_for(self, path, array)
+    def _assign(self, path: str, array: Array, owner: Any = None) -> ParameterGroup | None:
+        """The parameter group of a parameter, given by key path and array; None for a frozen parameter.
 
-    def _group_for(self, owner: Any, path: str, array: Array) -> ParameterGroup | None:
-        """As `_assign`, where ``owner`` takes the steps: the partition or `SAM` around this optimizer, or itself."""
+        Where ``owner`` takes the steps, it is the partition, `SAM` or wrapper around this optimizer.
+        """
         raise NotImplementedError
 
-    def _inner(self) -> Mapping[str, Any]:
-        """The optimizers that it is made of, by the names that their parts have in a state."""
-        return {}
-
-    def _versions(self) -> Iterator[Version]:
+    def _versions(self) -> tuple[Version, ...]:
         """The versions of its settings and of its inner optimizers' settings: a plan is valid until one changes."""
-        yield self._version
-        for optimizer in self._inner().values():
-            yield from optimizer._versions()
+        if not self._inner:
+            return (self._version,)
+        return (self._version, *(version for inner in self._inner.values() for version in inner._versions()))
 
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """Raises `StructureError` where a pattern matches no parameter of a model, given as paths and arrays."""
-        for optimizer in self._inner().values():
+        for optimizer in self._inner.values():
             optimizer._check_patterns(parameters)
+
+    def _rules_and_absent(self) -> list[tuple[Rule, set[str]]]:
+        """The rules, each with the optional slots that no parameter has."""
+        return [each for optimizer in self._inner.values() for each in optimizer._rules_and_absent()]
 
     # --- counts and slots ---------------------------------------------------------------------------------------------
 
@@ -190,7 +184,7 @@ class StatefulOptimizer(Options):
         parameters, and summed in float64: "gradient" before clipping and other transforms, of the mean where gradients
         are accumulated; "update" of the change of the parameter; "parameter" of its new value. A parameter that the
         last step did not update has the norms of its last update. Reading them waits for steps on devices.
-        `global_norm` is over all parameters.
+        `global_norm` is over all parameters. Of `Optimizer.apply`, the state has them: ``state["slots"][path]``.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD
@@ -226,7 +220,8 @@ class StatefulOptimizer(Options):
         """The averages of the parameters by key path, as computed by ASGD, `EMA`, `SWA` or a schedule-free optimizer.
 
         A chain returns the averages of its last part that has them. Schedule-free optimizers compute them from slots
-        and parameters, and require ``model``. Raises `StateError` where there are no averages.
+        and parameters, and require ``model``. Raises `StateError` where there are no averages, as after
+        `Optimizer.apply`, until its state is loaded (see `save`).
 
         >>> import numpy as np
         >>> from oxigrad.optim import EMA, SGD, chain
@@ -289,7 +284,10 @@ class StatefulOptimizer(Options):
             return collect(self, copy=copy)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
-        """Loads the result of `state_dict`. Hyperparameters are not changed (see `from_config`).
+        """Loads the result of `state_dict`: slots, counts, and what schedules and the loss scale remember.
+
+        Hyperparameters and options are not changed, also where the state has others: they are in its ``config``, of
+        which `from_config` makes an optimizer.
 
         Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded
         whole or not at all: `StateError` lists missing and unexpected entries, and entries of another shape or dtype.
@@ -306,14 +304,22 @@ class StatefulOptimizer(Options):
         """Writes `state_dict` to a safetensors file. An existing file is replaced atomically.
 
         Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks, or where
-        there is a device or a pipe.
+        there is a device or a pipe. `StateError` is raised too for an optimizer whose only steps are of
+        `Optimizer.apply`, whose state it does not have; the message tells how `load_state_dict` takes that state.
         """
         with self._lock.reading():
+            if self._is_pure and not self._stepper.slots and not self._stepper.counts.taken:
+                raise StateError(
+                    f"{self.name}.save: the optimizer has taken no step, and the state of init and apply is not in it: "
+                    'expected load_state_dict({**opt.state_dict(), "step": int(state["step"]), "slots": '
+                    'state["slots"]}) before'
+                )
             write(file, collect(self, copy=False, to_file=True))
 
     def load(self, file: str | os.PathLike[str], strict: bool = True) -> Report:
-        """Loads a file written by `save`, as `load_state_dict`.
+        """Loads a file written by `save`, as `load_state_dict`, which changes no hyperparameter.
 
+        ``from_config(oxigrad.state.read(file)["config"])`` is an optimizer with the hyperparameters of the file.
         Raises `StateError` also where the file is damaged, has no state, or is no regular file, such as a pipe.
         """
         return self.load_state_dict(read(file), strict)
@@ -325,7 +331,7 @@ class StatefulOptimizer(Options):
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield "loss_scale", self.loss_scale
-        for prefix, optimizer in self._inner().items():
+        for prefix, optimizer in self._inner.items():
             yield from ((f"{prefix}.{name}", part) for name, part in optimizer._parts())
 
     def __reduce__(self) -> Any:
@@ -337,8 +343,8 @@ class StatefulOptimizer(Options):
 
     def _classes(self) -> Iterator[type]:
         """The classes of the parts."""
-        inner = self._inner()
-        yield from (cls for optimizer in inner.values() for cls in optimizer._classes()) if inner else (type(self),)
+        inner = self._inner.values()
+        yield from (cls for optimizer in inner for cls in optimizer._classes()) if inner else (type(self),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo[id(self)] = object.__new__(type(self))
@@ -401,7 +407,7 @@ def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False)
 
 def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report:
     """See `Optimizer.load_state_dict`."""
-    checked(state)
+    state = {**checked(state), "slots": without_norms(state["slots"])}
     stepper = opt._stepper
     parts, fitting = opt._remembering(), PendingState(strict, report := Report())
     stepper.refuse_swapped()

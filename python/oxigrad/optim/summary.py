@@ -6,8 +6,8 @@ from typing import Any
 
 from oxigrad._tables import Table
 from oxigrad.ops.backends import dtype_name, size_of
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.plan.plan import Plan
+from oxigrad.step.arrays.quantized import Quantized
+from oxigrad.step.plan.plan import Plan
 
 HEAD = ("parameter", "shape", "dtype", "optimizer", "slots", "dtypes", "bytes")
 

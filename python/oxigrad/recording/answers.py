@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import traced_in
+from oxigrad._names import package_of
 from oxigrad.ops.backends import standard_namespace
 from oxigrad.recording import targets
 from oxigrad.recording.captures import EMPTY, Captures, is_of_library
@@ -128,7 +129,7 @@ def answering(captures: Captures, trace: Trace) -> Iterator[None]:
     outer = _traces.get(threading.get_ident())
     try:
         with _lock:
-            _watch(trace, captures)
+            _watch(trace)
         yield
     finally:
         with _lock:
@@ -165,15 +166,11 @@ def _has_asked(code: CodeType, offset: int, error: BaseException, frames: Traceb
     """Whether an exception in the user's code may tell that C code or a library has asked for a class."""
     if not isinstance(error, Exception) or isinstance(error, _OTHERS):
         return False
-    packages = [_package(frame) for frame, _ in traceback.walk_tb(frames)]
+    packages = [package_of(frame) for frame, _ in traceback.walk_tb(frames)]
     # Code that this package calls gets plain values; an exception of another function of the user's was noted there.
     if "oxigrad" in packages or [*map(is_of_library, packages)] != [False, *[True] * (len(packages) - 1)]:
         return False
     return len(packages) > 1 or (opcode(code, offset) != "RAISE_VARARGS" and not _ALIKE.search(str(error)))
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _note(code: CodeType, offset: int, error: BaseException, frames: TracebackType | None = None) -> None:
@@ -184,7 +181,7 @@ def _note(code: CodeType, offset: int, error: BaseException, frames: TracebackTy
 
 def _enter(frame: FrameType, event: str, detail: Any) -> Any:
     """Notes the exceptions of the user's frames, where Python is older than `sys.monitoring`."""
-    if event == "call" and is_of_library(_package(frame)):
+    if event == "call" and is_of_library(package_of(frame)):
         return None
     frame.f_trace_lines = False
     if event == "exception":
@@ -192,13 +189,13 @@ def _enter(frame: FrameType, event: str, detail: Any) -> Any:
     return _enter
 
 
-def _watch(trace: Trace, captures: Captures) -> None:
+def _watch(trace: Trace) -> None:
     """Watches for exceptions from now on."""
     global _tool  # noqa: PLW0603 - Python has one list of tools
     _traces[threading.get_ident()] = trace
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:
-        if sys.gettrace() is None and captures.has_handlers():  # it slows functions down; a debugger's stays
+        if sys.gettrace() is None:  # a debugger's stays
             sys.settrace(_enter)
     elif _tool is None:
         _tool = next((each for each in (4, 3) if monitoring.get_tool(each) is None), None)

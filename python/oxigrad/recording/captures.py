@@ -41,6 +41,11 @@ SIMPLE = (
 _BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generic)
 # Libraries whose functions read no names of the user's, and whose objects are constants.
 _LIBRARIES = {*sys.stdlib_module_names, *"oxigrad numpy scipy array_api_compat typing_extensions jax torch".split()}
+# Parts of them with classes whose objects hold the user's values: containers, frozen distributions, interpolators.
+_WITH_HOLDERS = (
+    "collections",
+    *(f"oxigrad.xp._scipy.{name}" for name in ("stats.distribution", "interpolate", "integrate")),
+)
 # The classes below which one of the user's is a container, and containers of Python's own that are watched by length.
 _BASES = (object, list, tuple, dict, OrderedDict, types.SimpleNamespace)
 _SIZED = (set, bytearray, deque, defaultdict, array.array)
@@ -49,12 +54,8 @@ _MOST_PLACES = 1 << 12
 # The flags of a class: on the heap, and immutable, as classes of C are, of which some are on the heap.
 _OF_PYTHON = 1 << 9
 _OF_C = 1 << 8
-# Names of what finds a function by text.
-_OF_TEXT = set("eval exec getattr globals locals vars __dict__ attrgetter methodcaller import_module".split())
 # The instruction of `is`.
 _IS = dis.opmap["IS_OP"]
-# Functions and classes.
-_OF_CODE = (types.FunctionType, functools._lru_cache_wrapper, type)
 # The content of a slot or a cell without a value.
 EMPTY = object()
 
@@ -122,11 +123,6 @@ def _has_truths(code: types.CodeType) -> bool:
     return any(each is True or each is False for each in code.co_consts) and _IS in code.co_code[::2]
 
 
-def _may_catch(code: types.CodeType) -> bool:
-    """Whether a function has an exception handler, or calls functions that no name in it tells."""
-    return bool(code.co_exceptiontable) or not _OF_TEXT.isdisjoint(code.co_names)
-
-
 def _is_of_python(cls: type) -> bool:
     """Whether a class is written in Python."""
     return cls.__flags__ & (_OF_PYTHON | _OF_C) == _OF_PYTHON
@@ -142,8 +138,8 @@ def is_holder(value: Any) -> bool:
     cls = type(value)
     if cls in (list, tuple, dict, types.SimpleNamespace):
         return True
-    is_of_python = is_of_library(cls.__module__) and cls.__module__ != "collections"
-    if is_of_python or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
+    is_constant = is_of_library(cls.__module__) and not cls.__module__.startswith(_WITH_HOLDERS)
+    if is_constant or isinstance(value, enum.Enum) or hasattr(cls, "__del__"):
         return False
     return base_of(value) in _BASES and not isinstance(value, Traced)
 
@@ -199,7 +195,6 @@ class Captures:
         self._packages: set[str] = set()
         self._spaces: dict[int, dict[str, Any]] = {}
         # The functions that it reads, and whether one of them compares truth values by identity.
-        self._codes: set[types.CodeType] = set()
         self.has_truths: bool = False
         self.place: int = self.guards.object(f)
         self._value("", self.place, f)
@@ -224,6 +219,17 @@ class Captures:
                 return path, "a tree", self.present(place, "nothing")
         return None
 
+    def may_return(self) -> bool:
+        """Whether this state can come back: what has changed was a constant, or is an object with a name in a module.
+
+        Any other object may be held by nothing but the recording.
+        """
+        changed = self.changed()
+        if changed is None or isinstance(changed[1], (*SIMPLE, np.ufunc)):
+            return True
+        space = sys.modules.get(getattr(changed[1], "__module__", None) or "")
+        return getattr(space, getattr(changed[1], "__qualname__", ""), None) is changed[1]
+
     def trees(self) -> list[tuple[str, Any]]:
         """The paths and the present values of the inputs."""
         return [(path, self.guards.read(place)) for path, place, _ in self.inputs]
@@ -237,22 +243,6 @@ class Captures:
         ]
         spaces = [vars(module) for module in modules if isinstance(module, types.ModuleType)]
         return list({**{id(space): space for space in spaces}, **self._spaces}.values())
-
-    def has_handlers(self) -> bool:
-        """Whether a function that it may call may catch exceptions: one with the name of a global or of a method."""
-        named: defaultdict[str, set[types.CodeType]] = defaultdict(set)
-        for name, value in [each for space in self.namespaces() for each in [*space.items()]]:
-            is_code = issubclass(type(value), _OF_CODE)  # proxies answer nothing
-            for code in _codes_of(value if is_code else type(value)):
-                named[name].add(code)
-                named[code.co_name].add(code)
-        rest = {*self._codes}
-        while rest:
-            code = rest.pop()
-            if any(map(_may_catch, _nested(code))):
-                return True
-            rest |= {each for name in names_of(code) for each in named.pop(name, ())}
-        return False
 
     def present(self, place: int, missing: Any) -> Any:
         """The object in a place, or ``missing``."""
@@ -277,9 +267,8 @@ class Captures:
                 return
             self._seen[id(value)] = place, value
             self._packages |= _packages_of(value)
-            codes = _codes_of(value)
-            self._codes |= codes
-            self.has_truths = self.has_truths or any(_has_truths(each) for code in codes for each in _nested(code))
+            codes = (each for code in _codes_of(value) for each in _nested(code))
+            self.has_truths = self.has_truths or any(map(_has_truths, codes))
         parts = self._parts(place, value)
         if parts is None:
             if not self._tree(path, place, value):
@@ -374,10 +363,11 @@ def _is_plain_tree(value: Any) -> bool:
     except StructureError:
         return False
     has_input = any(is_input(leaf) or type(leaf) is int for leaf in leaves)
-    return has_input and all(is_input(leaf) or isinstance(leaf, SIMPLE) for leaf in leaves) and _is_bare(value)
+    return has_input and _is_bare(value)
 
 
 def _is_bare(value: Any) -> bool:
+    """Whether a value is an input or plain data, or a container without attributes whose items are."""
     if isinstance(value, (list, tuple, dict)):
         return not hasattr(value, "__dict__") and all(_is_bare(part) for _, part in items_of(value))
     return is_input(value) or isinstance(value, SIMPLE)

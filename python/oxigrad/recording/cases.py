@@ -6,10 +6,11 @@ from typing import Any, Literal
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import Entry, EntryId, Replay
+from oxigrad._core import Entry, EntryId, Guards, Replay
 from oxigrad.recording import bits, files
+from oxigrad.recording.captures import Captures
 from oxigrad.recording.inputs import Inputs, Key
-from oxigrad.recording.program.statement import reassociated, replay_of
+from oxigrad.recording.program.replay import reassociated, replay_of
 
 
 class Case:
@@ -22,11 +23,15 @@ class Case:
         outputs: list[EntryId],
         result: tree.Structure,
         values: list[Any],
+        captures: Captures,
         *,
         reassociate: bool = False,
     ) -> None:
         self.inputs: Inputs = inputs.described()
         self.key: Key = inputs.key
+        # The recording is one for a state of these guards.
+        self.captures = captures
+        self.guards: tuple[Guards, list[int]] = captures.guards, [flat for _, _, flat in captures.inputs]
         self.entries: list[Entry] = entries
         self.outputs: list[EntryId] = outputs
         self.structure: tree.Structure = result

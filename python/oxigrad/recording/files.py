@@ -9,11 +9,11 @@ from oxigrad import tree
 from oxigrad._core import BatchLevel, Entry, EntryId, RuleError, StateError, StructureError, plain
 from oxigrad.recording import targets
 from oxigrad.recording.program.encoding import Encoder, decoded, identifier, in_pairs, join_pairs, rolled, unrolled
-from oxigrad.recording.program.statement import Loops, replay_of
+from oxigrad.recording.program.replay import Loops, replay_of
 from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES
 
-# More recordings of a function are not saved: constants of each are folded for a second, and in so many bytes.
+# More recordings of a function are not saved, and no more are read.
 MOST_CASES = 64
 FORMAT = "oxigrad.recording"
 VERSION = 1
@@ -35,7 +35,7 @@ def save(file: Any, name: str, cases: list[Saved]) -> None:
     """Writes recorded calls to a file; raises `StateError` where one has what no file holds."""
     import json
 
-    from oxigrad.stepping.state import safetensors_io
+    from oxigrad.step.state import safetensors_io
 
     if len(cases) > MOST_CASES:
         raise StateError(f"found {len(cases)} recordings, expected at most {MOST_CASES}")
@@ -85,7 +85,7 @@ def load_recording(file: Any) -> "LoadedRecording":
     """
     import json
 
-    from oxigrad.stepping.state import safetensors_io
+    from oxigrad.step.state import safetensors_io
 
     arrays, text = safetensors_io.read(file)
     if "recording" not in text:
@@ -124,8 +124,8 @@ def _case(stated: Any, arrays: dict[str, np.ndarray], most: int) -> Saved:
     places, _ = tree.flatten(arguments)
     if not isinstance(kinds, list) or places != [*range(len(kinds))] or not _is_call(arguments):
         raise StateError("the arguments do not match their kinds")
-    if not all(isinstance(kind, dict) for kind in kinds):
-        raise StateError("the kinds of arguments are none")
+    for kind in kinds:
+        _check_kind(kind)
     if sum(map(_is_input, kinds)) != len(_inputs(entries)):
         raise StateError("the inputs do not match the arguments")
     if tree.flatten(result)[0] != [*range(len(outputs))]:
@@ -133,6 +133,18 @@ def _case(stated: Any, arrays: dict[str, np.ndarray], most: int) -> Saved:
     for at in stated["permuted"]:
         entries[identifier(at).id].is_permuted = True
     return Saved(arguments, kinds, entries, outputs, result, [])
+
+
+def _check_kind(kind: Any) -> None:
+    """Raises an error for what is no kind of a leaf: see `kind_of`."""
+    keys = {*kind} if isinstance(kind, dict) else set()
+    fits = keys == {"value"} or (keys == {"class"} and kind["class"] in (float, complex, int))
+    if keys == {"shape", "dtype", "scalar"}:
+        extents, dtype = kind["shape"], np.dtype(str(kind["dtype"])).str
+        are_extents = isinstance(extents, tuple) and all(type(each) is int and each >= 0 for each in extents)
+        fits = are_extents and dtype == kind["dtype"] and type(kind["scalar"]) is bool
+    if not fits:
+        raise StateError(f"found {kind!r:.60}, expected the kind of an argument")
 
 
 def _is_call(arguments: Any) -> bool:
@@ -271,7 +283,7 @@ class LoadedRecording:
 
     def __init__(self, name: str, cases: list[Saved]) -> None:
         self.__name__ = name
-        self._cases = [(case, replay_of(case.entries, case.outputs)) for case in cases]
+        self._cases = [(case, replay_of(case.entries, case.outputs, of_file=len(cases))) for case in cases]
 
     def __deepcopy__(self, _: Any) -> "LoadedRecording":
         return self
@@ -280,7 +292,8 @@ class LoadedRecording:
         """The result of the recorded function.
 
         Raises `ShapeError`, `DtypeError` or `StructureError` for other arguments than those that were recorded, as one
-        `RuleError`, and so it does where the function would have taken a branch that was not recorded.
+        `RuleError`, and so it does where the function would have taken a branch that was not recorded. Raises
+        `StateError` for integers and arrays that are too large for a program of a file.
         """
         leaves, structure = tree.flatten((args, named))
         failed, fitting = None, []

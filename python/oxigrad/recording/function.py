@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from oxigrad import _core, tree
 from oxigrad._core import BatchLevel, RecordedFunction, Replay, StateError, StructureError, Variable
-from oxigrad._names import check_callable, check_flags
+from oxigrad._names import check_callable, check_flags, name_of
 from oxigrad._tables import Table
 from oxigrad._typing import P, R
 from oxigrad.recording import files
@@ -29,10 +29,10 @@ from oxigrad.recording.cases import (
     plural,
     saved,
 )
-from oxigrad.recording.inputs import CONSTANTS, Inputs, Key, Why, change, copies, is_small, restore
+from oxigrad.recording.inputs import Inputs, Key, Why, change, copies, is_constant, is_small, restore
 from oxigrad.recording.shadows import release, shadowed
 from oxigrad.recording.trace import Trace, line
-from oxigrad.recording.traced import UnrecordableError, is_traced
+from oxigrad.recording.traced import UnrecordableError
 
 # After so many kinds of calls that were refused, no other is recorded.
 _MOST_REFUSED = 64
@@ -51,7 +51,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
         self._lock = threading.Lock()
         # Held during a first call: a function that waits for a call of itself in another thread goes on.
         self._first_call = threading.Lock()
-        self._captures: Captures | None = None
+        # What the function captured when it was recorded, one for each state of the guards.
+        self._captures: list[Captures] = []
         self._refusal: str | None = None
         self._refused: dict[Any, str] = {}
         self._cases: dict[Any, list[Case]] = {}
@@ -80,8 +81,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
         The core has ``asked`` so many recordings. One thread records, while the function runs as it is in others.
         """
-        leaves, structure = tree.flatten((args, named))
-        if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in leaves):
+        if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in tree.leaves((args, named))):
             return self.__wrapped__(*args, **named)
         if self._refusal is not None or _core.is_watched():
             return self._eager(args, named)
@@ -92,21 +92,24 @@ class Recorded(RecordedFunction, Generic[P, R]):
             self._why = Why("not recorded", "", "a first call is under way")
             return self._eager(args, named)
         try:
-            captures = self._captures
-            changed = None if captures is None else captures.changed()
-            if captures is None or changed is not None:
+            captures, changed = self._present()
+            if captures is None:
                 self._why = Why(*changed) if changed else self._why
                 return self._begin(args, named)
-            inputs = Inputs(leaves, structure, captures, with_ints=self._with_ints)
+            inputs = self._inputs(args, named, captures)
             if not self._settle(inputs.key, asked):
-                if failed is not None:
-                    self._why = Why(*failed)
-                elif inputs.key not in self._cases and self._last is not None:
-                    self._why = inputs.difference(self._last)
+                if failed is not None or self._last is not None:
+                    self._why = Why(*failed) if failed is not None else inputs.difference(self._last)
                 return self._record(args, named, inputs, captures)
         finally:
             self._first_call.release()
         return cast("Callable[..., Any]", self)(*args, **named)
+
+    def _present(self) -> tuple[Captures | None, tuple[str, Any, Any] | None]:
+        """The captures whose guards hold, or None, and what has changed since the last ones."""
+        states = [(captures, captures.changed()) for captures in self._captures] or [(None, None)]
+        held = next((captures for captures, changed in states if changed is None), None)
+        return held, states[-1][1]
 
     def _eager(self, args: Any, named: Any) -> Any:
         self._count_eager += 1
@@ -115,7 +118,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
     # --- recording ----------------------------------------------------------------------------------------------------
 
     def _begin(self, args: Any, named: Any) -> Any:
-        """Finds what the function captures, at the first call or after it has changed, and records."""
+        """Finds what the function captures, at the first call or in a new state of its guards, and records."""
         if self._count >= self._limit:
             self._warn_of_limit()
             return self._eager(args, named)
@@ -128,10 +131,14 @@ class Recorded(RecordedFunction, Generic[P, R]):
             self._refuse(str(error))
             return self._eager(args, named)
         with self._lock:
-            self._cases, self._last, self._captures = {}, None, captures
-            self._restart(captures.guards, [flat for _, _, flat in captures.inputs])
-        inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
-        return self._record(args, named, inputs, captures)
+            for case in [case for cases in self._cases.values() for case in cases if not case.captures.may_return()]:
+                self._discard(case)
+            used = {id(case.captures) for cases in self._cases.values() for case in cases}
+            self._captures, self._last = [*(each for each in self._captures if id(each) in used), captures], None
+        return self._record(args, named, self._inputs(args, named, captures), captures)
+
+    def _inputs(self, args: Any, named: Any, captures: Captures) -> Inputs:
+        return Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
 
     def _refuse_kind(self, key: Key, reason: str) -> None:
         """Runs the function as it is for arguments of this kind."""
@@ -141,7 +148,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
     def _refuse(self, reason: str) -> None:
         """Runs the function as it is from now on."""
         self._refusal = reason
-        self._restart(None, [])
+        self._forget()
         self._why = Why("not recorded", "", reason)
 
     def _record(self, args: Any, named: Any, inputs: Inputs, captures: Captures) -> Any:
@@ -171,7 +178,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             leaves, structure = _flat(result, trace)
             is_leaf = len(leaves) == 1 and leaves[0] is result
             is_ours = trace.refusal is not None and not any(isinstance(leaf, Variable) for leaf in leaves)
-            odd = next((leaf for leaf in leaves if not (is_input(leaf) or _is_constant(leaf))), None)
+            odd = next((leaf for leaf in leaves if not (is_input(leaf) or is_constant(leaf))), None)
             outputs = [] if trace.refusal else trace.outputs(leaves)
             values = [shadows.plain(leaf) for leaf in leaves]
             result = values[0] if is_leaf else shadows.plain(result) if is_ours else tree.unflatten(structure, values)
@@ -215,10 +222,10 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 self._refuse(changed)
             self._has_changed, self._why = True, Why("not recorded", "", changed)
             return result
-        case = Case(inputs, trace.entries, outputs, structure, values, reassociate=self._reassociate)
+        case = Case(inputs, trace.entries, outputs, structure, values, captures, reassociate=self._reassociate)
         case.first = (before, copies(values)) if is_small([*before, *values]) else None
         with self._lock:
-            if captures is self._captures:
+            if any(each is captures for each in self._captures):
                 self._cases.setdefault(inputs.key, []).append(case)
                 self._last = case.inputs
                 self._count += 1
@@ -240,7 +247,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                     continue
                 first = case.first[0] if case.first is not None and self._schedule != "never" else None
                 following = next_call(self._schedule, 1)
-                self._add(*key, replay, case.structure, case.writable, case, following, first)
+                self._add(*case.guards, *case.key, replay, case.structure, case.writable, case, following, first)
                 case.is_added = is_any_added = True
         return is_any_added
 
@@ -248,10 +255,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
     def _audit(self, args: Any, named: Any, replayed: Any, case: Case, call: int, is_proof: bool) -> tuple[Any, int]:
         """The result of an audited call, and the number of the call that is audited next."""
-        following, captures = next_call(self._schedule, call), self._captures
-        if captures is None:
-            return replayed, following
-        inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
+        following, captures = next_call(self._schedule, call), case.captures
+        inputs = self._inputs(args, named, captures)
         before = copies(inputs.values)
         result, error = self._itself(args, named)
         if (reason := change(before, inputs, captures)) is not None:
@@ -282,23 +287,26 @@ class Recorded(RecordedFunction, Generic[P, R]):
             return
         if difference(result, *self._itself(args, named)) is not None:
             self._refuse(f"the function differs from itself, at {path}")
-            warnings.warn(f"{_name(self.__wrapped__)} differs from itself, and runs as it is: {path}", stacklevel=5)
+            warnings.warn(f"{name_of(self.__wrapped__)} differs from itself, and runs as it is: {path}", stacklevel=5)
             return
         with self._lock:
-            self._cases, self._last, self._captures = {}, None, None
+            self._cases, self._last, self._captures = {}, None, []
             self._count = 0
-            self._restart(None, [])
-        stale = StaleRecordingError(_name(self.__wrapped__), path, case.last_audit, call)
+            self._forget()
+        stale = StaleRecordingError(name_of(self.__wrapped__), path, case.last_audit, call)
         self._why = Why("stale", case.last_audit, path)
         if self._on_stale == "raise":
             raise stale from error
         warnings.warn(str(stale), stacklevel=5)
 
-    def _drop(self, case: Case, reason: str) -> None:
-        """Runs the function as it is for arguments of the kind of a recording, which is dropped."""
+    def _discard(self, case: Case) -> None:
         self._cases = {key: [each for each in cases if each is not case] for key, cases in self._cases.items()}
         self._cases = {key: cases for key, cases in self._cases.items() if cases}
         self._remove(case)
+
+    def _drop(self, case: Case, reason: str) -> None:
+        """Runs the function as it is for arguments of the kind of a recording, which is dropped."""
+        self._discard(case)
         self._refuse_kind(case.key, reason)
 
     def _is_verified(self, case: Case) -> bool:
@@ -315,7 +323,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
     def _warn(self, text: str) -> None:
         if not self._has_warned:
             self._has_warned = True
-            warnings.warn(f"{_name(self.__wrapped__)} {text}", stacklevel=4)
+            warnings.warn(f"{name_of(self.__wrapped__)} {text}", stacklevel=4)
 
     def _warn_of_limit(self) -> None:
         self._warn(f"was recorded {self._limit} times and runs as it is where no recording fits: {self.why}")
@@ -327,13 +335,13 @@ class Recorded(RecordedFunction, Generic[P, R]):
         Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is
         recorded, and for arguments or results in other containers than lists, tuples and dicts.
         """
-        by_key = [case for cases in self._cases.values() for case in cases]
-        cases = [saved(case) for case in by_key if self._is_verified(case)]
+        present, every = self._present()[0], [case for cases in self._cases.values() for case in cases]
+        cases = [saved(case) for case in every if case.captures is present and self._is_verified(case)]
         if not cases:
             raise StateError(
-                f"{_name(self.__wrapped__)} has no recording: call it once" + (f" ({self.why})" if self.why else "")
+                f"{name_of(self.__wrapped__)} has no recording: call it once" + (f" ({self.why})" if self.why else "")
             )
-        files.save(file, _name(self.__wrapped__), cases)
+        files.save(file, name_of(self.__wrapped__), cases)
 
     # --- what it shows ------------------------------------------------------------------------------------------------
 
@@ -348,7 +356,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
     def __repr__(self) -> str:
         counts = [plural(len(self.recordings), "recording"), plural(self.replays, "replay")]
-        lines = [f"record({_name(self.__wrapped__)}): {', '.join(counts)}"]
+        lines = [f"record({name_of(self.__wrapped__)}): {', '.join(counts)}"]
         if self._count_eager:
             lines[0] += f", {plural(self._count_eager, 'call')} without"
         for key, case, (recorded, replayed, runs, fused, constants) in self._sizes():
@@ -373,19 +381,10 @@ class Recorded(RecordedFunction, Generic[P, R]):
         return Table(columns, rows, head)._repr_html_()
 
     def __reduce__(self) -> str:
-        return _name(self.__wrapped__)  # a copy is the object itself, and a pickle its name
+        return name_of(self.__wrapped__)  # a copy is the object itself, and a pickle its name
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
-
-
-def _name(f: Any) -> str:
-    return getattr(f, "__qualname__", None) or repr(f)
-
-
-def _is_constant(leaf: Any) -> bool:
-    """Whether the leaf of a result is traced, or an object that each replay returns."""
-    return is_traced(leaf) or (isinstance(leaf, CONSTANTS) and not isinstance(leaf, slice))
 
 
 def _flat(result: Any, trace: Trace) -> tuple[list[Any], tree.Structure]:
@@ -439,8 +438,8 @@ def record(
     """
     check_callable(f, "record")
     check_flags(reassociate=reassociate)
-    if limit < 1:
-        raise ValueError(f"record: limit is {limit}, expected at least 1")
+    if not isinstance(limit, int) or limit < 1:
+        raise ValueError(f"record: limit is {limit!r}, expected an integer, at least 1")
     check_schedule(audit, on_stale)
     if isinstance(f, Recorded):
         return f

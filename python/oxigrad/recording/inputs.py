@@ -11,7 +11,7 @@ from oxigrad._core import LeafKind
 from oxigrad.recording import files
 from oxigrad.recording.bits import is_same
 from oxigrad.recording.captures import SIMPLE, Captures, is_holder
-from oxigrad.recording.traced import UnrecordableError
+from oxigrad.recording.traced import UnrecordableError, is_traced
 
 # Arguments and results that are constants, guarded by identity.
 CONSTANTS = (*SIMPLE, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -81,7 +81,10 @@ class Inputs:
         raise IndexError(at)
 
     def require_constants(self) -> None:
-        """Raises `UnrecordableError` for an argument that is neither a tree of inputs nor a constant."""
+        """Raises `UnrecordableError` for an argument that is neither a tree of inputs nor a constant.
+
+        Attributes of containers beside their items are constants: each call compares them.
+        """
         leaves = self.leaves[: self.places[0][1]]
         for at, (leaf, kind) in enumerate(zip(leaves, self.key.leaves, strict=False)):
             if not (kind.is_input or isinstance(leaf, CONSTANTS)):
@@ -89,6 +92,13 @@ class Inputs:
                 raise UnrecordableError(
                     f"{self.path(at)} is a {type(leaf).__name__}, whose state is not watched{advice}"
                 )
+        for attributes in self.key.structures[0].attributes():
+            if attributes is None:
+                raise UnrecordableError("an argument is a list or a dict with attributes: hold it by name")
+            for name, value in attributes.items():
+                if not isinstance(value, (*CONSTANTS, float, complex, np.generic)):
+                    what = f"a {type(value).__name__} that is no field"
+                    raise UnrecordableError(f"attribute {name} of an argument is {what}: its state is not watched")
 
     def described(self) -> "Inputs":
         """The same without the arrays: the kinds of the arguments in place of leaves."""
@@ -115,6 +125,9 @@ class Inputs:
         for (name, _), old, new in zip(self.places, other.key.structures, self.key.structures, strict=True):
             if old != new:
                 return Why(f"the structure of {name or 'the arguments'}", str(old), str(new))
+        if self.key.aliases == other.key.aliases:
+            each = (other.key.structures[0], self.key.structures[0])
+            return Why("attributes of the arguments", *(str(structure.attributes()) for structure in each))
         return Why("arrays that are the same", str(other.key.aliases), str(self.key.aliases))
 
 
@@ -147,3 +160,8 @@ def change(before: list[Any], inputs: Inputs, captures: Captures) -> str | None:
 def is_small(values: list[Any]) -> bool:
     """Whether arrays are kept."""
     return sum(value.nbytes for value in values if isinstance(value, np.ndarray)) <= _MOST_BYTES
+
+
+def is_constant(leaf: Any) -> bool:
+    """Whether the leaf of a result is traced, or an object that each replay returns."""
+    return is_traced(leaf) or (isinstance(leaf, CONSTANTS) and not isinstance(leaf, slice))

@@ -97,6 +97,7 @@ class Shadows:
             keywords = {name: of["keyword", name] for name in value.keywords}
             arguments = (of.get(("argument", at), arg) for at, arg in enumerate(value.args))
             copy = self._of[place] = functools.partial(of["attribute", "func"], *arguments, **keywords)
+            vars(copy).update(vars(value))
         elif isinstance(value, types.MethodType):
             copy = self._of[place] = types.MethodType(*(part(place) for _, _, place in parts))
         elif isinstance(value, RecordedFunction):
@@ -364,9 +365,8 @@ def _exchange(holder: Any, of: Callable[[Any], Any]) -> None:
         base.clear(holder)
         (base.update if isinstance(holder, set) else base.extend)(holder, parts)
     elif isinstance(holder, functools.partial):
-        mutable: Any = holder
-        function, args, named, its = mutable.__reduce__()[2]
-        mutable.__setstate__((of(function), tuple(map(of, args)), {key: of(part) for key, part in named.items()}, its))
+        f, args, named, its = base.__reduce__(holder)[2]
+        base.__setstate__(holder, (of(f), tuple(map(of, args)), {key: of(part) for key, part in named.items()}, its))
     elif isinstance(holder, functools._lru_cache_wrapper):
         holder.cache_clear()
     elif (contents := _contents(holder)) is not None:

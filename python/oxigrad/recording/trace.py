@@ -1,6 +1,7 @@
 """The recording of one call: entries, checks and constants, as data."""
 
 import functools
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import Entry, EntryId, Recorder, TargetTraits, plain_of, scatter_into, traced_in, with_leaves
-from oxigrad._names import calling_frame
+from oxigrad._names import calling_frame, package_of
 from oxigrad.recording import targets, writes
 from oxigrad.recording.bits import is_repeated, is_same
 from oxigrad.recording.targets import Target
@@ -19,6 +20,8 @@ MOST_ENTRIES: int = Recorder.MOST_ENTRIES
 MOST_CHECKED = 1 << 12
 
 
+# The packages whose frames are not lines of the user's.
+_NOT_USERS = ("oxigrad", "numpy")
 # The refusal of what is called after the recording.
 _ENDED = "the call has ended"
 
@@ -77,8 +80,11 @@ class Trace(Recorder):
 
     def text(self, error: Exception) -> str:
         """Why the function is not recorded, which has raised an error."""
-        is_refused = self.refusal is not None and self.refusal != _ENDED
-        return str(self.refusal) if is_refused else f"{type(error).__name__}: {error}"
+        if self.refusal is not None and self.refusal != _ENDED:
+            return str(self.refusal)
+        frames = [each for each in traceback.walk_tb(error.__traceback__) if package_of(each[0]) not in _NOT_USERS]
+        place = f" ({frames[-1][0].f_code.co_filename}:{frames[-1][1]})" if frames else ""
+        return f"{type(error).__name__}: {error}{place}"
 
     def close(self) -> None:
         """Ends the recording: values that are left compute as plain ones."""
@@ -184,7 +190,8 @@ _DISPATCHED = ("operator", "numpy", "numpy.linalg", "numpy.fft", "scipy.special"
 
 # Kinds of other functions, whose results have a shape by the shapes of their arguments, and ops of this kind.
 _OF_SHAPE = ("attribute", "core", "operator", "python", "rule")
-_OF_ARGUMENTS = targets.ELEMENTWISE | {"scatter_add"}
+# Those whose integers are parts of a key, which select an element each.
+_OF_KEYS = ("getitem", "index", "scatter_add")
 
 
 def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None) -> bool:
@@ -193,8 +200,8 @@ def _has_type_of_values(target: Target, args: Any, named: dict[str, Any] | None)
     The core asks for a target whose `_traits` do not answer it for all calls.
     """
     named = named or {}
-    if target.name in ("getitem", "index"):
-        key = named.get("key") if target.name == "index" else args[1]
+    if target.name in _OF_KEYS:
+        key = args[1] if target.name == "getitem" else named.get("key")
         parts = key if isinstance(key, tuple) else (key,)
         of_values = [part for part in parts if traced_in(part) is not None]
         return any(isinstance(part, slice) or np.asarray(plain_of(part)).dtype.kind == "b" for part in of_values)
@@ -216,12 +223,12 @@ def _is_ufunc(target: Target) -> bool:
 @functools.cache
 def _traits(target: Target) -> TargetTraits:
     kind, name = target
-    if name in ("getitem", "index"):
+    if name in _OF_KEYS:
         values = "key"
     elif not targets.is_shaped(target) or (name == "where" and kind not in _OPS):
         values = "always"
     else:
-        is_never = kind in _OF_SHAPE or _is_ufunc(target) or name in _OF_ARGUMENTS
+        is_never = kind in _OF_SHAPE or _is_ufunc(target) or name in targets.ELEMENTWISE
         values = "never" if is_never else "numbers"
     return TargetTraits(
         takes_constants=kind in (*_OPS, "operator", "numpy"),
@@ -264,5 +271,5 @@ def is_plain_part(part: Any) -> bool:
 
 def line() -> str:
     """The line of the first frame outside of this package and NumPy."""
-    frame = calling_frame(("oxigrad", "numpy"))
+    frame = calling_frame(_NOT_USERS)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

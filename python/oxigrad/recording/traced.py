@@ -60,6 +60,13 @@ class Traced(TracedValue):
         """The value as a float of Python, which is traced too."""
         return self if type(self.plain) is float else self.recorder.apply(*of_name("python", "float"), (self,), {})
 
+    @property
+    def _is_finite_number(self) -> bool:
+        """Whether the value is a finite number of Python other than zero, which each replay checks."""
+        number: Any = self
+        is_finite = type(self.plain) is int or (type(self.plain) is float and bool(number * 0.0 == 0.0))
+        return is_finite and bool(number != 0)
+
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
         return self.recorder.constant(x) if isinstance(x, np.ndarray) and not isinstance(x, BatchLevel) else x
@@ -73,7 +80,7 @@ class Traced(TracedValue):
         if "out" in named or method == "at":
             self.recorder.refuse(f"np.{ufunc.__name__} writes to an array")
         elif target is None:
-            self.recorder.refuse(f"{ufunc.__name__} is a ufunc of neither NumPy nor SciPy")
+            self.recorder.refuse(f"{ufunc.__name__} is no ufunc that a recording may call")
         return self.recorder.apply(target or UNKNOWN, getattr(ufunc, method), inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:

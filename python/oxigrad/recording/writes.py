@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad._core import assigned
+from oxigrad._names import package_of
 from oxigrad.recording.targets import Target, function_of
 
 _ASSIGNED = Target("core", "assigned")
@@ -191,15 +192,11 @@ def opcode(code: CodeType, offset: int) -> str:
 
 def compares_identity(frame: FrameType | None) -> bool:
     """Whether a function under way, up to this package's, compares a variable or a result by ``is``."""
-    while frame is not None and (package := _package(frame)) != "oxigrad":
+    while frame is not None and (package := package_of(frame)) != "oxigrad":
         if package != "numpy" and _has_identity(frame.f_code):
             return True
         frame = frame.f_back
     return False
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 # What loads classes and constants, with which programs compare types by ``is``.

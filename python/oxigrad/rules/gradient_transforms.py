@@ -319,7 +319,7 @@ def _unit_norms(xp, x, units):
         axes = (0,) if ndim <= 3 else tuple(range(ndim - 1))
     else:
         raise ValueError(f"units is {units!r}: expected 'first' or 'last', the axis of the units")
-    return number_like(xp, xp.sqrt(xp.sum(wide_product(xp, x, x), axis=axes, keepdims=True)), x)
+    return xp.sqrt(xp.sum(wide_product(xp, x, x), axis=axes, keepdims=True))
 
 
 def adaptive_gradient_clip(
@@ -340,7 +340,8 @@ def adaptive_gradient_clip(
     inputs by outputs; with three axes, all but the first). "first" is as in torch's layers.
     """
     length, limit = _unit_norms(xp, g, units), max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
-    return g * xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6))
+    # The ratio is rounded, not the norms: these may overflow in the dtype of the gradient.
+    return g * number_like(xp, xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6)), g)
 
 
 def _rows(xp, p):

@@ -1,4 +1,4 @@
-# Printed by tools/stubs.py.
+# Printed by make generated.
 from typing import Annotated, Literal
 from oxigrad.rules.core.ranges import Count, Decay, NonNegative
 from typing import Any

@@ -84,6 +84,8 @@ def _scaled(xp, x, triples, divisor, adjust, matrices):
         "spectral_unclamped": ratio**0.5,
         None: 1.0,
     }[adjust]
+    if matrices != "filters":
+        return scale, _orthogonalized(xp, x, triples, divisor)
     return scale, xp.reshape(_orthogonalized(xp, xp.reshape(x, shape), triples, divisor), x.shape)
 
 

@@ -135,7 +135,7 @@ def dadapt_adamw(
     g,
     m=Slot.zeros(decay="beta1"),
     v=Slot.zeros(decay="beta2"),
-    s=Slot.zeros(),
+    s=Slot.zeros(decay=lambda xp, p, beta2: xp.sqrt(beta2)),
     d=Slot.scalar(0.0),
     numerator=Slot.scalar(0.0),
     *,

@@ -92,13 +92,18 @@ def schedule_free_adamw(
     return p, v, z, weights, largest
 
 
+def _decay_of_sums(xp, p, beta2, beta3):
+    """The decay of the sums that estimate the distance."""
+    return xp.where(beta3 > 0, beta3, xp.sqrt(beta2))
+
+
 def prodigy(
     xp,
     p,
     g,
     m=Slot.zeros(decay="beta1"),
     v=Slot.zeros(decay="beta2"),
-    s=Slot.zeros(),
+    s=Slot.zeros(decay=_decay_of_sums),
     start=Slot.copy(decay=1.0),
     d=Slot.scalar(0.0),
     numerator=Slot.scalar(0.0),
@@ -126,7 +131,7 @@ def prodigy(
     ``beta3=0`` means the square root of ``beta2``. ``learning_rate`` multiplies the estimate: leave it at 1, or set a
     schedule. The authors' package prodigyopt corrects no bias by default (``bias_correction=False``).
     """
-    beta3 = xp.where(beta3 > 0, beta3, xp.sqrt(beta2))
+    beta3 = _decay_of_sums(xp, p, beta2, beta3)
     d = xp.where(step == 1, d0, d)
     rate = d * learning_rate
     if bias_correction:

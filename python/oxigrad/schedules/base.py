@@ -14,6 +14,7 @@ from oxigrad._core import Variable, is_inexact
 from oxigrad._names import Registry
 from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import is_array, is_smooth, namespace
+from oxigrad.ops.core.aliasing import lent
 from oxigrad.schedules.numbers import count_steps, number, positive
 
 # An operand of a schedule: a number, or any function of the step.
@@ -385,7 +386,7 @@ def number_at(schedule: Term, step: Array, name: str = "the schedule") -> Array:
 
     Raises `TypeError`, with ``name``, for any other value.
     """
-    value: Any = schedule(step) if callable(schedule) else schedule
+    value: Any = schedule(step if type(step) is int else lent(step, {})) if callable(schedule) else schedule
     if type(value) is float or isinstance(value, Variable) or is_array(step):
         return value
     try:

@@ -35,7 +35,7 @@ def minimize(
 
     Args:
         f: function of a tree that returns a real number.
-        x0: tree at which the minimization begins.
+        x0: tree at which the minimization begins. Integers count as floating-point numbers, as in SciPy.
         args: further arguments of ``f``, a tuple or one value.
         method: method of SciPy, such as "BFGS" or "trust-constr"; None takes SciPy's choice.
         bounds: pair of the lowest and the greatest values, each a tree like ``x0``, a number, or None for no bound.
@@ -157,6 +157,8 @@ def _constraint(constraint: Any, vectors: Vectors) -> Any:
             vectors.value(fun), *limits, jac=vectors.jacobian(fun), hess=constraint.hess
         )
     if isinstance(constraint, Mapping):
+        if not (constraint.get("type") in ("eq", "ineq") and callable(constraint.get("fun"))):
+            raise TypeError(f'constraints has {constraint!r}: expected {{"type": "eq" or "ineq", "fun": function}}')
         fun = with_args(constraint["fun"], vectors.constants(constraint.get("args", ())))
         return {"type": constraint["type"], "fun": vectors.value(fun), "jac": vectors.jacobian(fun)}
     return constraint

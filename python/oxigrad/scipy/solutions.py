@@ -44,6 +44,7 @@ class Problem(NamedTuple):
     rows: Sequence[Rows]
 
 
+_TOLERANCES = {"tol", "ftol", "xtol", "gtol"}
 # SciPy's arguments for derivatives.
 _DERIVATIVES = {"jac", "hess", "hessp", "jac_sparsity"}
 
@@ -51,7 +52,8 @@ _DERIVATIVES = {"jac", "hess", "hessp", "jac_sparsity"}
 def unbatched(function: F) -> F:
     """Decorates a solver, which has no batching rule: the error of a value that `oxigrad.vmap` batches names it.
 
-    SciPy's arguments for derivatives are refused.
+    SciPy's arguments for derivatives are refused, and tolerances that are no numbers. An error over a list of numbers
+    has a note, as SciPy makes an array of it.
     """
 
     @functools.wraps(function)
@@ -61,11 +63,22 @@ def unbatched(function: F) -> F:
                 f"{function.__name__}: {name} is unknown: derivatives are computed automatically; ox.custom_vjp gives "
                 "the function your own"
             )
+        for name in named.keys() & _TOLERANCES:
+            if not isinstance(named[name], (int, float, np.number, type(None))):
+                raise TypeError(f"{function.__name__}: {name} is {named[name]!r}: expected a number, or None")
         try:
             return function(*args, **named)
         except UnbatchedError as error:
             what = str(error).removeprefix("vmap: ")
             raise UnbatchedError(f"vmap: {function.__name__} has no batching rule: {what}") from error
+        except (AttributeError, TypeError, ValueError) as error:
+            x0 = args[1] if len(args) > 1 else named.get("x0")
+            if isinstance(x0, (list, tuple)) and all(isinstance(each, (int, float)) for each in x0):
+                error.add_note(
+                    f"{function.__name__}: x0 is a {type(x0).__name__} of numbers, and so is what the function gets: "
+                    f"pass np.array({x0!r}) for an array"
+                )
+            raise
 
     return cast(F, called)
 

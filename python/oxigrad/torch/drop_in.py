@@ -6,8 +6,8 @@ from typing import Any
 from oxigrad.optim.settings.documentation import Documentation, elsewhere, sections
 from oxigrad.rules.core.arguments import TORCH
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import half
-from oxigrad.stepping.parameters.executor import HOST
+from oxigrad.step.arrays.precision import half
+from oxigrad.step.parameters.executor import HOST
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.optimizer import OPTIONS, TensorOptimizer, refuse_by_theirs

@@ -1,4 +1,4 @@
-# Printed by tools/stubs.py.
+# Printed by make generated.
 from typing import Annotated
 from oxigrad.rules.core.ranges import Decay, Interval, Limit, NonNegative
 from typing import Any

@@ -6,8 +6,9 @@ from typing import Any
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.composition import compose
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.rule_group import RuleGroup
+from oxigrad.rules.core.slots import Slot
+from oxigrad.step.arrays.precision import Precision
+from oxigrad.step.parameters.rule_group import RuleGroup
 from oxigrad.torch import formulas
 from oxigrad.torch.table import Entry, named
 
@@ -44,6 +45,10 @@ class TensorGroup(RuleGroup):
         parts, absent, flags, _ = self._key
         self._flags: dict[str, Any] = dict(flags)
         self._rule: Rule = entry.rule.remembering(_built)(entry.rule, parts, absent, self.precision, storage)
+        #: The slots of the rule by name, each with its key in the state.
+        self.slots: dict[str, tuple[Slot, str]] = {
+            slot.name: (slot, entry.key_of_slot(slot.name)) for slot in self._rule.slots
+        }
         self._names = [name for name in self._rule.numbers if name not in ("step", "inverse_scale", "loss")]
 
     def _read_key(self) -> tuple[Any, ...]:

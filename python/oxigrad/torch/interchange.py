@@ -23,10 +23,10 @@ import numpy as np
 from oxigrad._core import StateError
 from oxigrad.ops.backends import to_host
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.parameters.presence import PRESENCE
-from oxigrad.stepping.state.state_dict import Report
-from oxigrad.stepping.state.step_count import check_step_count
+from oxigrad.step.arrays.quantized import Quantized
+from oxigrad.step.parameters.presence import PRESENCE
+from oxigrad.step.state.state_dict import Report
+from oxigrad.step.state.step_count import check_step_count
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.checking import check_form
 from oxigrad.torch.table import SLOTS

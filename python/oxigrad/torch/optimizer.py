@@ -12,18 +12,18 @@ from typing import Any, ClassVar
 from oxigrad._core import StateError
 from oxigrad._names import check_flags, nearest
 from oxigrad.optim.settings.options import SEED, checked_number, checked_precision
-from oxigrad.stepping.arrays.precision import check_slot_dtype
-from oxigrad.stepping.plan.announcements import Assignments, updated
+from oxigrad.step.arrays.precision import check_slot_dtype
+from oxigrad.step.plan.announcements import Assignments, updated
 from oxigrad.torch.library import torch, untraced, without_grad, without_modes
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
+from oxigrad.torch.state.master import MasterWeights
 from oxigrad.torch.step.in_backward import InBackward
-from oxigrad.torch.step.offload.file import FileSteps
-from oxigrad.torch.step.offload.host import HostMemory, HostSteps
+from oxigrad.torch.step.offload.host import HostMemory
 from oxigrad.torch.step.offload.steps import PieceSteps
-from oxigrad.torch.step.plan import TensorPlace, clips
+from oxigrad.torch.step.plan import TensorPlace, clips, places_of, refuse_inference
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded
 from oxigrad.torch.table import Entry
 from oxigrad.torch.table import named as named_group
@@ -56,10 +56,12 @@ class TensorOptimizer(KeepingDtypes):
     theirs: ClassVar[Any] = None
     #: The resolved steps: that of all parameters, and those of parts, by the identities of their parameters.
     _resolved: dict[tuple[int, ...], TensorStep]
+    #: The master weights of parameters, which follow writes outside of steps.
+    masters: MasterWeights
     _backward: InBackward | None = None
     #: The memory of slots, where that is a file.
     state_file: StateFile | None = None
-    _host: HostSteps | None = None
+    _host: PieceSteps | None = None
     #: The steps that are taken piece by piece: steps in host memory, or with slots in a file.
     _pieces: PieceSteps | None = None
 
@@ -67,16 +69,17 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take_options(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Takes the options out of the keywords of the constructor, whose arguments it checks."""
-        self._resolved = {}
+        self._resolved, self.masters = {}, MasterWeights()
         names = [*self.__signature__.parameters]
         self._check_names(keywords, names)
         chosen = {**dict(zip(names[1:], args, strict=False)), **keywords}
         _refuse_functions(chosen)
         self.check_arguments(chosen, ranges=False)
+        is_default = keywords.keys().isdisjoint(OPTIONS)
         values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
-        checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
-        _check_switches(values)
-        self.check_arguments({"max_norm": values["max_norm"]})
+        if not is_default:
+            self._check_options(values)
+            self.check_arguments({"max_norm": values["max_norm"]})
         if values.pop("in_backward"):
             self._backward = InBackward(self)
         self._place_state(values.pop("state_device"))
@@ -93,10 +96,10 @@ class TensorOptimizer(KeepingDtypes):
     def _place_state(self, device: Any) -> None:
         """Puts the state where ``state_device`` says."""
         if isinstance(device, HostMemory) or device == "host":
-            self._host = self._pieces = HostSteps(device if isinstance(device, HostMemory) else HostMemory())
+            self._host = self._pieces = PieceSteps(device if isinstance(device, HostMemory) else HostMemory())
         elif device is not None:
             self.state_file = StateFile(device)
-            self._pieces = FileSteps(self.state_file)
+            self._pieces = PieceSteps(HostMemory(), self.state_file)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters."""
@@ -117,7 +120,11 @@ class TensorOptimizer(KeepingDtypes):
                     raise TypeError(
                         f"{named_group(len(self.param_groups))(name)}: expected it in the constructor alone"
                     )
-            self._check_precision({**OPTIONS, **self.defaults, **group})
+            values = {**OPTIONS, **self.defaults, **group}
+            if not group.keys().isdisjoint(OPTIONS):  # those of all groups were checked
+                self._check_options(values)
+            if values["state_dtype"] is not None:
+                self._check_slots(values)
         super().add_param_group(param_group)
         if self._backward is not None:
             self._backward.attach(self, self.param_groups[-1]["params"])
@@ -144,13 +151,17 @@ class TensorOptimizer(KeepingDtypes):
                 f"{type(self).__name__}: unknown: {unknown}{hint}; its arguments are {', '.join(arguments)}"
             )
 
-    def _check_precision(self, values: Mapping[str, Any]) -> None:
-        """Raises `ValueError` for options of precision that are out of range, exclude each other, or have no effect."""
-        entry, state_dtype = self.entry, values["state_dtype"]
-        _check_switches(values)
-        checked_precision(state_dtype, values["master"], values["rounding"], slot_dtype_option="state_dtype")
+    def _check_options(self, values: Mapping[str, Any]) -> None:
+        """Raises `TypeError` or `ValueError` for options of another type, out of range, or that exclude each other."""
+        checked_precision(values["state_dtype"], values["master"], values["rounding"], slot_dtype_option="state_dtype")
+        check_flags(**{name: values[name] for name in ("amp_fused", "in_backward")})
+        checked_number(SEED, "seed", values["seed"])
+
+    def _check_slots(self, values: Mapping[str, Any]) -> None:
+        """Raises `ValueError` for a dtype of slots without effect."""
+        entry = self.entry
         absent = {slot for slot, asks in entry.rule.optional if not entry.value(asks, values, named=self._named)}
-        check_slot_dtype(type(self).__name__, "state_dtype", state_dtype, [(entry.rule, absent)])
+        check_slot_dtype(type(self).__name__, "state_dtype", values["state_dtype"], [(entry.rule, absent)])
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
@@ -216,6 +227,8 @@ class TensorOptimizer(KeepingDtypes):
         with turn, _NOTHING if self.state_file is None else self.state_file.writing_back():
             number = None if scale is None else float(scale)
             pieces = self._pieces if places is None else None
+            if pieces is not None and any(map(torch.Tensor.is_inference, all_parameters(self))):
+                refuse_inference(places_of(self))
             if pieces is not None and not self._is_left_to_torch() and without_modes(pieces.take, self, number, loss):
                 return False
             key = () if places is None else tuple([id(place.tensor) for place in places])
@@ -230,6 +243,7 @@ class TensorOptimizer(KeepingDtypes):
             if is_recorded(self.param_groups) or (places is None and self._is_left_to_torch()):
                 self._take_recorded(scale, loss)
                 return False
+            refuse_inference(places_of(self) if places is None else places)
             # A state that is made in the inference mode could not be updated outside of it.
             resolved = without_modes(self._resolve_and_take, scale is not None, factor, loss, places, marks)
             if len(self._resolved) > 2 * len(all_parameters(self)):
@@ -371,12 +385,12 @@ class TensorOptimizer(KeepingDtypes):
         """Writes the state to the file ``state_device``, which is replaced once that is complete and on the disk.
 
         After a crash, `oxigrad.torch.read_state` has the state of the last flush, for ``load_state_dict``. Raises
-        `ValueError` without ``state_device``; `OSError`, with the file as it was, where it cannot be written; and what
-        ``state_dict()`` raises.
+        `ValueError` without ``state_device``; `StateError` for a file of another optimizer; `OSError`, with the file as
+        it was, where it cannot be written; and what ``state_dict()`` raises.
         """
         if self.state_file is None:
             raise ValueError(f"{type(self).__name__}: flush() writes the file state_device, which is None")
-        self.state_file.write(self.state_dict())
+        self.state_file.write(self.state_dict(), self)
 
     def __getstate__(self) -> dict[str, Any]:
         self._check_whole()
@@ -386,7 +400,7 @@ class TensorOptimizer(KeepingDtypes):
         return super().__getstate__() | {key: value for key, value in options.items() if value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._resolved = {}
+        self._resolved, self.masters = {}, MasterWeights()
         if self._pieces is not None:
             self._pieces.reset()
         super().__setstate__({key: value for key, value in state.items() if key not in _OF_ALL})
@@ -398,7 +412,7 @@ class TensorOptimizer(KeepingDtypes):
         if "in_backward" in state:
             self._backward = InBackward(self)
         if "state_device" in state:
-            self._host = self._pieces = HostSteps(state["state_device"])
+            self._host = self._pieces = PieceSteps(state["state_device"])
         if self._backward is not None:
             self._backward.reset(self)
 
@@ -411,12 +425,6 @@ class TensorOptimizer(KeepingDtypes):
         for state in self.state.values():
             if "step" in state and not isinstance(state["step"], torch.Tensor):
                 state["step"] = torch.tensor(float(state["step"]), dtype=number_dtype(), device="cpu")
-
-
-def _check_switches(values: Mapping[str, Any]) -> None:
-    """Raises `TypeError` or `ValueError` for options that are no flags, and for a seed that is no whole number."""
-    check_flags(**{name: values[name] for name in ("amp_fused", "in_backward")})
-    checked_number(SEED, "seed", values["seed"])
 
 
 def _refuse_functions(values: Mapping[str, Any]) -> None:

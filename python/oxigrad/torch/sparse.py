@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from oxigrad.stepping.arrays.quantized import CODECS
-from oxigrad.stepping.plan.programs import step_once
-from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.step.arrays.quantized import CODECS
+from oxigrad.step.plan.programs import step_once
+from oxigrad.step.plan.step_program import StepProgram
 from oxigrad.torch.drop_in import DropIn
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -21,9 +21,9 @@ class SparseDropIn(DropIn):
                 raise TypeError(f"SparseAdam does not support {name}, since it updates rows of sparse gradients")
         super()._take_options(args, keywords)
 
-    def _check_precision(self, values: Mapping[str, Any]) -> None:
-        """See `TensorOptimizer._check_precision`."""
-        super()._check_precision(values)
+    def _check_options(self, values: Mapping[str, Any]) -> None:
+        """See `TensorOptimizer._check_options`."""
+        super()._check_options(values)
         refused = {"state_dtype": CODECS, "master": (True,), "rounding": ("kahan",)}
         for name, choices in refused.items():
             if values[name] is not None and values[name] in choices:

@@ -86,19 +86,33 @@ class Entry(Keys):
         With ``ranges``, raises `ValueError` for a number out of range, and for a text that is not one of the rule's
         choices. ``named`` gives the name of a key in the error.
         """
-        for flag in ("maximize", "decoupled_weight_decay"):
-            if isinstance(group.get(flag), str):
-                raise TypeError(f"{named(flag)} is {group[flag]!r}: expected True or False")
+        _refuse_texts(group, named)
+        floats = self._floats(group)
         for hyperparameter in self._domains:
-            if self.places.get(hyperparameter, (hyperparameter,))[0] in group:
+            if hyperparameter not in floats and self.places.get(hyperparameter, (hyperparameter,))[0] in group:
                 self._read(hyperparameter, group, named, ranges=ranges)
 
     def values(
         self, group: Mapping[str, Any], named: Callable[[str], str], storage: str | None = None
     ) -> dict[str, Any]:
         """All hyperparameters by name: see `value`. Raises what `check` does."""
-        self.check({key: group[key] for key in ("maximize", "decoupled_weight_decay") if key in group}, named)
-        return {name: self.value(name, group, storage, named) for name in (*self._domains, *self.fixed)}
+        _refuse_texts(group, named)
+        floats, values = self._floats(group), dict[str, Any]()
+        for name in (*self._domains, *self.fixed):
+            values[name] = floats[name] if name in floats else self.value(name, group, storage, named)
+        return values
+
+    def _floats(self, group: Mapping[str, Any]) -> dict[str, float]:
+        """The hyperparameters that are floats of their domains, as the rule takes them."""
+        floats: dict[str, float] = {}
+        for name, domain in self._domains.items():
+            key, item = self.places.get(name, (name, None))
+            value = group.get(key)
+            if item is not None:
+                value = value[item] if type(value) is tuple and len(value) == self._counts[key] else None
+            if domain is not None and type(value) is float and domain.interior[0] < value < domain.interior[1]:
+                floats[name] = value
+        return floats
 
     def value(
         self,
@@ -137,9 +151,6 @@ class Entry(Keys):
             if not (type(value) is tuple or _is_sequence(value)) or len(value) != self._counts[key]:
                 raise TypeError(f"{named(key)} is {value!r}: expected {self._counts[key]} numbers")
             value = value[item]
-        low, high = (math.nan, math.nan) if domain is None else domain.interior
-        if type(value) is float and low < value < high:
-            return value
         choices = (default,) if domain is None else domain.choices or ()
         if value is None and (None in choices or default is None or hyperparameter in self.missing):
             return None
@@ -165,6 +176,13 @@ class Entry(Keys):
 def named(number: int) -> Callable[[str], str]:
     """The function that names a key of the group of this index in errors."""
     return lambda key: f"param_groups[{number}][{key!r}]"
+
+
+def _refuse_texts(group: Mapping[str, Any], named: Callable[[str], str]) -> None:
+    """Raises `TypeError` for a text in the place of a flag."""
+    for flag in ("maximize", "decoupled_weight_decay"):
+        if isinstance(group.get(flag), str):
+            raise TypeError(f"{named(flag)} is {group[flag]!r}: expected True or False")
 
 
 def _is_sequence(value: Any) -> bool:

@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::operations::evaluate::forget_functions;
     #[pymodule_export]
-    use crate::autodiff::operations::function::{Function, elementwise_functions, ops, record_named};
+    use crate::autodiff::operations::function::{Function, elementwise_functions, operators, ops, record_named};
     #[pymodule_export]
     use crate::autodiff::operations::leaf_calls::{LeafCall, call_leaves};
     #[pymodule_export]
@@ -72,8 +72,6 @@ mod _core {
     #[pymodule_export]
     use crate::recording::kinds::LeafKind;
     #[pymodule_export]
-    use crate::recording::parts::is_computed_in_core;
-    #[pymodule_export]
     use crate::recording::replay::Replay;
     #[pymodule_export]
     use crate::recording::rule::compute_named_in_rule;
@@ -91,6 +89,8 @@ mod _core {
     use crate::stepper::lock::Lock;
     #[pymodule_export]
     use crate::stepper::signature::Signature;
+    #[pymodule_export]
+    use crate::stepper::slices::Totals;
     #[pymodule_export]
     use crate::stepper::stated::{HostParameter, Misfit, Writes};
     #[pymodule_export]
@@ -114,7 +114,6 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("LARGE_EXTREMUM", autodiff::replay::traced::LARGE_EXTREMUM)?;
         module.add("TRAINABLE", tree::TRAINABLE)?;
-        module.add("MOST_SMALL", oxigrad_core::exec::array_run::small::MOST)?;
         module.add("MOST_STEPS", oxigrad_core::exec::MOST_STEPS)?;
         error::register(module)?;
         arrays::memory::numpy::Numpy::load(module.py())?;

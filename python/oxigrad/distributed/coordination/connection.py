@@ -152,11 +152,11 @@ class Connection:
             self.codec = codec_of(self._parameters, self._config, self._enrolment.training)
             self.request(JOIN, step, [description])
             answer = read()
-            self._is_admitted = answer.kind not in NOTICES
+            self._is_admitted = answer.head.kind not in NOTICES
             if self._is_admitted:
                 return answer
-            served = Training.of_code(answer.step)
-            if answer.kind == TELL:
+            served = Training.of_code(answer.head.step)
+            if answer.head.kind == TELL:
                 self._enrolment.adopt(served)
             elif end.is_over():
                 raise TimedOut(f"{served} has not ended within {self.seconds:g} s: workers still take part in it")
@@ -195,11 +195,11 @@ class Connection:
             if header is None:
                 self._look(self._watch.waited(time.monotonic() - begun), step)
                 continue
-            if self._enrolment.has_left(header.digest):
+            if header.digest != self.codec.digest and self._enrolment.has_left(header.digest):
                 continue
             answer = DecodedReply.read(self._memory[: header.payload_bytes], self._communicator.rank)
-            is_late = self._watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
-            if is_late and answer.token < 0:
+            is_late = self._watch.heard(has_content=bool(answer.verdicts) or answer.head.kind != NOTHING) == "late"
+            if is_late and answer.head.token < 0:
                 raise TimedOut(
                     f"the coordinator gave no token within {self.seconds:g} s: other workers are slow or stopped"
                 )

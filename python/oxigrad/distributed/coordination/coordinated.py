@@ -15,15 +15,13 @@ from oxigrad._typing import Array, Config, Tree
 from oxigrad.distributed.communicator import SECONDS, Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
 from oxigrad.distributed.coordination.coordinator import Coordinator, DecodedReply
-from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH, STATE, UPDATES
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused
 from oxigrad.distributed.messages.gradients import GradientCodec, SparseMean
 from oxigrad.distributed.messages.reports.table import WorkerReport
-from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import Domain
@@ -86,7 +84,7 @@ class Coordinated(Wrapper):
                 f"{type(self).__name__}: unknown: {', '.join(sorted(unknown))}; its arguments are {', '.join(names)}"
             )
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        refuse_inside(self, Wrapper)
+        self._refuse_inside(Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
         self._lease: float | None = None if lease is None else SECONDS.check("lease", lease)
         self.lease = self._seconds if self._lease is None else self._lease
@@ -97,11 +95,11 @@ class Coordinated(Wrapper):
     _unstated = frozenset({"lease"})
     _states_defaults = _has_own_writes = True
     _fixed = frozenset({"lease"})
-    _transient = frozenset({"_connection", "_server", "_replica", "_former", "_refusal", "_enrolment", "_model"})
+    _transient = frozenset({"_connection", "_server", "_replica", "_former", "_refusal", "_model"})
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
-        self._enrolment = Enrolment(self.communicator.trainings)
+        super()._set_apart()
         self._former: Replica | None = None
         self._disconnect()
 
@@ -132,6 +130,7 @@ class Coordinated(Wrapper):
 
         Raises `TimedOut` where the coordinator does not answer.
         """
+        self._check_usable()
         with self._lock.stepping():
             return self._whole(model, lambda: self._join(model))
 
@@ -141,6 +140,7 @@ class Coordinated(Wrapper):
 
     def build(self, model: Tree) -> None:
         """As `join`. Raises `StructureError` for a model that `join` would have to replace."""
+        self._check_usable()
         with self._lock.stepping():
             self._parameters.check_replaceable(model)
             self._whole(model, lambda: self._join(model))
@@ -154,14 +154,7 @@ class Coordinated(Wrapper):
         get its parameters and state. Returns the model, as `join`.
         """
         with self._lock.stepping():
-            self.communicator.alive()  # which raises `Excluded`
-            while True:
-                self._detach()
-                self._reform()
-                try:
-                    return self._join(model)
-                except WorkerLost:  # another worker was lost, or waits to join
-                    continue
+            return self._continued_by(self._detach, lambda _: self._join(model))
 
     def _detach(self) -> None:
         """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
@@ -308,7 +301,8 @@ class Coordinated(Wrapper):
         if connection is None or replica is None:
             raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
         parameters = replica.arrays
-        check_unchanged(gradients, parameters, type(self).__name__)
+        if gradients.keys() != parameters.keys():
+            check_unchanged(gradients, parameters, type(self).__name__)
         connection.number += 1
         if self._server is not None:
             self._offer_settings()
@@ -332,23 +326,24 @@ class Coordinated(Wrapper):
                 self._report.count(accepted=verdict.accepted, staleness=verdict.staleness)
             if not self._advance(replica, connection.codec, answer):
                 connection.request(PULL, self._local_step, is_apart=True)
-            elif answer.kind in NOTICES or (answer.token >= 0 and answer.number >= connection.number):
+            elif answer.head.kind in NOTICES or (answer.head.token >= 0 and answer.head.number >= connection.number):
                 return answer  # and no late one, to a gradient before an interrupt or a time-out
 
     def _advance(self, replica: Replica, codec: GradientCodec, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
-        if answer.kind == STATE:
+        head = answer.head
+        if head.kind == STATE:
             replica.load(codec.decode(answer.parts[0]), answer.parts[1])
-            self._local_step = answer.step
-        elif answer.kind == UPDATES:
-            first = answer.step - len(answer.parts)
+            self._local_step = head.step
+        elif head.kind == UPDATES:
+            first = head.step - len(answer.parts)
             if first > self._local_step:
                 return False
             for part in answer.parts[self._local_step - first :]:
                 if (refusal := replica.take(codec.decode(part))) is not None:
                     self._refusal = refusal
                 vars(self)["_local_step"] += 1
-            return self._local_step > answer.step or replica.agrees(answer.checksum, f"rank {self.communicator.rank}")
+            return self._local_step > head.step or replica.agrees(head.checksum, f"rank {self.communicator.rank}")
         return True
 
     @property

@@ -4,7 +4,8 @@ import dataclasses
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from oxigrad.distributed.coordination.service import (
     STATE,
     UPDATES,
     Reply,
+    ReplyHead,
     Service,
 )
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Verdict
@@ -251,12 +253,10 @@ class Coordinator(Service):
         kind, sizes, content = self._content(worker[0]) if has_content else (NOTHING, [], [])
         member = self.decisions.members.get(worker)
         last = 0 if member is None else max(member.last, 0)
-        words = [token, kind, len(verdicts), self._step_of(worker[0]), 0, last, len(sizes)]
-        if kind == UPDATES:
-            words[4] = self._sum()
-        for each in verdicts:
-            words += [each.number, each.accepted, each.staleness, each.step, REASONS.index(each.reason)]
-        bufs = [np.array([*words, *sizes], np.int64), *content]
+        checksum = self._sum() if kind == UPDATES else 0
+        head = ReplyHead(token, kind, len(verdicts), self._step_of(worker[0]), checksum, last, len(sizes))
+        answers = chain.from_iterable((*each[1:-1], REASONS.index(each.reason)) for each in verdicts)
+        bufs = [np.array([*head, *answers, *sizes], np.int64), *content]
         return Reply(worker[0], self.decisions.step, bufs, self.codec.digest)
 
     def _step_of(self, rank: int) -> int:
@@ -288,20 +288,11 @@ def codec_of(parameters: Mapping[str, Any], config: Any, training: Training) -> 
     return GradientCodec(parameters, f"{json.dumps(config)}\n{training.code}")
 
 
-@dataclasses.dataclass
-class DecodedReply:
-    """The content of a reply.
+class DecodedReply(NamedTuple):
+    """The content of a reply: its head, the decisions on gradients of the worker, and what brings it to a step."""
 
-    It has the step of the token, or -1, decisions as tuples, and what brings the worker to ``step``.
-    """
-
-    token: int
+    head: ReplyHead
     verdicts: list[Verdict]
-    kind: int
-    step: int
-    checksum: int
-    #: The number of the last gradient that the worker sent before the answer; 0 without one.
-    number: int
     #: Encoded parameters and the state of a replica, an encoded centre, or the encoded gradients of steps.
     parts: list[np.ndarray]
 
@@ -312,10 +303,10 @@ class DecodedReply:
         Raises `Refused` for a malformed one, and where the coordinator refuses the worker.
         """
         reader = Reader(payload)
-        token, kind, count, step, checksum, number, parts = reader.take(_INT, REPLY_WORDS).tolist()
-        if kind == REFUSED:
+        head = ReplyHead(*reader.take(_INT, REPLY_WORDS).tolist())
+        count, parts, end = head.decisions, head.parts, head.decisions * DECISION_WORDS
+        if head.kind == REFUSED:
             raise refusal_of(reader.rest(parts))
-        end = count * DECISION_WORDS
         if not (count >= 0 and parts >= 0 and end + parts <= reader.data.size // 8):
             raise Refused("length", f"a reply has {count} decisions, {parts} parts and {reader.data.size} bytes")
         words = reader.take(_INT, end + parts).tolist()
@@ -327,4 +318,4 @@ class DecodedReply:
         content = [*map(reader.rest, words[end:])]
         if reader.data.size:
             raise Refused("length", f"a reply has {reader.data.size} bytes too many")
-        return cls(token, verdicts, kind, step, checksum, number, content)
+        return cls(head, verdicts, content)

@@ -18,6 +18,7 @@ from oxigrad.distributed.coordination.service import (
     REQUEST_WORDS,
     STATE,
     Reply,
+    ReplyHead,
     Service,
     serve,
 )
@@ -128,7 +129,7 @@ class Greeting(Service):
         requests = [Header(0, self.training.code, ANY, rank=rank) for rank in self._others]
         if self.error is not None:
             return [self.refusal(request, self.error) for request in requests]
-        words = np.array([0, NOTHING, 0, 0, 0, 0, 0], np.int64)
+        words = np.array(ReplyHead(0, NOTHING), np.int64)
         return [Reply(request.rank, request.step, [words], ANY) for request in requests]
 
     @property

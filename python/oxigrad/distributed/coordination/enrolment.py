@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.decisions.training import Training, Trainings
+from oxigrad.distributed.decisions.training import NO_TRAINING, Numbered, Training, Trainings, exchanging
 from oxigrad.distributed.messages.agreement import check_method
 
 
-class Enrolment:
+class Enrolment(Numbered):
     """The training that a wrapper takes part in; it has no number before `number_now`, or its first `begin`.
 
     >>> trainings = Trainings()
@@ -25,27 +25,31 @@ class Enrolment:
     """
 
     def __init__(self, trainings: Trainings) -> None:
+        super().__init__()
         self._trainings = trainings
-        self._number: int | None = None
         self._sessions = 0
         self._is_open = False
         self._leave: Callable[[], Callable[[], Any] | None] | None = None
 
     def number_now(self) -> None:
-        """Numbers the wrapper by the order in which it is made. One that was copied is numbered when it joins."""
-        self._number = self._trainings.new_number()
+        """Numbers the wrapper, once, by the order in which it is made, or joins where it was copied."""
+        self.number: int = self.number or self._trainings.new_number()
 
     @property
     def training(self) -> Training:
         """The identity of the training; (0, 0) where it is not known yet."""
-        return Training() if self._number is None else Training(self._number, self._sessions)
+        return Training(self.number, self._sessions) if self.number else Training()
+
+    def take_number(self, number: int) -> None:
+        """Takes the number that the other workers know."""
+        self.number = number
+        self._trainings.adopt(Training(number))
 
     def begin(self) -> bool:
         """Whether the worker joins a training that is new to it: the first one, or one after `end`."""
         if self._is_open:
             return False
-        if self._number is None:
-            self._number = self._trainings.new_number()
+        self.number_now()
         self._is_open = True
         self._sessions += 1
         return True
@@ -63,8 +67,8 @@ class Enrolment:
 
     def adopt(self, training: Training) -> None:
         """Takes the identity that the other workers know."""
-        self._number, self._sessions = training.number, training.session
-        self._trainings.adopt(training)
+        self.take_number(training.number)
+        self._sessions = training.session
 
     def end_former(self) -> None:
         """Ends what serves a former training of this worker, as of a wrapper that it has not left."""
@@ -90,7 +94,8 @@ class Enrolment:
         if communicator.generation == 0:
             return 0, communicator.size
         while True:
-            rows = communicator.all_gather_v(np.array([step, self.training.code]), timeout=seconds)
+            with exchanging(NO_TRAINING):  # a worker that joins does not know the training yet
+                rows = communicator.all_gather_v(np.array([step, self.training.code]), timeout=seconds)
             check_method([row.size for row in rows], 2)
             reported = [(int(row[0]), Training.of_code(int(row[1]))) for row in rows]
             present = min((training for _, training in reported if training.number), default=Training(1, 1))

@@ -11,9 +11,9 @@ from oxigrad import NonFiniteError
 from oxigrad._typing import Config
 from oxigrad.distributed.errors import Refused, log
 from oxigrad.distributed.messages import agreement, transfer
+from oxigrad.distributed.messages.configuration import settings_of, values_of_functions
 from oxigrad.distributed.messages.gradients import Gradients
 from oxigrad.distributed.messages.message import Layout, checksum
-from oxigrad.distributed.methods.configuration import settings_of, values_of_functions
 from oxigrad.extend import Parameters, WrappingOptimizer, as_array
 from oxigrad.optim import Optimizer
 from oxigrad.tree import KeyPath

@@ -11,7 +11,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,14 +32,30 @@ REQUEST, REPLY = 1, 2
 # `LATER` and `TELL` have the digest `ANY` too.
 JOIN, LEAVE, PULL, PUSH, ASK = range(5)
 REQUEST_WORDS = 4
-# A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many
-# integers for each; the step that it brings the worker to; the checksum of the parameters; the number of the last
-# gradient that the worker sent; and the bytes of each part of the content. `LATER` and `TELL` have the identity of the
-# training that the coordinator serves in place of the step.
+# Kinds of the content of replies. `LATER` and `TELL` have the identity of the training that the coordinator serves in
+# place of the step.
 NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
 NOTICES = LATER, TELL
-REPLY_WORDS = 7
 DECISION_WORDS = 5
+
+
+class ReplyHead(NamedTuple):
+    """The integers that a reply begins with: those of each decision follow, then the bytes of each part of its content.
+
+    ``token`` is the step of the token, or -1, ``step`` the one that the reply brings the worker to, ``checksum`` of the
+    parameters, ``number`` of the last gradient that the worker sent, and ``parts`` of a refusal the bytes of its text.
+    """
+
+    token: int
+    kind: int
+    decisions: int = 0
+    step: int = 0
+    checksum: int = 0
+    number: int = 0
+    parts: int = 0
+
+
+REPLY_WORDS = len(ReplyHead._fields)
 
 
 @dataclasses.dataclass
@@ -100,14 +116,13 @@ class Service:
     def refusal(self, request: Header, error: Refused) -> Reply:
         """The reply to a request by which a worker raises an error."""
         text = encoded(error)
-        words = np.array([-1, REFUSED, 0, 0, 0, 0, text.nbytes], np.int64)
-        return Reply(request.rank, request.step, [words, text], request.digest)
+        head = ReplyHead(-1, REFUSED, parts=text.nbytes)
+        return Reply(request.rank, request.step, [np.array(head, np.int64), text], request.digest)
 
     def _notice(self, request: Header, decision: Admission) -> Reply:
         """The reply to a worker that is to join later, or is told the training."""
-        kind = TELL if decision == "tell" else LATER
-        words = np.array([-1, kind, 0, self.training.code, 0, 0, 0], np.int64)
-        return Reply(request.rank, request.step, [words], ANY)
+        head = ReplyHead(-1, TELL if decision == "tell" else LATER, step=self.training.code)
+        return Reply(request.rank, request.step, [np.array(head, np.int64)], ANY)
 
     def _dismissed(self, request: Header, description: np.ndarray) -> list[Reply]:
         """The replies to a worker that is not admitted: an error, where it has another model or version.

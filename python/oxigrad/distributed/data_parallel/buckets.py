@@ -1,7 +1,7 @@
 """Sums of gradients over workers in buckets: flat buffers, each of which is exchanged while the next ones are filled.
 
 The sum of an element is taken in the order of ranks, whatever bucket it is in, so that bits do not depend on buckets. A
-worker receives the sums of all elements, or those of its pieces of the parameters alone.
+worker receives the sums of all elements, or those of its slices of the parameters alone.
 """
 
 import itertools
@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.data_parallel.division import Piece
+from oxigrad.distributed.data_parallel.division import split, whole
 from oxigrad.distributed.data_parallel.tensor_buckets import Queued, TensorBucket
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.reduction import part_of
+from oxigrad.extend import Slice
 
 _UNDER_WAY = 2
 
@@ -43,7 +44,7 @@ def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: float) -
 class Bucket:
     """One bucket: the layout of its gradients in a flat buffer, which holds their sums over workers after an exchange.
 
-    With ``pieces``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of
+    With ``slices``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of
     its own. These are copied where the buffer is in ``memory``, bytes that several buckets use in turn. So many
     ``flags`` follow the gradients, numbers that are summed as well.
     """
@@ -51,40 +52,23 @@ class Bucket:
     def __init__(
         self,
         specs: Mapping[str, GradientSpec],
-        pieces: Sequence[Sequence[Piece]] | None = None,
+        slices: Sequence[Sequence[Slice]] | None = None,
         memory: np.ndarray | None = None,
         flags: int = 0,
     ) -> None:
         self.paths: tuple[str, ...] = tuple(specs)
-        whole = [[Piece(path, 0, spec.size, is_whole=True) for path, spec in specs.items()]]
-        self._is_whole = pieces is None
-        self._parts = [
-            [piece for piece in part if piece.path in specs] for part in (whole if pieces is None else pieces)
-        ]
-        self._counts = [sum(piece.stop - piece.start for piece in part) for part in self._parts]
+        self._is_whole = slices is None
+        self._parts = [[each for each in part if each.path in specs] for part in (slices or [whole(specs)])]
+        self._counts = [sum(each.count for each in part) for part in self._parts]
         (dtype,) = {spec.dtype for spec in specs.values()}
         size = sum(self._counts)
         self._sent = np.zeros(size + flags, dtype) if memory is None else memory[: size * dtype.itemsize].view(dtype)
         self.buffer: np.ndarray = self._sent[:size]
         self.flags: np.ndarray = self._sent[size:]
-        self._paths = [[piece.path for piece in part] for part in self._parts]
-        self._shapes = {path: spec.shape for path, spec in specs.items()}
-        ends = [0, *itertools.accumulate(self._counts)]
-        self._views = [
-            self._split(self.buffer[start:stop], part)
-            for (start, stop), part in zip(itertools.pairwise(ends), self._parts, strict=True)
-        ]
+        ends = [*itertools.accumulate(self._counts[:-1])]
+        self._views = [*map(split, np.split(self.buffer, ends), self._parts)]
         self._sums: np.ndarray | None = None
         self._is_shared = memory is not None
-
-    def _split(self, flat: np.ndarray, part: Sequence[Piece]) -> list[np.ndarray]:
-        """The pieces of a worker in its part of a buffer."""
-        ends = [*itertools.accumulate(piece.stop - piece.start for piece in part)]
-        flat_views = np.split(flat, ends[:-1]) if part else []
-        return [
-            view.reshape(self._shapes[piece.path] if piece.is_whole else -1)
-            for view, piece in zip(flat_views, part, strict=True)
-        ]
 
     @property
     def nbytes(self) -> int:
@@ -94,43 +78,44 @@ class Bucket:
     def fill(self, gradients: Mapping[str, np.ndarray]) -> None:
         """Copies gradients into the buffer: zeros for those that are missing."""
         for part, views in zip(self._parts, self._views, strict=True):
-            for piece, view in zip(part, views, strict=True):
-                gradient = gradients.get(piece.path)
-                view[...] = 0 if gradient is None else gradient if piece.is_whole else piece.of(gradient)
+            for each, view in zip(part, views, strict=True):
+                gradient = gradients.get(each.path)
+                view[...] = 0 if gradient is None else gradient if self._is_whole else each.of(gradient)
 
-    def begin(self, communicator: Communicator, seconds: float) -> Running:
+    def begin(self, communicator: Communicator, timeout: float | None) -> Running:
         """As `exchange`, in a thread."""
-        return communicator.begin(lambda: self.exchange(communicator, seconds))
+        return communicator.begin(lambda: self.exchange(communicator, timeout))
 
-    def exchange(self, communicator: Communicator, seconds: float) -> None:
+    def exchange(self, communicator: Communicator, timeout: float | None) -> None:
         """Replaces the gradients in the buffer by their sums over workers."""
         if self._is_whole:
-            communicator.all_reduce([self._sent], op="sum", timeout=seconds)
+            communicator.all_reduce([self._sent], op="sum", timeout=timeout)
         else:
-            part = communicator.reduce_scatter(self.buffer, self._counts, op="sum", timeout=seconds)
+            part = communicator.reduce_scatter(self.buffer, self._counts, op="sum", timeout=timeout)
             if self._is_shared:
                 self._sums = part.copy()
 
     def mean(self, count: int, rank: int) -> dict[str, np.ndarray]:
-        """The means of ``count`` gradients by key path, as views of the buffer: of a rank's pieces if there are any."""
-        rank = 0 if self._is_whole else rank
-        sums, views = self._sums, self._views[rank]
+        """The means of ``count`` gradients by key path, as views of the buffer: of a rank's slices if there are any."""
         if self._is_whole:
-            sums = self.buffer
-        elif sums is None:
-            sums = self.buffer[part_of(self._counts, rank, len(self._counts), self.buffer.size)]
+            sums, paths, views = self.buffer, self.paths, self._views[0]
         else:
-            self._sums, views = None, self._split(sums, self._parts[rank])
+            paths, views = [each.path for each in self._parts[rank]], self._views[rank]
+            sums, self._sums = self._sums, None
+            if sums is None:
+                sums = self.buffer[part_of(self._counts, rank, len(self._counts), self.buffer.size)]
+            else:
+                views = split(sums, self._parts[rank])
         if count != 1:
             np.divide(sums, sums.dtype.type(count), out=sums)
-        return dict(zip(self._paths[rank], views, strict=True))
+        return dict(zip(paths, views, strict=True))
 
 
 class Buckets:
     """The buckets of parameters in the order in which they are exchanged.
 
     With a ``group`` they are tensors: see `agreed_group`. ``begin`` fills the next bucket and starts its exchange in a
-    thread; ``finish`` does it for the others, and waits for all. With ``pieces`` two exchanges are under way at most:
+    thread; ``finish`` does it for the others, and waits for all. With ``slices`` two exchanges are under way at most:
     ``begin`` waits for the one before them.
     """
 
@@ -139,24 +124,24 @@ class Buckets:
         specs: Mapping[str, GradientSpec],
         order: Sequence[str],
         limit: float,
-        pieces: Sequence[Sequence[Piece]] | None = None,
+        slices: Sequence[Sequence[Slice]] | None = None,
         flags: int = 0,
         group: Any = None,
     ) -> None:
         self.order: tuple[str, ...] = tuple(order)
-        self.pieces: Sequence[Sequence[Piece]] | None = pieces
+        self.slices: Sequence[Sequence[Slice]] | None = slices
         self._specs, self._limit, self._flags = specs, limit, flags
         specs_of_each = [{path: specs[path] for path in paths} for paths in cut(specs, order, limit)]
         # Where workers keep their own sums alone, buckets take turns in the memory of two.
         most = max((sum(spec.nbytes for spec in each.values()) for each in specs_of_each), default=0)
-        is_ring = pieces is not None and len(specs_of_each) > _UNDER_WAY
+        is_ring = slices is not None and len(specs_of_each) > _UNDER_WAY
         self._ring = [np.empty(most, np.uint8) for _ in range(_UNDER_WAY)] if is_ring else []
         self._buckets: list[Bucket] | list[TensorBucket] = [
             TensorBucket(each, group) for each in specs_of_each if group
         ] or [
             Bucket(
                 each,
-                pieces,
+                slices,
                 self._ring[number % _UNDER_WAY] if is_ring else None,
                 flags if number == len(specs_of_each) - 1 else 0,
             )
@@ -173,11 +158,11 @@ class Buckets:
         specs: Mapping[str, GradientSpec],
         order: Sequence[str],
         limit: float,
-        pieces: Sequence[Sequence[Piece]] | None,
+        slices: Sequence[Sequence[Slice]] | None,
         flags: int,
     ) -> bool:
-        """Whether the buckets are for parameters in this order, with this limit, these pieces and so many flags."""
-        is_same = (self.order, self._limit, self._flags) == (tuple(order), limit, flags) and pieces is self.pieces
+        """Whether the buckets are for parameters in this order, with this limit, these slices and so many flags."""
+        is_same = (self.order, self._limit, self._flags) == (tuple(order), limit, flags) and slices is self.slices
         return is_same and (specs is self._specs or self.has_specs({path: specs[path] for path in order}))
 
     def has_specs(self, specs: Mapping[str, GradientSpec]) -> bool:
@@ -210,7 +195,7 @@ class Buckets:
         """The key paths of the next bucket; none where all have begun."""
         return self._buckets[self.begun].paths if self.begun < len(self._buckets) else ()
 
-    def begin(self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float) -> None:
+    def begin(self, gradients: Mapping[str, Any], communicator: Communicator, timeout: float | None) -> None:
         """Fills the next bucket with gradients, and begins its exchange."""
         bucket = self._buckets[self.begun]
         if (
@@ -218,10 +203,10 @@ class Buckets:
         ):  # The exchange of the bucket that had this memory, and those before it, are to end.
             self.running[-_UNDER_WAY].wait()
         bucket.fill(gradients)
-        self.running.append(bucket.begin(communicator, seconds))
+        self.running.append(bucket.begin(communicator, timeout))
 
     def finish(
-        self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float, flags: np.ndarray
+        self, gradients: Mapping[str, Any], communicator: Communicator, timeout: float | None, flags: np.ndarray
     ) -> None:
         """Completes all sums; ``gradients`` belong to buckets that have not begun, ``flags`` to the last one.
 
@@ -231,11 +216,11 @@ class Buckets:
             self.flags[:] = flags
         if not self.running and len(self._buckets) == 1:  # there is nothing to overlap
             self._buckets[0].fill(gradients)
-            self._buckets[0].exchange(communicator, seconds)
+            self._buckets[0].exchange(communicator, timeout)
         else:
             try:
                 while self.begun < len(self._buckets):
-                    self.begin(gradients, communicator, seconds)
+                    self.begin(gradients, communicator, timeout)
                 for running in self.running:
                     running.result()
             finally:

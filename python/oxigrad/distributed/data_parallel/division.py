@@ -4,8 +4,11 @@ import bisect
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+
+from oxigrad.extend import Slice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,34 +47,24 @@ class Extent:
         return min(cuts, key=lambda at: abs(at - near))
 
 
-@dataclasses.dataclass(frozen=True)
-class Piece:
-    """The elements from ``start`` to ``stop`` of the flat parameter at a key path, or all of them in its shape."""
-
-    path: str
-    start: int
-    stop: int
-    is_whole: bool
-
-    def __str__(self) -> str:
-        return self.path if self.is_whole else f"{self.path}[{self.start}:{self.stop}]"
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.stop - self.start
-
-    def of(self, array: np.ndarray) -> np.ndarray:
-        """The piece of an array of the parameter's shape, a view where that is possible."""
-        return array if self.is_whole else array.reshape(-1)[self.start : self.stop]
+def split(flat: Any, part: Sequence[Slice]) -> list[Any]:
+    """The slices of a part in a flat array or tensor, which has them one after the other."""
+    ends = [0, *itertools.accumulate(each.count for each in part)]
+    pairs = zip(part, itertools.pairwise(ends), strict=True)
+    return [flat[start:stop].reshape(each.leaf.shape if each.is_whole else -1) for each, (start, stop) in pairs]
 
 
-def divided(extents: Mapping[str, Extent], workers: int) -> list[list[Piece]]:
-    """The pieces of each worker, in the order of the parameters: equal bytes for each, if parameters may be cut.
+def whole(leaves: Mapping[str, Any]) -> list[Slice]:
+    """The slices of all elements of leaves, which have a size, by key path."""
+    return [Slice(path, leaf, 0, leaf.size) for path, leaf in leaves.items()]
 
-    >>> pieces = divided({"a": Extent((6,), 4, 1), "b": Extent((2, 3), 4, 1)}, 3)
-    >>> [[(piece.path, piece.start, piece.stop) for piece in own] for own in pieces]
-    [[('a', 0, 4)], [('a', 4, 6), ('b', 0, 2)], [('b', 2, 6)]]
+
+def divided(extents: Mapping[str, Extent], workers: int) -> list[list[Slice]]:
+    """The slices of each worker, in the order of the parameters: equal bytes for each, if parameters may be cut.
+
+    >>> slices = divided({"a": Extent((6,), 4, 1), "b": Extent((2, 3), 4, 1)}, 3)
+    >>> [[str(each) for each in own] for own in slices]
+    [['a[0:4]'], ['a[4:6]', 'b[0:2]'], ['b[2:6]']]
     """
     paths = [*extents]
     ends = [*itertools.accumulate(extents[path].size * extents[path].itemsize for path in paths)]
@@ -92,11 +85,12 @@ def _bound(extents: Mapping[str, Extent], paths: Sequence[str], ends: Sequence[i
 
 def _between(
     extents: Mapping[str, Extent], paths: Sequence[str], first: tuple[int, int], last: tuple[int, int]
-) -> list[Piece]:
-    pieces = []
+) -> list[Slice]:
+    slices = []
     for number in range(first[0], min(last[0] + 1, len(paths))):
-        path, size = paths[number], extents[paths[number]].size
+        path, extent = paths[number], extents[paths[number]]
+        size = extent.size
         start, stop = first[1] if number == first[0] else 0, last[1] if number == last[0] else size
         if start < stop or (not size and number < last[0]):
-            pieces.append(Piece(path, start, stop, (start, stop) == (0, size)))
-    return pieces
+            slices.append(Slice(path, extent, start, stop - start))
+    return slices

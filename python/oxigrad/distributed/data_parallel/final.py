@@ -89,7 +89,7 @@ class ReplayedGradients(FinalGradients):
         self.has_begun: bool = True
 
         def take(which: int, g: Any) -> bool:
-            is_dense, complete = announced.add(which, g)
+            is_dense, complete = announced.take(which, g)
             if complete is not None:
                 self._add(*complete)
             return is_dense and takes

@@ -2,23 +2,24 @@
 
 import contextlib
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from oxigrad.distributed.data_parallel.final import FinalGradients
+from oxigrad.extend import Parameters
 
 _REGISTER = "register_post_accumulate_grad_hook"
 
 
-class GradientHooks(FinalGradients):
-    """The hooks of the parameters of one module: they do not keep this object alive."""
+class HookedGradients(FinalGradients):
+    """The final gradients of the parameters of one module, of which hooks tell: they do not keep this object alive."""
 
     def __init__(self, is_final: Callable[[FinalGradients, str], None]) -> None:
         super().__init__(is_final)
         self._leaves: dict[str, Any] = {}
-        self._handles: list[Any] = []
-        weakref.finalize(self, _remove, self._handles)
+        self._hooks = Parameters.hooks(self, HookedGradients.announce)
+        #: The key path of each parameter with a hook, by the identity of its tensor.
+        self._path_of: dict[int, str] = {}
         self._pauses = 0
         self._lock = threading.Lock()
         #: The count of the changes in place of each gradient that is final.
@@ -27,7 +28,7 @@ class GradientHooks(FinalGradients):
     @property
     def are_attached(self) -> bool:
         """Whether there are hooks."""
-        return bool(self._handles)
+        return bool(self._path_of)
 
     def attach(self, leaves: Mapping[str, Any]) -> None:
         """Puts hooks on parameters, unless they are those of the last call, or some of them cannot have hooks."""
@@ -35,24 +36,16 @@ class GradientHooks(FinalGradients):
             return
         self.remove()
         self._paths = self._leaves = dict(leaves)
-        if not all(hasattr(leaf, _REGISTER) and leaf.requires_grad and leaf.is_leaf for leaf in leaves.values()):
-            return
-        self._handles += [getattr(leaf, _REGISTER)(self._hook(path)) for path, leaf in leaves.items()]
+        if all(hasattr(leaf, _REGISTER) and leaf.requires_grad and leaf.is_leaf for leaf in leaves.values()):
+            self._path_of = {id(leaf): path for path, leaf in leaves.items()}
+            self._hooks.attach(leaves.values())
 
-    def _hook(self, path: str) -> Callable[[Any], None]:
-        weak = weakref.WeakMethod(self._announce)
-
-        def hook(tensor: Any) -> None:
-            announce = weak()
-            if announce is not None:
-                announce(path, tensor)
-
-        return hook
-
-    def _announce(self, path: str, tensor: Any) -> None:
+    def announce(self, tensor: Any) -> None:
+        """Notes the gradient of a tensor, whose hook has been called."""
         if self._pauses:
             return
         with self._lock:
+            path = self._path_of[id(tensor)]
             self._versions[path] = _changes(tensor.grad)
             self._add(path, tensor.grad)
 
@@ -78,7 +71,8 @@ class GradientHooks(FinalGradients):
 
     def remove(self) -> None:
         """Removes all hooks."""
-        _remove(self._handles)
+        self._hooks.remove()
+        self._path_of = {}
         self._paths = self._leaves = {}
         self._order = {}
         self.end()
@@ -96,9 +90,3 @@ class GradientHooks(FinalGradients):
 def _changes(tensor: Any) -> int:
     """The number of changes of a tensor in place."""
     return tensor._version
-
-
-def _remove(handles: list[Any]) -> None:
-    for handle in handles:
-        handle.remove()
-    handles.clear()

@@ -1,5 +1,6 @@
 """DataParallel: steps by the mean gradient over workers, exchanged in buckets while it is still computed."""
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,15 +14,16 @@ from oxigrad._typing import R, T, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
-from oxigrad.distributed.data_parallel.hooks import GradientHooks
+from oxigrad.distributed.data_parallel.hooks import HookedGradients
 from oxigrad.distributed.data_parallel.kinds import flags_of, kinds_of
 from oxigrad.distributed.data_parallel.local_sums import FIELDS, added, counted
 from oxigrad.distributed.data_parallel.shards import Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
+from oxigrad.distributed.decisions.training import exchanging
 from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.fields import check_flags
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.distributed.methods.collective import CollectiveWrapper, refuse_inside
+from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import divided, no_rows, sum_of_rows
 from oxigrad.extend import COUNT, as_array
 from oxigrad.optim import Optimizer
@@ -71,6 +73,7 @@ class DataParallel(CollectiveWrapper):
     """
 
     bucket_bytes: int = 25 << 20
+    local_batches: int = 1
     overlap: bool = True
     shard_state: bool = False
     _fields = FIELDS
@@ -85,26 +88,25 @@ class DataParallel(CollectiveWrapper):
         *,
         bucket_bytes: int = bucket_bytes,
         overlap: bool = overlap,
-        local_batches: int = 1,
+        local_batches: int = local_batches,
         shard_state: bool = shard_state,
         communicator: Communicator | None = None,
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        refuse_inside(self, DataParallel)
+        self._refuse_inside(DataParallel)
         self._pending = self._count = 0
         self._sums: dict[str, Any] = {}
-        self._set_apart()
-        self.local_batches = local_batches
-        self.bucket_bytes = COUNT.check("bucket_bytes", bucket_bytes)
+        self.local_batches, self.bucket_bytes = local_batches, COUNT.check("bucket_bytes", bucket_bytes)
         self.overlap, self.shard_state = check_flags(overlap=overlap, shard_state=shard_state)
         self._shards: Shards | None = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
+        super()._set_apart()
         self._buckets: Buckets | None = None
         self._group: Any = None
-        self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
+        self._hooks, self._replayed = HookedGradients(self._is_final), ReplayedGradients(self._is_final)
         self._source: FinalGradients | None = None  # of the gradients of the present step
         self._order: Sequence[str] = ()
         self._specs: Mapping[str, GradientSpec] = {}
@@ -116,16 +118,13 @@ class DataParallel(CollectiveWrapper):
         return self._pending
 
     def no_sync(self) -> AbstractContextManager[None]:
-        """A block in which backwards of a PyTorch module only accumulate gradients, which do not leave yet.
-
-        The first backward after the block adds its own to them.
-        """
+        """A block whose backwards of a module accumulate gradients; the first backward after it sends the sum."""
         return self._hooks.paused()
 
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`."""
         self._drop()
-        self._hooks.remove()
+        self._abandon()
         return super().leave(model)
 
     def _abandon(self) -> None:
@@ -183,13 +182,11 @@ class DataParallel(CollectiveWrapper):
 
     def _divide(self, model: Tree) -> None:
         """Divides the parameters once, and takes this worker's part of a state that was loaded before."""
-        if self._shards is None:
-            return
-        if not self._shards.extents:
-            self._shards.divide(self._parameters, model, self.communicator.size)
-        if self._shards.loaded is not None:
-            state, strict = self._shards.loaded
-            self._load_inner(state, strict=strict)
+        shards = self._shards
+        if shards is not None and not shards.extents:
+            shards.divide(self._parameters, model, self.communicator.size)
+        if shards is not None and shards.loaded is not None:
+            self._load_inner(shards.loaded[0], strict=shards.loaded[1])
 
     def _recover(self, model: Tree, error: WorkerLost) -> tuple[Tree, bool]:
         """See `CollectiveWrapper._recover`. Raises `WorkerLost` with ``shard_state``."""
@@ -223,7 +220,8 @@ class DataParallel(CollectiveWrapper):
             return state
         if for_others:  # at the start: no worker has taken a step
             return {**state, "slots": {}} if shards.loaded is None else dict(shards.loaded[0])
-        return shards.state(state, self.communicator, self._seconds)
+        with self._gathering("save and state_dict with shard_state=True"):
+            return shards.state(state, self.communicator, self._seconds)
 
     def _load_inner(self, state: Mapping[str, Any], *, strict: bool) -> state.Report:
         """See `Wrapper._load_inner`."""
@@ -243,14 +241,14 @@ class DataParallel(CollectiveWrapper):
 
     @property
     def _has_own_writes(self) -> bool:
-        """See `Wrapper._has_own_writes`: the pieces are written after the optimizer's step."""
+        """See `Wrapper._has_own_writes`: the slices are written after the optimizer's step."""
         return self._shards is not None
 
     def flush(self, model: Tree) -> Tree:
         """See `Optimizer.flush`. With ``shard_state`` all workers call it."""
         if self._shards is None or not self._stepper.micro:
             return super().flush(model)
-        with self._lock.stepping(), self._telling_of_slots():
+        with self._lock.stepping(), exchanging(self._enrolment), self._telling_of_slots():
             self._divide(model)
             return self._shards.flush(self._parameters, model, self.communicator, self._seconds)
 
@@ -294,9 +292,9 @@ class DataParallel(CollectiveWrapper):
 
     def _leaves_early(self) -> bool:
         """Whether `minimize` announces gradients one by one. Gradients of a single bucket leave together anyway."""
-        if not self.overlap or self.communicator.size == 1 or not self._takes_plain_gradients():
-            return False
-        return not self._is_agreed or (self._overlaps and (self._buckets is None or len(self._buckets) > 1))
+        may_leave = self.overlap and self.communicator.size > 1 and self._takes_plain_gradients()
+        has_several = self._buckets is None or len(self._buckets) > 1
+        return may_leave and (not self._is_agreed or (self._overlaps and has_several))
 
     def _is_final(self, source: FinalGradients, path: str) -> None:
         """Begins the exchange of the buckets whose gradients are all final."""
@@ -312,14 +310,15 @@ class DataParallel(CollectiveWrapper):
             gradients = {each: source.read(each, on_host=self._group is None) for each in paths}
             if self._rides and buckets.begun == len(buckets) - 1:  # all of them are final
                 buckets.flags[:] = flags_of(self._specs, {}, self._count + 1, self._specs)
-            buckets.begin(self._accumulated(gradients), self.communicator, self._seconds)
+            with exchanging(self._enrolment):
+                buckets.begin(self._accumulated(gradients), self.communicator, self.timeout)
             if self._gives_back:
                 source.release(paths)
 
     @property
     def _gives_back(self) -> bool:
         """Whether gradients are given back once they have left: a worker keeps the sums of its part alone."""
-        return self._overlaps and self._buckets is not None and self._buckets.pieces is not None
+        return self._overlaps and self._buckets is not None and self._buckets.slices is not None
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -337,7 +336,8 @@ class DataParallel(CollectiveWrapper):
             values = {"_sums": {}, "_count": 0, "_pending": 0, "_done": self._done + (means is not None)}
             if means is None:  # the others have completed this step, by the gradients of all, or all were late
                 return self._with_step(lambda: model, values, accepted=not late)
-            return self._with_step(lambda: self._take(model, means, keep_root=keep_root), values, accepted=not late)
+            step = functools.partial(self._take, model, means, keep_root=keep_root)
+            return self._with_step(step, values, accepted=not late)
         except CommunicationError:  # failed exchanges, on all workers, are not those of the next step
             self._drop()
             raise
@@ -394,8 +394,7 @@ class DataParallel(CollectiveWrapper):
         carried = self._told(flags) if buckets is None else buckets.flags
         dense, sparse, gradients = kinds_of(carried, self._specs)
         if not began:
-            is_agreed = self._overlaps or self._rides
-            self._sum(self._in_order(self._order) if is_agreed else dense, contributed, flags)
+            self._sum(self._in_order(self._order) if self._overlaps or self._rides else dense, contributed, flags)
         if not gradients:
             self._drop()
             return None
@@ -404,24 +403,24 @@ class DataParallel(CollectiveWrapper):
         means: dict[str, Any] = dict(zip(dense, map(views.get, dense), strict=True))
         for path in sparse:
             rows = contributed.get(path, no_rows(self._specs[path]))
-            means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
+            means[path] = divided(sum_of_rows(rows, self.communicator, self.timeout), gradients)
         self._drop()
         return means
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any], flags: np.ndarray) -> None:
         """Completes the buckets in ``order`` with the sums over workers; the last may carry the ``flags``."""
-        pieces = None if self._shards is None else self._shards.pieces
-        # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
-        limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
+        slices = None if self._shards is None else self._shards.slices
+        # Where nothing overlaps, all slices go in one bucket: its parts are of one size for all workers only then.
+        limit = self.bucket_bytes if slices is None or self._overlaps else math.inf
         flags = flags if self._rides else np.zeros(0)
-        if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
+        if self._buckets is None or not self._buckets.fits(self._specs, order, limit, slices, flags.size):
             self._drop()
-            self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
+            self._buckets = Buckets(self._specs, order, limit, slices, flags.size, self._group)
         source = self._source if self._overlaps else None
         vars(self)["_is_blocked"] = source is not None and self._buckets.is_blocked(source.has_all)
         if {*map(type, sums.values())} - {np.ndarray}:
             sums = {path: as_array(sums[path]) for path in order if path in sums}
-        self._buckets.finish(sums, self.communicator, self._seconds, flags)
+        self._buckets.finish(sums, self.communicator, self.timeout, flags)
 
     def _in_order(self, first: Sequence[str]) -> list[str]:
         """The key paths of all parameters, those of ``first`` first."""
@@ -437,7 +436,7 @@ class DataParallel(CollectiveWrapper):
         first = () if source is None else source.order
         order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(first)]
         message = np.array([source is not None, *flags, *order], np.int64)
-        parts = self.communicator.all_gather_v(message, timeout=self._seconds)
+        parts = self.communicator.all_gather_v(message, timeout=self.timeout)
         if any(part.size != message.size for part in parts):
             raise Refused("tree", "workers have other numbers of parameters: expected one model on every worker")
         rows = np.stack(parts)

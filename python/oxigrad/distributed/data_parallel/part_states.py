@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad import StateError
-from oxigrad.distributed.data_parallel.division import Extent, Piece
-from oxigrad.extend import to_host
+from oxigrad.distributed.data_parallel.division import Extent
+from oxigrad.extend import Slice, to_host
 from oxigrad.optim import Quantized
 
 # The key of the parameters that were not updated in each step, among what a state remembers.
@@ -16,18 +16,18 @@ PRESENCE = "presence"
 
 def joined(
     states: Sequence[Mapping[str, Any]],
-    pieces: Sequence[Sequence[Piece]],
+    slices: Sequence[Sequence[Slice]],
     extents: Mapping[str, Extent],
     waiting: Collection[str],
 ) -> dict[str, Any]:
-    """The state of one process from those of all workers by rank, who have these pieces.
+    """The state of one process from those of all workers by rank, who have these slices.
 
     No worker updates the ``waiting`` arrays.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {path: [] for path in extents}
-    for state, of_worker in zip(states, pieces, strict=True):
-        for piece in of_worker:
-            parts[piece.path] += [state["slots"][piece.path]] if piece.path in state["slots"] else []
+    for state, of_worker in zip(states, slices, strict=True):
+        for each in of_worker:
+            parts[each.path] += [state["slots"][each.path]] if each.path in state["slots"] else []
     slots = {path: _joined(of_workers, extents[path]) for path, of_workers in parts.items() if of_workers}
     slots |= {path: dict(named) for path, named in states[0]["slots"].items() if path not in extents}
     presence = dict(states[0]["remembered"].get(PRESENCE, {}))
@@ -38,36 +38,36 @@ def joined(
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], extent: Extent) -> dict[str, Any]:
-    """The slots of one parameter from those of its pieces."""
+    """The slots of one parameter from those of its slices."""
     if len(parts) == 1:
         return dict(parts[0])
     return {name: _whole([part[name] for part in parts], extent.shape) for name in parts[0]}
 
 
-def _whole(pieces: Sequence[Any], shape: tuple[int, ...]) -> Any:
-    if isinstance(pieces[0], Quantized):
-        codes, scales = (np.concatenate([to_host(getattr(q, name)) for q in pieces]) for name in ("codes", "scales"))
-        like = Quantized.zeros(shape, dtype=pieces[0].dtype)
+def _whole(parts: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    if isinstance(parts[0], Quantized):
+        codes, scales = (np.concatenate([to_host(getattr(q, name)) for q in parts]) for name in ("codes", "scales"))
+        like = Quantized.zeros(shape, dtype=parts[0].dtype)
         return like.with_arrays(codes.reshape(like.codes.shape), scales)
-    if not pieces[0].shape:  # one number for the parameter, the same on all workers
-        return pieces[0]
-    return np.concatenate([to_host(piece) for piece in pieces]).reshape(shape)
+    if not parts[0].shape:  # one number for the parameter, the same on all workers
+        return parts[0]
+    return np.concatenate([to_host(part) for part in parts]).reshape(shape)
 
 
-def cut(state: Mapping[str, Any], pieces: Mapping[str, Piece], extents: Mapping[str, Extent]) -> dict[str, Any]:
-    """The state of one process with the slots of a worker's pieces, by key path.
+def cut(state: Mapping[str, Any], slices: Mapping[str, Slice]) -> dict[str, Any]:
+    """The state of one process with the slots of a worker's slices, by key path. Their leaves are `Extent`.
 
     Raises `StateError` for a slot that has not the shape of its parameter.
     """
     slots = {
-        path: dict(_pieces(named, pieces[path], extents[path])) if path in extents else dict(named)
-        for path, named in state["slots"].items()
+        path: dict(_parts(named, slices[path]) if path in slices else named) for path, named in state["slots"].items()
     }
     return {**state, "slots": slots}
 
 
-def _pieces(named: Mapping[str, Any], piece: Piece, extent: Extent) -> Iterator[tuple[str, Any]]:
-    if piece.is_whole or (extent.is_called and piece.size):
+def _parts(named: Mapping[str, Any], part: Slice) -> Iterator[tuple[str, Any]]:
+    extent: Extent = part.leaf
+    if part.is_whole or (extent.is_called and part.count):
         yield from named.items()
         return
     for name, slot in named.items():
@@ -76,10 +76,10 @@ def _pieces(named: Mapping[str, Any], piece: Piece, extent: Extent) -> Iterator[
             yield name, np.array(to_host(slot), np.float64) if extent.is_called else slot
         elif extent.is_called:
             continue
-        elif shape != extent.shape and piece.size:
-            raise StateError(f"{piece.path}: slot {name} has shape {shape}: expected {extent.shape}")
+        elif shape != extent.shape and part.count:
+            raise StateError(f"{part.path}: slot {name} has shape {shape}: expected {extent.shape}")
         elif isinstance(slot, Quantized):
             on_host = slot.with_arrays(to_host(slot.codes), to_host(slot.scales))
-            yield name, on_host.within(piece.start, piece.stop)
+            yield name, on_host.within(part.first, part.stop)
         else:
-            yield name, np.asarray(to_host(slot)).reshape(-1)[piece.start : piece.stop]
+            yield name, np.asarray(to_host(slot)).reshape(-1)[part.first : part.stop]

@@ -5,8 +5,9 @@ gather the results. Sums over parameters are gathered before anything is written
 arrays is not cut.
 """
 
+import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,13 +16,13 @@ from oxigrad import SparseRows, tree
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel import part_states
-from oxigrad.distributed.data_parallel.division import Extent, Piece, divided
+from oxigrad.distributed.data_parallel.division import Extent, divided
 from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.message import as_bytes, native
 from oxigrad.distributed.parameters import WorkerParameters, check_unchanged
-from oxigrad.extend import Parameters, SlicedSteps, as_array, copied_like, to_host
+from oxigrad.extend import Parameters, Slice, SlicedSteps, as_array, copied_like, to_host
 from oxigrad.optim import Optimizer
 
 _PART_ALONE = (
@@ -39,8 +40,8 @@ class Shards:
         except TypeError as error:
             raise TypeError(f"shard_state=True: {error}") from None
         self.extents: Mapping[str, Extent] = {}
-        #: The pieces of each worker.
-        self.pieces: list[list[Piece]] = []
+        #: The slices of each worker.
+        self.slices: list[list[Slice]] = []
         # The arrays of the model that are not updated.
         self._waiting: set[str] = set()
         #: A state that was loaded before the parameters were known, and whether strictly.
@@ -66,12 +67,12 @@ class Shards:
             p.text: Extent(p.shape, values[p.text].dtype.itemsize, units[p.group], called[p.group], numbers[p.group])
             for p in plan.parameters
         }
-        self.pieces, self._waiting = divided(self.extents, workers), plan.waiting
+        self.slices, self._waiting = divided(self.extents, workers), plan.waiting
 
-    def _slices(self, rank: int) -> dict[str, Piece]:
-        """The piece that a worker has of each parameter; it may have no elements."""
-        pieces = {piece.path: piece for piece in self.pieces[rank]}
-        return {path: pieces.get(path, Piece(path, 0, 0, not extent.size)) for path, extent in self.extents.items()}
+    def _slices(self, rank: int) -> dict[str, Slice]:
+        """The slice that a worker has of each parameter; it may have no elements."""
+        here = {each.path: each for each in self.slices[rank]}
+        return {path: here.get(path, Slice(path, extent, 0, 0)) for path, extent in self.extents.items()}
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -83,38 +84,31 @@ class Shards:
         communicator: Communicator,
         seconds: float,
     ) -> Tree:
-        """The model after a step of all workers, by the mean gradients of this worker's pieces, or rows of parameters.
+        """The model after a step of all workers, by the mean gradients of this worker's slices, or rows of parameters.
 
         They are None for a parameter of which it has no elements.
         """
         slices, specs = self._slices(communicator.rank), parameters.specs(model)
-
-        def step(stepper: Any, pieces: Tree, placed: Callable[[str, np.ndarray], Any]) -> Tree:
-            gradients = {
-                path: placed(path, _part(piece, means[path], specs[path])) if path in means else None
-                for path, piece in slices.items()
-            }
-            return stepper.update(
-                pieces, Parameters.nested(dict(zip(parameters.paths(model), gradients.values(), strict=True)))
-            )
-
-        return self._stepped(step, parameters, model, communicator, seconds)
+        gradients = {
+            path: _part(each, means[path], specs[path]) if path in means else None for path, each in slices.items()
+        }
+        return self._stepped(gradients, parameters, model, communicator, seconds)
 
     def flush(self, parameters: WorkerParameters, model: Tree, communicator: Communicator, seconds: float) -> Tree:
         """The model after `Optimizer.flush`, which all workers call."""
-        return self._stepped(lambda stepper, pieces, _: stepper.flush(pieces), parameters, model, communicator, seconds)
+        return self._stepped(None, parameters, model, communicator, seconds)
 
     def _stepped(
         self,
-        step: Callable[[Any, Tree, Callable[[str, Any], Any]], Tree],
+        gradients: Mapping[str, Any] | None,
         parameters: WorkerParameters,
         model: Tree,
         communicator: Communicator,
         seconds: float,
     ) -> Tree:
-        """The model after a ``step`` of a tree of pieces.
+        """The model after a step by the gradients of slices, or a flush without them.
 
-        It places gradients in the library of the parameter, where the rule is called on that.
+        Slices and gradients are in the library of the parameter, where the rule is called on that.
         """
         # Workers exchange the bytes of parameters, which may be in another byte order elsewhere.
         read = parameters.read(model)
@@ -122,28 +116,31 @@ class Shards:
         check_unchanged(values, self.extents, "shard_state=True")
         leaves, slices = parameters.leaves(model), self._slices(communicator.rank)
 
-        def placed(path: str, array: Any) -> Any:
-            is_there = self.extents[path].is_called and array.size and isinstance(array, np.ndarray)
-            return copied_like(array, leaves[path]) if is_there and not isinstance(leaves[path], np.ndarray) else array
+        def nested(arrays: Mapping[str, Any]) -> Tree:
+            placed = [self._placed(array, path, leaves[path]) for path, array in arrays.items()]
+            return Parameters.nested(dict(zip(parameters.paths(model), placed, strict=True)))
 
-        arrays = [placed(path, np.array(piece.of(values[path]))) for path, piece in slices.items()]
-        pieces = Parameters.nested(dict(zip(parameters.paths(model), arrays, strict=True)))
+        parts = nested({path: np.array(each.of(values[path])) for path, each in slices.items()})
         self._link[:] = communicator, seconds
-        firsts = {path: piece.start for path, piece in slices.items()}
-        stepped = self._steps.take(
-            lambda stepper: step(stepper, pieces, placed), leaves, firsts, functools.partial(_gathered, self._link)
-        )
+        leaf_slices = [dataclasses.replace(each, leaf=leaves[path]) for path, each in slices.items()]
+        grads = None if gradients is None else nested(gradients)
+        stepped = self._steps.take(parts, grads, leaf_slices, functools.partial(_gathered, self._link))
         flat, structure = tree.flatten(stepped)
         updated = {str(structure.path(i)): np.asarray(to_host(leaf)) for i, leaf in enumerate(flat)}
-        parts = [as_bytes(np.ascontiguousarray(updated[piece.path])) for piece in self.pieces[communicator.rank]]
-        parts.append(as_bytes(np.array([float(to_host(number)) for number in self._numbers(communicator.rank)])))
-        messages = communicator.all_gather_v(np.concatenate(parts), timeout=seconds)
+        sent = [as_bytes(np.ascontiguousarray(updated[each.path])) for each in self.slices[communicator.rank]]
+        sent.append(as_bytes(np.array([float(to_host(number)) for number in self._numbers(communicator.rank)])))
+        messages = communicator.all_gather_v(np.concatenate(sent), timeout=seconds)
         return parameters.write(model, self._assembled(messages, values, communicator.rank))
+
+    def _placed(self, array: Any, path: str, leaf: Any) -> Any:
+        """An array for a step of a parameter, in the library of the parameter where its rule is called on it."""
+        is_there = isinstance(array, np.ndarray) and self.extents[path].is_called and array.size
+        return copied_like(array, leaf) if is_there and not isinstance(leaf, np.ndarray) else array
 
     def _numbers(self, rank: int) -> list[Any]:
         """The slots of one number, here, of the parameters that one worker alone steps."""
         slots = self._steps.slots
-        whole = [piece.path for piece in self.pieces[rank] if not self.extents[piece.path].unit]
+        whole = [each.path for each in self.slices[rank] if not each.leaf.unit]
         return [slots[path][name] for path in whole if path in slots for name in sorted(self.extents[path].numbers)]
 
     def _assembled(
@@ -156,9 +153,9 @@ class Shards:
         parts: dict[str, list[np.ndarray]] = {path: [] for path in values}
         for rank, message in enumerate(messages):
             at = 0
-            for piece in self.pieces[rank]:
-                end = at + piece.size * values[piece.path].dtype.itemsize
-                parts[piece.path].append(message[at:end])
+            for each in self.slices[rank]:
+                end = at + each.count * each.leaf.itemsize
+                parts[each.path].append(message[at:end])
                 at = end
             if rank != here:
                 for number, value in zip(self._numbers(rank), message[at:].copy().view(np.float64), strict=True):
@@ -170,8 +167,8 @@ class Shards:
 
     def lost(self, error: WorkerLost) -> WorkerLost:
         """The error of a step for the loss of workers: with it, the slots that they alone had."""
-        pieces = [str(piece) for rank in sorted(error.ranks) for piece in self.pieces[rank]]
-        held = f"{', '.join(pieces)} of rank {', '.join(map(str, sorted(error.ranks)))}" if pieces else "those workers"
+        lost = [str(each) for rank in sorted(error.ranks) for each in self.slices[rank]]
+        held = f"{', '.join(lost)} of rank {', '.join(map(str, sorted(error.ranks)))}" if lost else "those workers"
         return WorkerLost(
             error.ranks,
             "a step with shard_state=True",
@@ -190,11 +187,11 @@ class Shards:
             return dict(state if self.loaded is None else self.loaded[0])
         messages = communicator.all_gather_v(transfer.pack({}, state), timeout=seconds)
         states = [transfer.unpack(message)[1] for message in messages]
-        return part_states.joined(states, self.pieces, self.extents, self._waiting)
+        return part_states.joined(states, self.slices, self.extents, self._waiting)
 
     def part(self, state: Mapping[str, Any], rank: int) -> dict[str, Any]:
         """The part of a state of one process that this worker has; without slots while the parameters are not known."""
-        return part_states.cut(state, self._slices(rank), self.extents) if self.extents else {**state, "slots": {}}
+        return part_states.cut(state, self._slices(rank)) if self.extents else {**state, "slots": {}}
 
 
 def _gathered(link: Sequence[Any], data: bytes) -> bytes:
@@ -204,9 +201,9 @@ def _gathered(link: Sequence[Any], data: bytes) -> bytes:
     return b"".join(message.tobytes() for message in messages)
 
 
-def _part(piece: Piece, mean: Any, spec: GradientSpec) -> Any:
-    """The mean gradient of a piece, as a step takes it."""
+def _part(part: Slice, mean: Any, spec: GradientSpec) -> Any:
+    """The mean gradient of a slice, as a step takes it."""
     if mean is None:
-        return np.empty(spec.shape if piece.is_whole else 0, spec.dtype)
-    is_cut = isinstance(mean, SparseRows) and not piece.is_whole
-    return piece.of(as_array(mean)) if is_cut else mean
+        return np.empty(spec.shape if part.is_whole else 0, spec.dtype)
+    is_cut = isinstance(mean, SparseRows) and not part.is_whole
+    return part.of(as_array(mean)) if is_cut else mean

@@ -1,6 +1,5 @@
 """Buckets of tensors on a device. Their sums do not travel over the host if the engine can sum tensors."""
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from oxigrad import SparseRows
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.data_parallel.division import split, whole
 from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.extend import Parameters
@@ -62,12 +62,8 @@ class TensorBucket:
         self._group = group
         self._nbytes = sum(spec.nbytes for spec in specs.values())
         (dtype,) = {spec.dtype for spec in specs.values()}
-        ends = [0, *itertools.accumulate(spec.size for spec in specs.values())]
-        self._flat = group.flat(ends[-1], dtype)
-        self._views = {
-            path: self._flat[start:stop].reshape(spec.shape)
-            for (path, spec), (start, stop) in zip(specs.items(), itertools.pairwise(ends), strict=True)
-        }
+        self._flat = group.flat(self._nbytes // dtype.itemsize, dtype)
+        self._views = dict(zip(specs, split(self._flat, whole(specs)), strict=True))
 
     @property
     def nbytes(self) -> int:
@@ -79,14 +75,14 @@ class TensorBucket:
         with self._group.queued():
             self._group.fill(self._views, gradients)
 
-    def exchange(self, communicator: Communicator, seconds: float) -> None:
+    def exchange(self, communicator: Communicator, timeout: float | None) -> None:
         """Queues the sums over workers."""
         with self._group.queued():
             self._group.sum(self._flat)
 
-    def begin(self, communicator: Communicator, seconds: float) -> Queued:
+    def begin(self, communicator: Communicator, timeout: float | None) -> Queued:
         """As `exchange`, which does not wait."""
-        return Queued(lambda: self.exchange(communicator, seconds))
+        return Queued(lambda: self.exchange(communicator, timeout))
 
     def mean(self, count: int, rank: int) -> dict[str, Any]:
         """The means of ``count`` gradients by key path, as views of the bucket."""

@@ -6,7 +6,7 @@ gradients themselves stay with the caller, which keeps those that a decision nam
 """
 
 import dataclasses
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Worker: TypeAlias = Any
 
@@ -55,8 +55,7 @@ class Token(_OfWorker):
     step: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict(_OfWorker):
+class Verdict(NamedTuple):
     """Tells a worker the decision on its gradient of a ``number``, which is final.
 
     An accepted gradient is in the step that made ``step``. A dropped one is in none; ``reason`` is "stale", "unknown"
@@ -64,6 +63,7 @@ class Verdict(_OfWorker):
     ``staleness`` is the number of steps taken since the parameters it was computed from.
     """
 
+    worker: Worker
     number: int
     accepted: bool
     staleness: int

@@ -1,5 +1,6 @@
 """Operations that run in a thread, while the worker goes on, or waits for them no longer than it should."""
 
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ class Running:
 
     def __init__(self, operation: Callable[[], Any], former: "Running | None" = None) -> None:
         self._operation, self._former = operation, former
+        self._context = contextvars.copy_context()
         self._result: Any = None
         self._error: BaseException | None = None
         self._thread = _Exchange(target=self._main, name="exchange", daemon=True)
@@ -39,7 +41,7 @@ class Running:
             if self._former is not None:
                 self._former.wait()
                 self._former = None
-            self._result = self._operation()
+            self._result = self._context.run(self._operation)
         except BaseException as error:  # noqa: BLE001 - raised by `result`
             self._error = error
 

@@ -4,6 +4,7 @@ import functools
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 _SHORTEST = 0.00005
 
@@ -17,9 +18,8 @@ class Backoff:
     A pause is a twentieth of the time waited, so that a wait ends at most that much late. A blocking call of MPI keeps
     a core busy; a loop with these pauses takes a few percent of one.
 
-    >>> wait = Backoff(timeout=0.01)
-    >>> while not wait.is_over():
-    ...     wait.pause()
+    >>> Backoff(timeout=0.01).until(lambda: False)
+    False
     """
 
     deadline: float
@@ -35,6 +35,14 @@ class Backoff:
     def remaining(self) -> float:
         """Seconds that are left, not less than zero."""
         return max(0.0, self.deadline - time.monotonic())
+
+    def until(self, is_done: Callable[[], Any]) -> bool:
+        """Waits until ``is_done()``; False after the time-out."""
+        while not is_done():
+            if self.is_over():
+                return False
+            self.pause()
+        return True
 
     def pause(self) -> None:
         """Yields the processor, or sleeps."""

@@ -3,18 +3,23 @@
 import hashlib
 import itertools
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, Communicator, Place
+from oxigrad.distributed.decisions.training import check_exchange, number_of_exchange
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Mailbox, Message
-from oxigrad.distributed.engines.peers import EXCLUDED, Peers, notice
+from oxigrad.distributed.engines.peers import EXCLUDED, NOTICE, NOTICE_WORDS, Peers, notice
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages.message import as_bytes, size_of
+from oxigrad.distributed.messages.message import HEADER_BYTES, as_bytes, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
+
+Works: TypeAlias = list[Any]
+"""Operations of a library that have begun, as the library tells whether they have ended."""
 
 PIECE = 1 << 30
 """Bytes that one operation transfers at most: counts of MPI are 32-bit integers."""
@@ -23,18 +28,18 @@ SMALL = 1 << 19
 """Bytes of all workers up to which every worker reduces whole buffers: one exchange instead of two."""
 
 
-# What workers tell each other before an operation: its number, the bytes of its buffers, and a digest of the operation
-# and the layout.
-_ENVELOPE = struct.Struct("<QQ16s")
+# What workers tell each other before an operation: its number, that of its training, the bytes of its buffers, and a
+# digest of the operation and the layout.
+_ENVELOPE = struct.Struct("<QQQ16s")
 
 
 class ByteCollectives(Communicator):
     """Base class of communicators whose library has collective operations on bytes.
 
     Before each operation the workers tell each other which it is, so that all of them call the same one. An engine
-    implements the operations on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share` and
-    `_reduce_natively`, each by `_run`. It notes what it learns of other workers in `Peers`, puts their
-    messages into the mailbox (`_deliver`), and sends (`_dispatch`). `_look` and `_pause` belong to waits.
+    begins the operations on bytes, which `_run` waits for: `_gather`, `_transpose`, `_share` and `_reduce_natively`. It
+    notes what it learns of other workers in `Peers`, puts their messages into the mailbox
+    (`_deliver`), and sends (`_dispatch`). `_look` and `_pause` belong to waits.
     """
 
     #: The exceptions of the library.
@@ -42,6 +47,8 @@ class ByteCollectives(Communicator):
 
     def __init__(self, place: Place, job: bytes, timeout: float, peers: Peers) -> None:
         super().__init__(place, job, timeout)
+        #: Guards the library, and what has come from other workers.
+        self._lock = threading.RLock()
         self._peers = peers
         self.unfinished: dict[int, int] = peers.last_steps
         self._mail = Mailbox(job, self.generation, self.size)
@@ -50,16 +57,16 @@ class ByteCollectives(Communicator):
         self._calls = 0
         self._failure: CommunicationError | None = None
         #: Operations that have not ended: after a loss, the library may still write to their buffers.
-        self._under_way: list[Any] = []
+        self._under_way: Works = []
         self._staging: np.ndarray = np.empty(0, np.uint8)
 
     # --- primitives ---------------------------------------------------------------------------------------------------
 
-    def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
+    def _gather(self, data: np.ndarray, rows: np.ndarray) -> Works:
         """Fills ``rows`` with the bytes of all workers by rank, as many of each."""
         raise NotImplementedError
 
-    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray) -> Works:
         """Sends the k-th part of ``data``, of ``counts[k]`` bytes, to rank k.
 
         Fills ``rows`` with the parts received, by rank.
@@ -68,11 +75,11 @@ class ByteCollectives(Communicator):
         """
         raise NotImplementedError
 
-    def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
+    def _share(self, data: np.ndarray, counts: list[int]) -> Works:
         """Fills ``data``, which holds this worker's part, with the parts of all: ``counts[k]`` bytes of rank k."""
         raise NotImplementedError
 
-    def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
+    def _reduce_natively(self, buffer: Buffer, op: Op) -> Works:
         """The sum or the maximum over all workers, in any order; a mean is a sum here."""
         raise NotImplementedError
 
@@ -104,11 +111,13 @@ class ByteCollectives(Communicator):
         """The error of an operation that has failed."""
         raise NotImplementedError
 
-    def _run(self, what: str, seconds: float, begin: Callable[[], Iterable[Any]]) -> None:
-        """Begins operations of the library, and waits for them."""
+    def _run(self, what: str, seconds: float, begin: Callable[..., Works], *args: Any) -> None:
+        """Begins operations of the library by ``begin(*args)``, and waits for them. ``what`` is the name in errors."""
         wait = Backoff(seconds)
         try:
-            self._under_way.extend(begin())
+            self._check(what)
+            with self._lock:
+                self._under_way.extend(begin(*args))
             while not self._are_done():
                 try:
                     self._check(what)
@@ -161,9 +170,12 @@ class ByteCollectives(Communicator):
         self._dispatch(dest, message)
 
     def _deliver(self, message: np.ndarray, source: int) -> None:
-        """Puts a message that has come into the mailbox."""
+        """Puts a message that has come into the mailbox, or notes the notice that it is."""
         try:
             self._mail.put(message, source)
+            if (came := self._mail.take(NOTICE, source)) is not None:
+                scatter(came.data[HEADER_BYTES:], [words := np.empty(NOTICE_WORDS, np.int64)])
+                self._peers.note(source, *words.tolist())
         except Refused as error:
             self.refused.add(error)
 
@@ -185,7 +197,7 @@ class ByteCollectives(Communicator):
             if deterministic or piece.dtype.kind not in "iuf" or piece.itemsize not in (4, 8):
                 self._reduce_in_order(piece, op, seconds)
                 continue
-            self._reduce_natively(piece, op, seconds)
+            self._run("all_reduce", seconds, self._reduce_natively, piece, op)
             if op == "mean":
                 np.divide(piece, self.size, out=piece)
 
@@ -193,19 +205,20 @@ class ByteCollectives(Communicator):
         data, size = as_bytes(buffer), self.size
         if data.nbytes * size <= SMALL:
             rows = self._stage(data.nbytes * size)
-            self._gather(data, rows, "all_reduce", seconds)
+            self._run("all_reduce", seconds, self._gather, data, rows)
             reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, buffer)
             return
         # Each worker reduces one part of the buffer, in the order of ranks, and sends it to the others.
         ends = [buffer.size * rank // size for rank in range(size + 1)]
         counts = [end - start for start, end in itertools.pairwise(ends)]
         self._reduce_part(buffer, counts, op, "all_reduce", seconds)
-        self._share(data, [count * buffer.itemsize for count in counts], "all_reduce", seconds)
+        self._run("all_reduce", seconds, self._share, data, [count * buffer.itemsize for count in counts])
 
     def _reduce_part(self, buffer: Buffer, counts: Sequence[int], op: Op, what: str, seconds: float) -> None:
         """Reduces the part of this worker, of ``counts[self.rank]`` elements, in the order of ranks."""
         rows = self._stage(counts[self.rank] * buffer.itemsize * self.size)
-        self._transpose(as_bytes(buffer), [count * buffer.itemsize for count in counts], rows, what, seconds)
+        nbytes = [count * buffer.itemsize for count in counts]
+        self._run(what, seconds, self._transpose, as_bytes(buffer), nbytes, rows)
         part = buffer[part_of(counts, self.rank, self.size, buffer.size)]
         contributions = list(rows.view(buffer.dtype).reshape(self.size, part.size))
         contributions[self.rank] = part
@@ -248,7 +261,7 @@ class ByteCollectives(Communicator):
         gathered = np.empty(ends[-1], np.uint8)
         parts = [gathered[start:end] for start, end in itertools.pairwise(ends)]
         parts[self.rank][...] = data
-        self._share(gathered, counts, "all_gather_v", seconds)
+        self._run("all_gather_v", seconds, self._share, gathered, counts)
         return parts
 
     def _agree(
@@ -261,17 +274,19 @@ class ByteCollectives(Communicator):
         layout = "" if any_length else " ".join(f"{buffer.dtype.str}{len(buffer)}" for buffer in bufs)
         nbytes, digest = size_of(bufs), hashlib.sha256(f"{kind} {detail} {layout}".encode()).digest()[:16]
         rows = np.empty(self.size * _ENVELOPE.size, np.uint8)
-        packed = bytearray(_ENVELOPE.pack(self._calls, nbytes, digest))  # writable, as torch wants it
-        self._gather(np.frombuffer(packed, np.uint8), rows, kind, seconds)
+        training = number_of_exchange()
+        packed = bytearray(_ENVELOPE.pack(self._calls, training, nbytes, digest))  # writable, as torch wants it
+        self._run(kind, seconds, self._gather, np.frombuffer(packed, np.uint8), rows)
         envelopes = list(_ENVELOPE.iter_unpack(rows.tobytes()))
-        for rank, (number, size, other) in enumerate(envelopes):
+        check_exchange([each for _, each, _, _ in envelopes])
+        for rank, (number, _, size, other) in enumerate(envelopes):
             if (number, other) != (self._calls, digest):
                 raise Refused(
                     "collective",
                     f"{kind}: rank {rank} calls another operation, or one on buffers of another layout ({size} bytes, "
                     f"{nbytes} here): expected the same operation, model and configuration on every worker",
                 )
-        return [size for _, size, _ in envelopes]
+        return [size for _, _, size, _ in envelopes]
 
     def _stage(self, nbytes: int) -> np.ndarray:
         """Memory for one operation on all workers, used again: touching new pages costs as much as the reduction."""

@@ -1,21 +1,21 @@
 """The state that workers share if one process keeps it: membership, mailboxes and collective operations.
 
-Its methods are coroutines, which wait by a condition alone: one of an event loop, or one of threads
-(`engines.threads.hub`), by which they run in the caller's. It knows nothing of how they are called; they return plain
-data and messages, and raise the errors of communication.
+Each call of a worker runs in a thread: that of the worker, or one of Ray's actor. Calls wait by one condition. They
+return plain data and messages, and raise the errors of communication.
 """
 
-import asyncio
 import contextlib
 import copy
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Place
+from oxigrad.distributed.decisions.training import check_exchange
 from oxigrad.distributed.engines.mailbox import Mailbox, Message
-from oxigrad.distributed.engines.peers import LEFT, Peers
+from oxigrad.distributed.engines.peers import FORMS, LEFT, Peers
 from oxigrad.distributed.errors import (
     Aborted,
     CommunicationError,
@@ -50,32 +50,6 @@ def results_of_ends(ends: Iterable[tuple[Any, BaseException | None]]) -> list[An
     return [result for result, _ in ends]
 
 
-class Condition(contextlib.nullcontext[None]):
-    """The condition by which a hub waits in an event loop, whose one thread needs no lock.
-
-    A hub changes its state in a ``with`` block of it.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._change = asyncio.Event()
-
-    def notify_all(self) -> None:
-        """Lets all that wait test their conditions again."""
-        self._change.set()
-        self._change = asyncio.Event()
-
-    async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """Waits until ``is_done()``; False after the time-out."""
-        try:
-            async with asyncio.timeout(max(timeout, 0.001)):
-                while not is_done():
-                    await self._change.wait()
-        except TimeoutError:
-            return False
-        return True
-
-
 class Round:
     """One collective operation: its kind, what each worker contributes, and how many have the result."""
 
@@ -94,25 +68,15 @@ class Round:
 class Hub:
     """The shared state of the job ``job``.
 
-    ``keep`` turns the result of an operation on all workers into what each of them gets.
-
     Members are named by ``uid``, a text that is new for each process, and by which it is known in every call. A new hub
     has no members: it forms a generation when all those that `supervise` names are `entering` or `reform`, which is
     also how a job goes on after its hub was lost.
     """
 
-    def __init__(
-        self,
-        expected: Sequence[str] = (),
-        keep: Callable[[list[np.ndarray]], Any] = list,
-        *,
-        job: bytes = b"",
-        version: str = "",
-        condition: Any = None,
-    ) -> None:
+    def __init__(self, expected: Sequence[str], job: bytes, version: str) -> None:
         self.job: bytes = job
-        self._keep, self._version = keep, version
-        self._changed: Any = condition or Condition()
+        self._version = version
+        self.lock: threading.Condition = threading.Condition()
         self._peers = Peers(-1, ())
         self._expected = set(expected)
         #: The errors of the processes whose work others have ended, which each of their calls raises.
@@ -126,12 +90,12 @@ class Hub:
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
-    async def supervise(self, alive: Sequence[str], number: int) -> None:
+    def supervise(self, alive: Sequence[str], number: int) -> None:
         """Told by who starts the processes, which of them live: those that do not are lost.
 
         ``number`` grows with each call: one that a later call has overtaken tells nothing.
         """
-        with self._changed:
+        with self.lock:
             if number <= self._latest:
                 return
             self._latest, self._expected = number, set(alive)
@@ -139,9 +103,9 @@ class Hub:
             if lost - self._peers.dead or self._peers.generation < 0:
                 self._peers.dead |= lost
                 self._advance()
-                self._changed.notify_all()
+                self.lock.notify_all()
 
-    async def enter(self, uid: str, job: bytes, version: str, timeout: float) -> Place | None:
+    def enter(self, uid: str, job: bytes, version: str, timeout: float) -> Place | None:
         """The place of a new process, which waits for it; None where the others have ended before.
 
         A first generation begins when all expected processes enter. Raises `Refused` for a process of another job, or
@@ -150,19 +114,19 @@ class Hub:
         if job != self.job:
             raise Refused("job", f"a worker is of the job {job.hex()}: expected {self.job.hex()}")
         check_version("a worker", version, "the program", self._version)
-        return await self._join(uid, (-1, 0), timeout)
+        return self._join(uid, (-1, 0), timeout)
 
-    async def reform(self, uid: str, rank: int, generation: int, timeout: float) -> Place | None:
+    def reform(self, uid: str, rank: int, generation: int, timeout: float) -> Place | None:
         """The place of a process in the next generation, which all survivors and those that enter wait for."""
         self._check(uid)
         # A restarted hub learns of its members by this call.
         if self._peers.generation >= 0 and uid not in {*self._peers.workers, *self._admitted, *self._expected}:
             raise Refused("member", f"{uid!r} asks to form the next generation: expected a worker of this job")
-        return await self._join(uid, (generation, rank), timeout)
+        return self._join(uid, (generation, rank), timeout)
 
-    async def exclude(self, uid: str, generation: int, rank: int) -> None:
+    def exclude(self, uid: str, generation: int, rank: int) -> None:
         """A worker declares another one of its generation lost, though its process lives."""
-        with self._changed:
+        with self.lock:
             self._check(uid)
             if generation == self._peers.generation and self._peers.is_alive(rank):
                 lost = self._peers.workers[rank]
@@ -170,7 +134,7 @@ class Hub:
                 self._peers.excluded.add(lost)
                 self._lose(lost)
 
-    async def excluded(self) -> list[str]:
+    def excluded(self) -> list[str]:
         """The processes that were excluded."""
         return sorted(uid for uid, error in self._ended.items() if isinstance(error, Excluded))
 
@@ -190,32 +154,34 @@ class Hub:
             raise Refused("member", f"{what}: the caller is {uid!r}: expected a worker of this job")
         return self._peers.workers.index(uid)
 
-    async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Place | None:
-        with self._changed:
+    def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Place | None:
+        with self.lock:
             self._ready[uid] = former
+            self._peers.note(uid, FORMS, 0, -1)
             self._advance()
-            self._changed.notify_all()
-            return await self._placed(uid, timeout)
+            self.lock.notify_all()
+            return self._placed(uid, timeout)
 
-    async def _placed(self, uid: str, timeout: float) -> Place | None:
+    def _placed(self, uid: str, timeout: float) -> Place | None:
         """Waits until a process that is ready has a place."""
         try:
-            await self._wait(uid, lambda: uid not in self._ready or self._is_over(), timeout, "reform")
+            self._wait(uid, lambda: uid not in self._ready or self._is_over(), timeout, "reform")
             if uid not in self._ready:
                 return self.place_of(uid)
             if self._has_finished:
                 return None
             raise self._peers.loss(self._peers.lost(), "reform")
         finally:
-            self._ready.pop(uid, None)
+            self._withdraw(uid)
+
+    def _withdraw(self, uid: str) -> None:
+        """Forgets that a process is ready for the next generation."""
+        self._ready.pop(uid, None)
+        self._peers.forming.pop(uid, None)
 
     def place_of(self, uid: str) -> Place:
         """The place of a member in the present generation."""
         return Place(self._peers.workers.index(uid), len(self._peers.workers), self._peers.generation)
-
-    def _is_ending(self) -> bool:
-        """Whether the generation is about to end, so that nothing in it is waited for."""
-        return bool(self._ready)
 
     def _is_over(self) -> bool:
         """Whether the members of the last generation have all died or left: a new process cannot get their state."""
@@ -240,34 +206,34 @@ class Hub:
 
     def _lose(self, uid: str) -> None:
         """Does what the loss of a process causes: nothing is kept for it."""
-        self._ready.pop(uid, None)
+        self._withdraw(uid)
         if uid in self._peers.workers:
             self._mail[self._peers.workers.index(uid)].clear()
         self._advance()
-        self._changed.notify_all()
+        self.lock.notify_all()
 
-    async def was_admitted(self, uid: str) -> bool:
+    def was_admitted(self, uid: str) -> bool:
         """Whether a process has been a member of any generation of this hub."""
         return uid in self._admitted
 
-    async def leave(self, uid: str, unfinished: int | None = None) -> None:
+    def leave(self, uid: str, unfinished: int | None = None) -> None:
         """The process ends its work, or has failed; ``unfinished`` is its last step of a training not left."""
-        with self._changed:
+        with self.lock:
             is_known = uid in self._peers.workers or uid in self._expected
             self._expected.discard(uid)
             if is_known:
                 self._has_finished = True
                 self._peers.note(uid, LEFT, 0, -1 if unfinished is None else unfinished)
                 self._lose(uid)
-            self._ready.pop(uid, None)
+            self._withdraw(uid)
 
-    async def abort(self, reason: str) -> None:
+    def abort(self, reason: str) -> None:
         """Ends the job."""
-        with self._changed:
+        with self.lock:
             self._peers.reason = reason
-            self._changed.notify_all()
+            self.lock.notify_all()
 
-    async def alive(self, uid: str, generation: int) -> list[int]:
+    def alive(self, uid: str, generation: int) -> list[int]:
         """The ranks of the workers of a generation that have neither died nor left."""
         self._check(uid)
         if generation != self._peers.generation:
@@ -276,37 +242,38 @@ class Hub:
 
     # --- operations on all workers ------------------------------------------------------------------------------------
 
-    async def collect(
+    def collect(
         self, uid: str, generation: int, number: int, kind: tuple[Any, ...], bufs: list[np.ndarray], timeout: float
     ) -> Any:
         """Gives a worker's buffers to an operation, and waits for its result."""
-        with self._changed:
+        with self.lock:
             rank, peers = self._rank(uid, generation, kind[0]), self._peers
             entered = self._rounds.setdefault(number, Round(kind))
             if entered.kind != kind:
-                text = f"workers called {_shown(entered.kind)} and {_shown(kind)} at the same time"
-                entered.failure = Refused("collective", text)
+                entered.failure = _unlike(entered.kind, kind)
             entered.contributed[rank] = bufs
             if len(entered.contributed) == len(peers.workers) and entered.failure is None:
                 entered.result = self._result_of(entered)
-            self._changed.notify_all()
+            self.lock.notify_all()
 
             def is_decided() -> bool:
                 if entered.result is not None or entered.failure is not None:
                     return True
-                return peers.has_lost or self._is_ending() or peers is not self._peers
+                return peers.has_lost or bool(peers.forming)
 
             try:
-                await self._wait(uid, is_decided, timeout, kind[0])
+                self._wait(uid, is_decided, timeout, kind[0])
             except (Aborted, TimedOut) as error:
                 if entered.result is None:
-                    entered.failure = entered.failure or error
-                    self._changed.notify_all()
+                    absent = ", ".join(str(r) for r in range(len(peers.workers)) if r not in entered.contributed)
+                    late = TimedOut(f"{error}: rank {absent} has not called it") if absent else error
+                    entered.failure = entered.failure or (late if isinstance(error, TimedOut) else error)
+                    self.lock.notify_all()
             return self._end(number, entered, peers)
 
     def _result_of(self, entered: Round) -> Any:
         """The result of an operation that all workers have entered, as each of them is answered."""
-        return self._keep(_result(entered))
+        return _result(entered)
 
     def _end(self, number: int, entered: Round, peers: Peers) -> Any:
         entered.ended += 1
@@ -320,42 +287,39 @@ class Hub:
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    async def post(self, uid: str, generation: int, dest: int, message: np.ndarray) -> None:
+    def post(self, uid: str, generation: int, dest: int, message: np.ndarray) -> None:
         """Puts a message into a mailbox, which refuses a stranger."""
-        with self._changed:
+        with self.lock:
             rank = self._rank(uid, generation, "send")
             if not self._peers.is_alive(dest):
                 raise self._peers.loss([dest], "send")
             self._mail[dest].put(message, rank)
-            self._changed.notify_all()
+            self.lock.notify_all()
 
-    async def take(self, uid: str, generation: int, tag: int, source: int | None, timeout: float) -> Message | None:
+    def take(self, uid: str, generation: int, tag: int, source: int | None, timeout: float) -> Message | None:
         """Waits for a message with this tag, and takes it out of the mailbox; None after the time-out."""
-        with self._changed:
+        with self.lock:
             mail, peers = self._mail[self._rank(uid, generation, "recv_any")], self._peers
             message: Message | None = None
 
-            def is_over() -> bool:
+            def has_come() -> bool:
                 nonlocal message
                 message = mail.take(tag, source)
-                if message is not None or peers is not self._peers:
-                    return True
-                return (source is not None and not peers.is_alive(source)) or self._is_ending()
+                if message is None:
+                    peers.check("recv_any", needed=source)
+                return message is not None
 
             with contextlib.suppress(TimedOut):
-                await self._wait(uid, is_over, timeout, "recv_any")
-                if message is None:
-                    lost = peers.lost()
-                    raise peers.loss([source] if source in lost else lost, "recv_any")
+                self._wait(uid, has_come, timeout, "recv_any")
             return message
 
-    async def _wait(self, uid: str, is_done: Callable[[], bool], timeout: float, what: str) -> None:
+    def _wait(self, uid: str, is_done: Callable[[], bool], timeout: float, what: str) -> None:
         """Waits for a condition in a call of a process. Raises `TimedOut`, or the error by which its work has ended."""
 
         def is_over() -> bool:
             return uid in self._ended or self._peers.reason is not None or is_done()
 
-        is_in_time = await self._changed.wait_until(is_over, timeout)
+        is_in_time = self.lock.wait_for(is_over, min(timeout, threading.TIMEOUT_MAX))
         self._check(uid)
         if not is_in_time:
             of = f" of the worker of rank {self._peers.workers.index(uid)}" if uid in self._peers.workers else ""
@@ -376,5 +340,11 @@ def _result(entered: Round) -> list[np.ndarray]:
     return result
 
 
-def _shown(kind: tuple[Any, ...]) -> str:
-    return " ".join(map(str, kind))
+def _unlike(kind: tuple[Any, ...], other: tuple[Any, ...]) -> Refused:
+    """The error of workers that call operations of different kinds at the same time."""
+    try:
+        check_exchange([kind[-1], other[-1]])
+    except Refused as error:
+        return error
+    shown = " and ".join(" ".join(map(str, each[:-1])) for each in (kind, other))
+    return Refused("collective", f"workers called {shown} at the same time: expected one operation, on equal buffers")

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, Communicator, Place
-from oxigrad.distributed.decisions.training import Trainings
+from oxigrad.distributed.decisions.training import Trainings, number_of_exchange
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.errors import Aborted
@@ -55,7 +55,7 @@ class HubCommunicator(Communicator):
     def _collect(self, name: str, detail: tuple[Any, ...], contribution: list[Buffer], seconds: float) -> Any:
         """The result of an operation of all workers."""
         self._calls += 1
-        arguments = self._calls, (name, *detail), contribution, seconds
+        arguments = self._calls, (name, *detail, number_of_exchange()), contribution, seconds
         return self._call("collect", self._uid, self.generation, *arguments, what=name, seconds=seconds)
 
     # --- messages -----------------------------------------------------------------------------------------------------

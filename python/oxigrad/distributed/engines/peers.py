@@ -14,6 +14,9 @@ from oxigrad.distributed.errors import Aborted, Excluded, WorkerLost
 LEFT, ABORTED, EXCLUDED, FORMS = -1, -2, -3, -4
 """Kinds of notices: the sender left, aborted the job, excludes a worker, or forms the next generation."""
 
+NOTICE = 0xFFFF
+"""The tag of a message that is a `notice`."""
+
 NOTICE_WORDS = 3
 """The integers of a `notice`."""
 

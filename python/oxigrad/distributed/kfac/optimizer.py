@@ -9,6 +9,7 @@ import numpy as np
 from oxigrad import SparseRows, StateError, tree
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import log
 from oxigrad.distributed.fields import Field, check_flags
 from oxigrad.distributed.kfac.kronecker import Method
 from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
@@ -78,7 +79,7 @@ class KFAC(CollectiveWrapper):
         timeout: seconds that a wait for other workers takes at most; by default the communicator's.
 
     After the loss of a worker, the others repeat the step and continue. Raises `StructureError` on all workers if they
-    record different layers. Moments that are not finite do not change the factors.
+    record different layers, and logs a loss without any. Moments that are not finite do not change the factors.
 
     >>> from oxigrad import optim, xp
     >>> x, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0], [5.0]])
@@ -212,6 +213,9 @@ class KFAC(CollectiveWrapper):
         paths = [str(structure.path(i)) for i in range(len(leaves))]
         trained = self._parameters.read(model).keys()
         gradients, statistics = recorded(call, leaves, paths, trained=trained, examples=examples, mean=self.mean)
+        if not (statistics.layers or self._preconditioner.count):
+            text = "the loss has no layer: expected x @ W or W @ x with a parameter W; steps are those without KFAC"
+            log.warning("%s: %s", self.name, text)
         if scale != 1.0:
             squares = (g / g.dtype.type(scale) / g.dtype.type(scale) for g in statistics.outputs)
             statistics = Statistics(statistics.layers, statistics.inputs, tuple(squares))
@@ -246,6 +250,7 @@ class KFAC(CollectiveWrapper):
         if in_backward:
             self._refuse_in_backward(record=record)
         statistics = None
+        self._check_usable()
         if self._done < 0:
             self._parameters.check_replaceable(model)
             self.start(model)
@@ -260,7 +265,7 @@ class KFAC(CollectiveWrapper):
             self._within_step(model, lambda: self._step(model, grads, statistics, keep_root=True))
         return value
 
-    def update(
+    def update(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         model: Tree,
         grads: Tree | None = None,
@@ -312,7 +317,7 @@ class KFAC(CollectiveWrapper):
         The gradients of a worker that is late are not used; None where all are late.
         """
         settings, count, preconditioner = self._settings(), 0 if late else 1, self._preconditioner.copied()
-        if not (means := mean_over_workers(local, self.communicator, count=count, timeout=self._seconds)):
+        if not (means := mean_over_workers(local, self.communicator, count=count, timeout=self.timeout)):
             return None
         dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
         return means | preconditioner(dense, statistics, settings, count=count), preconditioner

@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.distributed.messages.message import Layout, as_bytes, scatter
+from oxigrad.distributed.messages.message import Layout
 
 _Job = TypeVar("_Job", bound=Hashable)
 
@@ -68,27 +68,23 @@ class Placement:
         return self.factors[layer][1]
 
 
-def gathered(
+def shared(
     communicator: Communicator,
     local: Mapping[str, np.ndarray],
     specs: Mapping[str, GradientSpec],
     owners: Mapping[str, int],
     timeout: float | None = None,
 ) -> dict[str, np.ndarray]:
-    """The arrays that ``owners`` names, each from the worker that has it in ``local``.
+    """The arrays that ``owners`` names, each broadcast by the worker that has it in ``local``.
 
     All workers call it with the same owners and specs.
 
     Raises `Refused` for arrays of another size, and errors of communication.
     """
-    if not owners:
-        return {}
-    of_rank = [[name for name, owner in owners.items() if owner == rank] for rank in range(communicator.size)]
-    layouts = [Layout({name: specs[name] for name in names}) for names in of_rank]
-    mine = layouts[communicator.rank].pack({name: local[name] for name in of_rank[communicator.rank]})
-    whole = np.concatenate([np.empty(0, np.uint8), *map(as_bytes, mine)])
     arrays: dict[str, np.ndarray] = {}
-    for layout, received in zip(layouts, communicator.all_gather_v(whole, timeout=timeout), strict=True):
-        scatter(received, buffers := layout.empty())
+    for root in sorted({*owners.values()}):
+        layout = Layout({name: specs[name] for name, owner in owners.items() if owner == root})
+        buffers = layout.pack(local) if communicator.rank == root else layout.empty()
+        communicator.broadcast(buffers, root, timeout=timeout)
         arrays |= layout.views(buffers)
     return arrays

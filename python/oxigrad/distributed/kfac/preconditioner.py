@@ -12,7 +12,7 @@ from oxigrad import StateError, StructureError
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.kfac.kronecker import Factor, Inverse, Method, damped, invert, precondition
 from oxigrad.distributed.kfac.layers import Layer, Statistics
-from oxigrad.distributed.kfac.placement import Placement, gathered
+from oxigrad.distributed.kfac.placement import Placement, shared
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.means import mean_over_workers
@@ -200,7 +200,7 @@ class Preconditioner:
                     local[name] = _packed(invert(factor, source.added[side], settings.method))
                 if len(placed.group(path)) > 1:
                     owners[name] = worker
-        inverses = local | gathered(settings.communicator, local, specs, owners, settings.timeout)
+        inverses = local | shared(settings.communicator, local, specs, owners, settings.timeout)
         for path in paths:
             if rank in placed.group(path):
                 a, g = (_unpacked(inverses[f"{path}/{side}"]) for side in _SIDES)
@@ -219,7 +219,7 @@ class Preconditioner:
         specs = {path: GradientSpec(m.shape, self.factors[path][0].value.dtype) for path, m in matrices.items()}
         size = settings.communicator.size
         owners = {path: placed.sender(path) for path in matrices if len(placed.group(path)) < size}
-        solved = gathered(settings.communicator, local, specs, owners, settings.timeout) | local
+        solved = shared(settings.communicator, local, specs, owners, settings.timeout) | local
         factor = self._clip(matrices, solved, settings)
         result: dict[str, np.ndarray] = {}
         for path, layer in self.layers.items():

@@ -111,6 +111,9 @@ def check_method(sizes: Sequence[int], expected: int) -> None:
         raise Refused("config", text)
 
 
+SHARDS = "shards"
+"""The key of the shards of data in a configuration."""
+
 _DEFAULT = "its default"
 
 
@@ -130,8 +133,10 @@ def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | N
     elif theirs == ours:
         return None
     else:
-        of = f"{path} of the optimizer" if path else "the optimizer"
         value, expected = (each if each is _DEFAULT else json.dumps(each) for each in (theirs, ours))
+        if path.startswith(SHARDS):  # only rank 0 is compared with
+            return f"{path} is {value} on {whose}, {expected} on rank 0: expected the same shards on every worker"
+        of = f"{path} of the optimizer" if path else "the optimizer"
         return f"{of} on {whose} is {value}: expected {expected}"
     return next(filter(None, (unlike_config(a, b, whose, at) for at, a, b in pairs)), None)
 

@@ -6,7 +6,8 @@ of each sparse one. Every part fills whole words of eight bytes. Gradients of pa
 float32.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from itertools import chain, compress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -43,20 +44,16 @@ class GradientCodec:
     most_bytes: int
 
     def __init__(self, parameters: Mapping[str, Any], extra: str = "") -> None:
-        self._arrays = {path: GradientSpec.of(array) for path, array in parameters.items()}
-        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._arrays = specs = {path: GradientSpec.of(array) for path, array in parameters.items()}
+        #: The layout of the dense gradients, by their key paths.
+        self._layout: Callable[[tuple[str, ...]], Layout] = functools.lru_cache(64)(
+            lambda dense: Layout({path: specs[path] for path in dense})
+        )
         whole = Layout(self._arrays, extra)
         self.digest = whole.digest
         rows = sum(spec.shape[0] for spec in self._arrays.values() if spec.shape)
         #: The bytes of the largest message.
         self.most_bytes = _WORD * (len(self._arrays) + len(whole.dtypes) + 2 * rows) + whole.nbytes
-
-    def _layout(self, dense: tuple[str, ...]) -> Layout:
-        if (layout := self._layouts.get(dense)) is None:
-            if len(self._layouts) >= 64:
-                self._layouts.clear()
-            layout = self._layouts[dense] = Layout({path: self._arrays[path] for path in dense})
-        return layout
 
     def encode(self, gradients: Mapping[str, np.ndarray | SparseRows], *, copy: bool = False) -> list[np.ndarray]:
         """The buffers of a message: without ``copy``, they may be views of the gradients."""

@@ -27,7 +27,7 @@ import hashlib
 import operator
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -41,8 +41,7 @@ HEADER_BYTES = _FIELDS.size
 _NBYTES = operator.attrgetter("nbytes")
 
 
-@dataclasses.dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """The header of a message. A sender gives tag, step and digest; `sealed` completes it.
 
     >>> sealed = Header(tag=3, step=7).sealed([np.ones(2)], rank=1)
@@ -62,9 +61,7 @@ class Header:
         self, bufs: Iterable[np.ndarray], *, job: bytes = bytes(16), generation: int = 0, rank: int = 0
     ) -> "Header":
         """The header of a message with this payload, from this sender."""
-        return dataclasses.replace(
-            self, job=job, generation=generation, rank=rank, payload_bytes=sum(map(_NBYTES, bufs))
-        )
+        return self._replace(job=job, generation=generation, rank=rank, payload_bytes=sum(map(_NBYTES, bufs)))
 
     def pack(self) -> bytes:
         """The header as bytes."""

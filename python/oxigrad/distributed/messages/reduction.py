@@ -1,5 +1,6 @@
 """Reductions of buffers in the order of ranks, so that all engines give the same bits."""
 
+import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -34,7 +35,7 @@ def reduce_in_order(contributions: Sequence[np.ndarray], op: Op, out: np.ndarray
     for start in range(0, out.size, step):
         block = slice(start, start + step)
         target = out[block]
-        _reduce([buffer[block] for buffer in contributions], op, target, total[: target.size])
+        _reduce([*map(operator.itemgetter(block), contributions)], op, target, total[: target.size])
 
 
 def _reduce(blocks: list[np.ndarray], op: Op, out: np.ndarray, total: np.ndarray) -> None:

@@ -11,14 +11,15 @@ import numpy as np
 from oxigrad import state as state_module
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.errors import WorkerLost, log
+from oxigrad.distributed.decisions.training import NO_TRAINING, common, exchanging
+from oxigrad.distributed.errors import TimedOut, WorkerLost, log
 from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
+from oxigrad.distributed.messages.configuration import values_of_functions
 from oxigrad.distributed.messages.message import checksum
-from oxigrad.distributed.methods.configuration import values_of_functions
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import config_of
-from oxigrad.optim import SAM, Optimizer
+from oxigrad.optim import Optimizer
 
 _Result = TypeVar("_Result")
 
@@ -44,10 +45,12 @@ class CollectiveWrapper(Wrapper):
         self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        refuse_inside(self, self._plain_class)
+        self._refuse_inside(type(self))
         # The number of collective operations completed; -1 before the start. Survivors that differ are brought up to
         # date.
         self._done = -1
+        self._set_apart()
+        self._enrolment.number_now()
 
     def start(self, model: Tree) -> Tree:
         """Starts this worker, and returns ``model`` with the parameters that all workers start from.
@@ -55,6 +58,7 @@ class CollectiveWrapper(Wrapper):
         All workers call it. Raises `Refused` on all of them where their models, the wrapper's arguments or the
         optimizers differ.
         """
+        self._check_usable()
         with self._lock.stepping():
             return self._entered(model)[0]
 
@@ -116,16 +120,20 @@ class CollectiveWrapper(Wrapper):
         """
         while True:
             try:
-                completed, are_alike = self._completed(model)
-                root, data = completed.index(max(completed)), np.empty(0, np.uint8)
-                if len(set(completed)) == 1 and completed[root] >= 0:
-                    return completed, root, None
-                if self.communicator.rank == root:  # the others do not know the number of bytes
-                    arrays = self._parameters.read(model) if are_alike else self._parameters.all(model)
-                    data = transfer.pack(arrays, self._whole_state(copy=False, for_others=True))
-                return completed, root, self.communicator.all_gather_v(data, timeout=self._seconds)[root]
+                with exchanging(NO_TRAINING):  # a worker that joins does not know the training yet
+                    return self._offered_now(model)
             except WorkerLost as error:
                 self._survive(error)
+
+    def _offered_now(self, model: Tree) -> tuple[list[int], int, np.ndarray | None]:
+        completed, are_alike = self._completed(model)
+        root, data = completed.index(max(completed)), np.empty(0, np.uint8)
+        if len(set(completed)) == 1 and completed[root] >= 0:
+            return completed, root, None
+        if self.communicator.rank == root:  # the others do not know the number of bytes
+            arrays = self._parameters.read(model) if are_alike else self._parameters.all(model)
+            data = transfer.pack(arrays, self._whole_state(copy=False, for_others=True))
+        return completed, root, self.communicator.all_gather_v(data, timeout=self.timeout)[root]
 
     def _survive(self, error: WorkerLost) -> None:
         """Continues with the survivors of a loss. Raises `WorkerLost` as `_check_ends` does."""
@@ -142,7 +150,10 @@ class CollectiveWrapper(Wrapper):
         """Raises `WorkerLost` if the work of a lost worker has ended, at an earlier step and without `leave`."""
         if not error.steps:
             return
-        ends = " and ".join(f"the work of rank {rank} ended after step {step}" for rank, step in error.steps.items())
+        ends = " and ".join(
+            f"the work of rank {rank} ended {f'after step {step}' if step else 'before its first step'}"
+            for rank, step in error.steps.items()
+        )
         raise WorkerLost(
             error.ranks,
             f"step {(self.communicator.trainings.completed or 0) + 1}",
@@ -178,9 +189,12 @@ class CollectiveWrapper(Wrapper):
         description = agreement.described(arrays, self._agreed_config(), untrained)
         hyperparameters = agreement.described({}, self._agreed_settings())
         crc = checksum(map(np.ascontiguousarray, untrained.values()))
-        numbers = [self._done, _digest(description), _digest(hyperparameters), crc]
-        rows = self.communicator.all_gather_v(np.array(numbers, np.int64), timeout=self._seconds)
+        self._enrolment.number_now()
+        numbers = [self._done, _digest(description), _digest(hyperparameters), crc, self._enrolment.number]
+        rows = self.communicator.all_gather_v(np.array(numbers, np.int64), timeout=self.timeout)
         agreement.check_method([each.size for each in rows], len(numbers))
+        if training := common([int(each[4]) for each in rows]):
+            self._enrolment.take_number(training)
         completed = [int(each[0]) for each in rows]
         self._check_same(description, [each[1] for each in rows])
         if max(completed) < 0:  # those that join later have the hyperparameters of their own start
@@ -190,23 +204,24 @@ class CollectiveWrapper(Wrapper):
     def _check_same(self, description: np.ndarray, digests: list[int]) -> None:
         """Raises `Refused` on all workers where their descriptions, which have these digests, differ."""
         if any(each != digests[0] for each in digests):
-            first, *others = self.communicator.all_gather_v(description, timeout=self._seconds)
+            first, *others = self.communicator.all_gather_v(description, timeout=self.timeout)
             differences = (agreement.difference(first, each, f"rank {rank}") for rank, each in enumerate(others, 1))
             raise next(error for error in differences if error is not None)
 
     def _check_settings(self, model: Tree) -> None:
-        """Compares hyperparameters and parameters with those of the others, once in so many rounds.
+        """Compares hyperparameters and parameters with those of the others, which all call it in the same rounds.
 
         Raises `Refused` on all workers where they differ.
         """
-        if self._done % agreement.ROUNDS == 0 < self._done and self.communicator.size > 1 and self._are_replicas:
-            settings = [*self._agreed_settings(), values_of_functions(self.optimizer)]
-            description = agreement.described({}, settings, replicas=self._parameters.of_core(model))
-            numbers = np.array([_digest(description), self._wants_agreement()], np.int64)
-            rows = self.communicator.all_gather_v(numbers, timeout=self._seconds)
-            self._check_same(description, [int(each[0]) for each in rows])
-            if any(int(each[1]) for each in rows):
-                self._agree_anew()
+        if self.communicator.size == 1 or not self._are_replicas:
+            return
+        settings = [*self._agreed_settings(), values_of_functions(self.optimizer)]
+        description = agreement.described({}, settings, replicas=self._parameters.of_core(model))
+        numbers = np.array([_digest(description), self._wants_agreement()], np.int64)
+        rows = self.communicator.all_gather_v(numbers, timeout=self.timeout)
+        self._check_same(description, [int(each[0]) for each in rows])
+        if any(int(each[1]) for each in rows):
+            self._agree_anew()
 
     def _warn_of_hyperparameters(self, theirs: Any) -> None:
         """Warns where this worker joins others whose optimizer has another configuration."""
@@ -227,13 +242,16 @@ class CollectiveWrapper(Wrapper):
         while True:
             try:
                 result = operation()
-                self._check_settings(model)
+                if self._done % agreement.ROUNDS == 0 < self._done:
+                    self._check_settings(model)
                 self.communicator.trainings.completed = self._done + 1
                 return model, result
             except WorkerLost as error:
                 model, is_behind = self._recover(model, error)
                 if is_behind:
                     return model, None
+            except TimedOut as error:
+                raise TimedOut(f"step {self._done + 1}: {error}") from error
 
     def _write_on_one(self, file: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
         """Writes a state on rank 0; all workers call it, and none goes on before the file is written."""
@@ -241,19 +259,10 @@ class CollectiveWrapper(Wrapper):
             if self.communicator.rank == 0:
                 self._write_state(file, state)
         finally:
-            self.communicator.all_reduce([np.zeros(1)], timeout=self._seconds)
+            with self._gathering("save"):
+                self.communicator.all_reduce([np.zeros(1)], timeout=self.timeout)
 
     def _recover(self, model: Tree, error: WorkerLost) -> tuple[Tree, bool]:
         """Continues with the survivors after a `WorkerLost`: as `_agree`."""
         self._survive(error)
         return self._agree(model)
-
-
-def refuse_inside(wrapper: Wrapper, *kinds: type) -> None:
-    """Raises `TypeError` where the optimizer of a wrapper is, or has inside, one of these kinds."""
-    inner: Any = wrapper.optimizer
-    while inner is not None:
-        if isinstance(inner, kinds):
-            label = type(wrapper).__name__
-            raise TypeError(f"{label}: found {type(inner).__name__} inside, which cannot be combined with {label}")
-        inner = inner.optimizer if isinstance(inner, (Wrapper, SAM)) else None

@@ -13,10 +13,10 @@ from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.fields import BOUND, FACTOR, WHOLE, Arrays, Field, Plain, array_by_path, arrays, check_flags
+from oxigrad.distributed.messages.configuration import options_set
 from oxigrad.distributed.messages.message import Layout, LayoutEntry
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.methods.configuration import options_set
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
@@ -226,7 +226,8 @@ class DeepGradientCompression(CollectiveWrapper):
             for name, array in state["slots"][path].items()
             if name in (_RESIDUAL, _VELOCITY)
         }
-        means = mean_over_workers(local, self.communicator, timeout=self._seconds) if local else {}
+        with self._gathering("save and state_dict with gather=True"):
+            means = mean_over_workers(local, self.communicator, timeout=self.timeout) if local else {}
         slots = {
             path: {name: means.get(f"{name} {path}", slot) for name, slot in named.items()}
             for path, named in state["slots"].items()
@@ -282,7 +283,7 @@ class DeepGradientCompression(CollectiveWrapper):
                 flat = {path: g * g.dtype.type(factor) for path, g in flat.items()}
             memories, message = self._compressed({path: flat[path] for path in sparse})
         self._sent = memories
-        messages = self.communicator.all_gather_v(message, timeout=self._seconds)
+        messages = self.communicator.all_gather_v(message, timeout=self.timeout)
         words = [int(each[:4].view("<u4")[0]) if each.size >= 4 else -1 for each in messages]
         if unknown := [word for word in words if word not in (0, _ABSENT, _NOT_FINITE)]:
             raise Refused("status", f"a message of sparse values begins with {unknown[0]}: expected 0")
@@ -333,7 +334,7 @@ class DeepGradientCompression(CollectiveWrapper):
 
     def _dense_means(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> dict[str, np.ndarray]:
         """The means of whole gradients over the workers that are not ``absent``."""
-        return mean_over_workers(gradients, self.communicator, count=0 if absent else 1, timeout=self._seconds)
+        return mean_over_workers(gradients, self.communicator, count=0 if absent else 1, timeout=self.timeout)
 
     def _corrected(
         self, model: Tree, means: Mapping[str, np.ndarray]

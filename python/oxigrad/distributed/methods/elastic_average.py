@@ -13,7 +13,6 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.connection import Connection, Server
 from oxigrad.distributed.coordination.coordinator import DecodedReply
 from oxigrad.distributed.coordination.elastic_centre import Centre, ElasticCoordinator, greet, moved
-from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.service import LEAVE, NOTICES, PULL, PUSH
 from oxigrad.distributed.decisions.elastic import Elastic, moving_rate
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
@@ -95,7 +94,7 @@ class ElasticAverage(CollectiveWrapper):
         arrays("_centre", _SEEN),
         dataclasses.replace(arrays("_loaded_centre", _KEPT), write=_write_served),
     )
-    _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment", "_connection", "_server"})
+    _transient: ClassVar[frozenset[str]] = frozenset({"_connection", "_server"})
 
     def __init__(
         self,
@@ -133,12 +132,10 @@ class ElasticAverage(CollectiveWrapper):
         # The pushes that the centre had applied with the last one of this worker, and the parameters that it pushed.
         self._applied = -1
         self._position: dict[str, np.ndarray] = {}
-        self._set_apart()
-        self._enrolment.number_now()
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
-        self._enrolment = Enrolment(self.communicator.trainings)
+        super()._set_apart()
         self._connection: Connection | None = None
         self._server: Server | None = None
         #: The number of the last push that was answered.
@@ -186,7 +183,7 @@ class ElasticAverage(CollectiveWrapper):
             rate, beta = self._rate, self._rate * self.communicator.size
             new = {path: parameters[path] - d.dtype.type(rate) * d for path, d in differences.items()}
             try:
-                means = mean_over_workers(differences, self.communicator, timeout=self._seconds)
+                means = mean_over_workers(differences, self.communicator, timeout=self.timeout)
                 break
             except WorkerLost as error:
                 if (missed := self._missed(model, error)) is not None:  # the others have completed this exchange
@@ -222,15 +219,8 @@ class ElasticAverage(CollectiveWrapper):
             if not self._is_started:
                 self._reform()
                 return self._entered(model)[0]
-            self.communicator.alive()  # which raises `Excluded`
-            while True:
-                centre = self._surrender_centre()
-                self._reform()
-                try:
-                    self._join(self._elect_keeper(centre))
-                    return model
-                except WorkerLost:  # another worker was lost, or waits to join
-                    continue
+            self._continued_by(self._surrender_centre, lambda centre: self._join(self._elect_keeper(centre)))
+            return model
 
     def _surrender_centre(self) -> dict[str, np.ndarray]:
         """The latest centre that this worker knows; it keeps none from then on."""
@@ -367,15 +357,15 @@ class ElasticAverage(CollectiveWrapper):
         """Waits for the answer to the last request: the centre, or a refusal of the push."""
         while True:
             answer = connection.answer(max(self._applied, 0))
-            has_centre = answer.token >= 0 and answer.number >= connection.number
+            has_centre = answer.head.token >= 0 and answer.head.number >= connection.number
             is_refused = any(not each.accepted and each.number >= connection.number for each in answer.verdicts)
-            if has_centre or is_refused or answer.kind in NOTICES:
+            if has_centre or is_refused or answer.head.kind in NOTICES:
                 return answer
 
     def _adopt_centre(self, connection: Connection, answer: DecodedReply, position: dict[str, np.ndarray]) -> None:
         centre = connection.codec.decode(answer.parts[0])
         self._centre = {path: np.array(as_array(value)) for path, value in centre.items()}
-        self._applied, self._position = answer.step, position
+        self._applied, self._position = answer.head.step, position
 
     def _pushed(self, model: Tree) -> Tree:
         connection = self._connection

@@ -11,13 +11,14 @@ from oxigrad import NonFiniteError, StateError
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
+from oxigrad.distributed.decisions.training import exchanging
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
 from oxigrad.distributed.fields import FACTOR, WHOLE, Arrays, Plain, check_flags
+from oxigrad.distributed.messages.configuration import options_set, settings_of, values_of_functions
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import AverageState
-from oxigrad.distributed.methods.configuration import options_set, settings_of, values_of_functions
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.extend import COUNT, OPTIONS, Domain, dtype_name, to_host
@@ -194,7 +195,7 @@ class ModelAverage(AverageState):
 
         At the end of training, it gives all workers the same parameters.
         """
-        with self._lock.stepping():
+        with self._lock.stepping(), exchanging(self._enrolment):
             model, _ = self._entered(model)
             share, self._share = self._share, 0.0
             self._drain()
@@ -360,7 +361,7 @@ class ModelAverage(AverageState):
     def _mean(self, arrays: Mapping[str, np.ndarray], exchange: str) -> dict[str, np.ndarray]:
         layout = Layout(arrays)
         buffers = layout.pack(arrays, out=layout.empty())
-        exchanges.mean(self.communicator, buffers, exchange, timeout=self._seconds)
+        exchanges.mean(self.communicator, buffers, exchange, timeout=self.timeout)
         return layout.views(buffers)
 
     # --- state --------------------------------------------------------------------------------------------------------

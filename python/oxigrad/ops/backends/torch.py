@@ -95,7 +95,8 @@ class TorchAdapter(Adapter):
         """The tensor with its values in memory; most tensors are returned unchanged."""
         if _is_without_memory(array):
             return self.library.zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
-        return array.resolve_conj().resolve_neg()
+        # Inside of a transformation, a call that resolves nothing gives another tensor.
+        return array.resolve_conj().resolve_neg() if array.is_conj() or array.is_neg() else array
 
     def in_order(self, array: Array) -> Array:
         """The tensor, or a contiguous copy of one in host memory."""

@@ -125,6 +125,8 @@ def composite(
             # Many libraries refuse lists, and numbers as an index is.
             if library is not np and any(arg.__class__ in (list, tuple, int) for arg in (*args, *named.values())):
                 return on_variables(*args, **named)
+            if defaults := _defaults_left_out(function, args, named):  # which the library's function may require
+                return called(*args, **defaults, **named)
             raise
         except AttributeError as error:
             if beyond and len(args) > positional:
@@ -140,6 +142,13 @@ def composite(
 def of_numpy(function: F) -> F:
     """Decorates a function of NumPy's that the standard does not have, as `composite` does."""
     return composite(function, is_standard=False)
+
+
+def _defaults_left_out(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """The defaults, other than None, of parameters by position or name that a call leaves out."""
+    parameters = [*inspect.signature(function).parameters.values()][len(args) :]
+    left_out = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in named]
+    return {p.name: p.default for p in left_out if p.default not in (None, p.empty)}
 
 
 def _is_float(x: Any) -> bool:

@@ -12,7 +12,6 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad._typing import Array
-from oxigrad.ops import special
 from oxigrad.ops.backends import is_complex
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import products, standard
@@ -23,7 +22,7 @@ from oxigrad.ops.numpy import order_statistics as order
 
 
 def _i0(x: Array) -> Array:
-    return special.i0(array(x))
+    return ops.iv(0.0, array(x))
 
 
 def _angle(z: Array, deg: bool = False) -> Array:

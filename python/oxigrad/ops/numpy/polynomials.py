@@ -7,13 +7,13 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Results
-from oxigrad.ops import linalg
 from oxigrad.ops.backends import fetched, is_array, is_complex, zeros_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array, in_double
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.products import convolve, outer
 from oxigrad.ops.linalg.numpy_keywords import lstsq
+from oxigrad.ops.linalg.standard import eigvals, inv
 from oxigrad.ops.numpy.extras import atleast_1d
 
 
@@ -25,7 +25,7 @@ def poly(seq_of_zeros: Array) -> Array:
     """The polynomial with these roots; the characteristic polynomial of a square matrix."""
     roots = _coefficients(seq_of_zeros)
     is_real = not is_complex(roots)
-    roots = linalg.eigvals(roots) if roots.ndim == 2 else roots
+    roots = eigvals(roots) if roots.ndim == 2 else roots
     result = ops.ones_like(roots[:1]) if roots.shape[0] else np.ones(1)
     for root in roots:
         result = convolve(result, ops.stack([ops.ones_like(root), -root]))
@@ -113,7 +113,7 @@ def roots(p: Array) -> Array:
     if p.shape[0] < 2:
         return zeros_of((trailing,), p)
     below = of_library(np.eye(p.shape[0] - 2, p.shape[0] - 1), p)
-    eigenvalues = linalg.eigvals(ops.concat([ops.reshape(-p[1:] / p[0], (1, -1)), below]))
+    eigenvalues = eigvals(ops.concat([ops.reshape(-p[1:] / p[0], (1, -1)), below]))
     if is_complex(eigenvalues) and not is_complex(p) and not np.any(fetched(plain(eigenvalues)).imag):
         eigenvalues = ops.real(eigenvalues)
     return ops.concat([eigenvalues, zeros_of((trailing,), eigenvalues)]) if trailing else eigenvalues
@@ -151,7 +151,7 @@ def polyfit(
         return solution, residuals, rank, singular, rcond
     if not cov:
         return solution
-    base = linalg.inv(ops.matmul(ops.permute_dims(left), left)) / outer(scale, scale)
+    base = inv(ops.matmul(ops.permute_dims(left), left)) / outer(scale, scale)
     if cov == "unscaled":
         return solution, base
     if x.shape[0] <= order:

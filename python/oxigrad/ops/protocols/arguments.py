@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._names import is_ours
+
 SENTENCES: dict[str, dict[str, str]] = {
     "xp": {
         "x": "Array, number or variable on which the function works.",
@@ -357,7 +359,7 @@ def document(place: str, namespace: Any, names: Iterable[str]) -> None:
     """Adds the section to the docstrings of the functions with these names, but for texts of NumPy."""
     for name in names:
         function = getattr(namespace, name, None)
-        if not isinstance(function, FunctionType) or not function.__module__.startswith("oxigrad."):
+        if not isinstance(function, FunctionType) or not is_ours(function):
             continue
         if (text := function.__doc__) and text != getattr(getattr(np, name, None), "__doc__", None):
             function.__doc__ = documentation(place, name, text, parameters(function))

@@ -13,7 +13,8 @@ import numpy as np
 
 from oxigrad._core import Variable, is_constant, is_inexact, plain
 from oxigrad._typing import Array, Device, Dtype
-from oxigrad.ops.backends import adapter_of, beneath, is_array, is_complex, without_variables
+from oxigrad.ops.backends import adapter_of, beneath, is_array, is_complex
+from oxigrad.ops.core.aliasing import stopped
 from oxigrad.ops.protocols.other_libraries import METHODS
 
 # Methods that call NumPy's function of the same name, which dispatches variables to ``xp``, with the same arguments.
@@ -173,7 +174,7 @@ def _methods(value: Any) -> Mapping[str, Any]:
 
 
 # Methods that are no function of ``xp``.
-_OWN: dict[str, Callable[..., Any]] = {"item": _item, "stop_gradient": without_variables, "tolist": _tolist}
+_OWN: dict[str, Callable[..., Any]] = {"item": _item, "stop_gradient": stopped, "tolist": _tolist}
 # The names of keywords of PyTorch in the standard.
 _KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "other": "x2"}
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, Variable, is_constant, plain
 from oxigrad._typing import Dtype
+from oxigrad.ops.core.aliasing import read_only
 
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
@@ -45,9 +46,7 @@ def array_of_variable(x: Variable, dtype: Dtype = None, copy: bool | None = None
         return left
     if is_constant(x):
         array = np.array(plain(x), dtype=dtype, copy=copy)  # NumPy casts, and raises for copy=False
-        array = array if copy else array.view()
-        array.flags.writeable = bool(copy)
-        return array
+        return array if copy else read_only(array)
     frame = sys._getframe(1)
     if _module(frame).startswith("numpy.ma"):
         raise DtypeError(

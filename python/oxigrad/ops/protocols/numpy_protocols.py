@@ -24,6 +24,7 @@ from oxigrad.ops.backends import (
     one_by_one,
 )
 from oxigrad.ops.core import composite, in_place
+from oxigrad.ops.core.aliasing import read_only
 from oxigrad.ops.core.array_like import NO_VALUE, array
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
 from oxigrad.ops.numpy import ufuncs
@@ -134,8 +135,8 @@ def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any],
         cast = inputs[:1] if ufunc is np.ldexp else inputs  # whose second argument is a whole number
         inputs = [*(array(x, dtype) for x in cast), *inputs[len(cast) :]]
     ours = (vars(xp).get(name) or _forms().form_of(ufunc)) if module else None
-    if ours is None and (scipys := xp.special.of_ufunc(ufunc)) is not None:
-        return _call(scipys, called, inputs, keywords)
+    if ours is None and module == "scipy.special" and ufunc.__name__ in xp.special.__all__:
+        ours = getattr(xp.special, ufunc.__name__)
     return undifferentiated(ufunc, called, inputs, keywords) if ours is None else _call(ours, called, inputs, keywords)
 
 
@@ -433,11 +434,8 @@ def _read_only(value: Any) -> Any:
     """The value with variables replaced by read-only plain arrays, also inside lists and tuples."""
     if type(value) in (list, tuple):
         return type(value)(map(_read_only, value))
-    array = plain(value)
-    if isinstance(value, Variable) and isinstance(array, np.ndarray):  # of a constant too, whose memory is the tape's
-        array = array.view()
-        array.flags.writeable = False
-    return array
+    # Of a constant too, whose memory is the tape's.
+    return read_only(plain(value)) if isinstance(value, Variable) else plain(value)
 
 
 def _has_inexact(result: Any) -> bool:

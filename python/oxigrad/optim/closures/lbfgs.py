@@ -18,9 +18,9 @@ from oxigrad.optim.losses import dependent, minimized_with_aux
 from oxigrad.optim.rule_optimizer import RuleOptimizer, register
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.ranges import Count, NonNegative
-from oxigrad.stepping import changes
-from oxigrad.stepping.plan.gradients import read_gradients
-from oxigrad.stepping.plan.plan import Plan
+from oxigrad.step import changes
+from oxigrad.step.plan.gradients import read_gradients
+from oxigrad.step.plan.plan import Plan
 
 # Pairs of a step and a change of the gradient with a product up to this bound are discarded: their curvature is noise.
 _LEAST_CURVATURE = 1e-10

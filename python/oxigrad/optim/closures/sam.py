@@ -1,7 +1,7 @@
 """SAM, sharpness-aware minimization: gradients at adversarially perturbed parameters."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Never, NoReturn
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
@@ -9,14 +9,12 @@ from oxigrad._names import in_words
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import detached
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
-from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.optim.settings.options import checked_number
 from oxigrad.rules.core.arrays import wide_product
 from oxigrad.rules.core.ranges import Domain, Interval
-from oxigrad.stepping.arrays.precision import check_slot_dtype
-from oxigrad.stepping.plan.gradients import read_gradients
-from oxigrad.stepping.plan.plan import Plan
+from oxigrad.step.plan.gradients import read_gradients
+from oxigrad.step.plan.plan import Plan
 
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
 
@@ -66,10 +64,9 @@ class SAM(LocalOptimizer):
         if not isinstance(optimizer, Optimizer) or type(optimizer).minimize is not Optimizer.minimize:
             raise TypeError(f"SAM: found {in_words(optimizer)}, expected an optimizer that takes a step by a gradient")
         self.optimizer = optimizer
+        self._inner = {"optimizer": optimizer}
         super().__init__(**options)
         self._refuse_options()
-        if isinstance(optimizer, RuleOptimizer):
-            check_slot_dtype(self.name, "slot_dtype", self.slot_dtype, [optimizer._rule_and_absent()])
         self.rho, self.adaptive, self.eta = rho, adaptive, eta
 
     def _refuse_options(self) -> None:
@@ -81,17 +78,13 @@ class SAM(LocalOptimizer):
         self._refuse_options()
         super()._check_patterns(parameters)
 
-    def _group_for(self, owner: Optimizer, path: str, array: Array) -> Any:
-        """See `Optimizer._group_for`."""
-        return self.optimizer._group_for(owner, path, array)
+    def _assign(self, path: str, array: Array, owner: Optimizer | None = None) -> Any:
+        """See `Optimizer._assign`."""
+        return self.optimizer._assign(path, array, owner or self)
 
     def _current(self, name: str, step: int) -> Any:
         """See `Optimizer._current`."""
         return self.optimizer._current(name, step)
-
-    def _inner(self) -> Mapping[str, Optimizer]:
-        """See `StatefulOptimizer._inner`."""
-        return {"optimizer": self.optimizer}
 
     def perturbed(self, model: Tree, grads: Tree) -> Any:
         """A copy of ``model`` with the perturbed parameters, given the gradients at the model."""
@@ -128,7 +121,7 @@ class SAM(LocalOptimizer):
         values = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
         return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **values, **self._options()}
 
-    def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
+    def update(self, model: T, grads: Tree | None = None, *others: Never, loss: Array | None = None) -> T:
         """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
         self._check_takes_gradients()
 

@@ -24,19 +24,6 @@ def hint(name: str, names: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def error_of_property(instance: Any, name: str) -> AttributeError | None:
-    """The error that a property of this name raises, in whose place Python calls ``__getattr__``.
-
-    None if no such property exists.
-    """
-    try:
-        if hasattr(type(instance), name):
-            object.__getattribute__(instance, name)
-    except AttributeError as error:
-        return error
-    return None
-
-
 class Sealed:
     """Base class of objects that take no new public attributes after construction.
 
@@ -44,10 +31,14 @@ class Sealed:
     ``__init__``. ``_checks`` maps attributes to functions ``(object, value)`` that validate a new value, at
     construction too; attributes in ``_fixed`` cannot be assigned after construction. `AttributeError` names the
     attribute, and the nearest one. Names with a leading underscore are not checked.
+
+    The object has the attributes in ``_attributes`` too, which depend on its parts. `_get_attribute` and
+    `_set_attribute` pass them on.
     """
 
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
     _fixed: ClassVar[frozenset[str]] = frozenset()
+    _attributes: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -61,18 +52,19 @@ class Sealed:
     if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
 
         def __setattr__(self, name: str, value: Any) -> None:
-            label = type(self).__name__
             if not name.startswith("_") and "_sealed" in vars(self):
                 if name in self._fixed:
+                    label = type(self).__name__
                     raise AttributeError(
                         f"{label}: {name} is fixed at construction: make a new object with {name}={value!r}"
                     )
+                if name in self._attributes:
+                    return self._set_attribute(name, value)
                 if name not in vars(self) and not hasattr(type(self), name):
                     raise self._unknown(name)
             if name in self._checks:
-                self._set_checked(name, value)
-            else:
-                super().__setattr__(name, value)
+                return self._set_checked(name, value)
+            return super().__setattr__(name, value)
 
         def __delattr__(self, name: str) -> None:
             if not name.startswith("_"):
@@ -80,7 +72,22 @@ class Sealed:
             super().__delattr__(name)
 
         def __getattr__(self, name: str) -> Any:
-            raise error_of_property(self, name) or self._unknown(name)
+            if name in self._attributes:
+                return self._get_attribute(name)
+            if hasattr(type(self), name):  # a property, in whose place Python calls this function: its error
+                object.__getattribute__(self, name)
+            raise self._unknown(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *filter(str.isidentifier, self._attributes)]
+
+    def _get_attribute(self, name: str) -> Any:
+        """The value of an attribute of `_attributes`."""
+        raise NotImplementedError
+
+    def _set_attribute(self, name: str, value: Any) -> None:
+        """Sets an attribute of `_attributes`, whose value is validated."""
+        raise NotImplementedError
 
     def _set_checked(self, name: str, value: Any) -> None:
         """Sets an attribute of `_checks`, whose value is validated."""
@@ -98,7 +105,7 @@ class Sealed:
 
     def _hint(self, name: str) -> str:
         """The end of the error message for an unknown attribute."""
-        return hint(name, [each for each in (*vars(self), *dir(type(self))) if not each.startswith("_")])
+        return hint(name, [each for each in dir(self) if not each.startswith("_")])
 
 
 def _sealing(construct: Callable[..., None]) -> Callable[..., None]:

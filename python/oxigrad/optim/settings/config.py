@@ -10,7 +10,7 @@ from oxigrad._typing import Config
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.hyperparameters import from_plain
 from oxigrad.optim.settings.loss_scale import LossScale
-from oxigrad.stepping.state.state_dict import Report
+from oxigrad.step.state.state_dict import Report
 
 # The classes of optimizers and transforms by their names in configurations; weak, so that unused classes are freed.
 REGISTRY: Registry[Callable[..., Any]] = Registry()

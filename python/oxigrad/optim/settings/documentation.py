@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from oxigrad._names import is_ours
 from oxigrad.rules.core import ranges
 from oxigrad.rules.core.rule import Rule, is_flag
 
@@ -103,8 +104,7 @@ def of_rule(rule: Rule, title: str, defaults: Mapping[str, Any]) -> Documentatio
     def compose() -> str:
         about = inspect.cleandoc(rule.call.__doc__ or f"{title}, a rule without a description.")
         rows = [*hyperparameters(rule), *options(defaults)]
-        is_ours = rule.call.__module__.startswith("oxigrad.")
-        return "\n\n".join([about, sections(rows), *([_example(rule, title)] if is_ours else [])]) + "\n"
+        return "\n\n".join([about, sections(rows), *([_example(rule, title)] if is_ours(rule.call) else [])]) + "\n"
 
     return Documentation(compose)
 

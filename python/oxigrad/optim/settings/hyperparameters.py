@@ -2,17 +2,15 @@
 
 import inspect
 import types
-import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from oxigrad import schedules
 from oxigrad._typing import Config
 from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.optim.settings.documentation import of_rule
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.parameters.hyperparameter import Hyperparameter
-from oxigrad.stepping.version import Version
+from oxigrad.step.parameters.hyperparameter import Hyperparameter, Version
 
 HyperparameterValue: TypeAlias = float | schedules.Schedule
 """A hyperparameter as it is read: a number or a schedule.
@@ -36,58 +34,14 @@ def from_plain(value: Any) -> Any:
 
 
 class DeclaredAttributes:
-    """Base class of objects whose attributes depend on their parts, as hyperparameters of a chain do.
-
-    `_declare` makes them properties of the object's class, by which `_get_attribute` and `_set_attribute` are called.
-    That class is made for all objects with the same ones, and has the name of ``_plain_class``.
-    """
+    """To type checkers, base class of objects whose attributes depend on their parts: each is a hyperparameter."""
 
     __slots__ = ()
 
-    #: The names of these attributes, and the class without them.
-    _attributes: ClassVar[tuple[str, ...]] = ()
-    _plain_class: ClassVar[type]
-
-    if TYPE_CHECKING:  # to type checkers, which do not know the names, each is a hyperparameter
+    if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> HyperparameterValue: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        if "_attributes" not in vars(cls):
-            cls._plain_class = cls
-
-    @classmethod
-    def _declaring(cls, names: Iterable[str]) -> type[Self]:
-        """The class with these attributes."""
-        plain: Any = cls._plain_class
-        key = plain, tuple(names)
-        declaring = _DECLARING.get(key)
-        if declaring is None:
-            body = {name: getattr(plain, name) for name in ("__module__", "__qualname__", "__doc__")}
-            body |= {"__slots__": (), "_attributes": key[1], **{name: _attribute(name) for name in key[1]}}
-            declaring = _DECLARING[key] = type(plain)(plain.__name__, (plain,), body)
-        return declaring
-
-    def _declare(self, names: Iterable[str]) -> None:
-        """Gives the object these attributes."""
-        object.__setattr__(self, "__class__", self._declaring(names))
-
-    def _get_attribute(self, name: str) -> Any:
-        """The value of an attribute."""
-        raise NotImplementedError
-
-    def _set_attribute(self, name: str, value: Any) -> None:
-        """Sets an attribute."""
-        raise NotImplementedError
-
-
-_DECLARING: "weakref.WeakValueDictionary[tuple[type, tuple[str, ...]], Any]" = weakref.WeakValueDictionary()
-
-
-def _attribute(name: str) -> property:
-    return property(lambda self: self._get_attribute(name), lambda self, value: self._set_attribute(name, value))
 
 
 class Part(Sealed):
@@ -104,7 +58,8 @@ class Part(Sealed):
     # libraries with a default.
     _presets: Mapping[str, Mapping[str, Any]] = {}
 
-    def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
+    def _set_hyperparameters(self, args: Sequence[Any], hyperparameters: Config) -> None:
+        """Sets the hyperparameters at construction. Raises `TypeError` for an unknown name, or one given twice."""
         names, label = list(self._declared), type(self).__name__
         if len(args) > len(names):
             raise TypeError(f"{label} takes at most {len(names)} positional arguments: {', '.join(names)}")
@@ -121,13 +76,11 @@ class Part(Sealed):
         vars(self).update(_hyperparameters=checked, _version=Version())
 
     @classmethod
-    def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
+    def _filled_in(cls, library: str, args: Sequence[Any], hyperparameters: Config) -> Config:
         """The hyperparameters, and ones of the library's preset that neither they nor the positional ``args`` have.
 
         Raises `ValueError` where the library has no such optimizer or transform.
         """
-        if library is None:
-            return hyperparameters
         if not (isinstance(library, str) and library in cls._presets):
             expected = ", ".join(map(repr, cls._presets)) or "None"
             raise ValueError(f"{cls.__name__}: compat is {library!r}: expected {expected}")
@@ -150,6 +103,21 @@ class Part(Sealed):
     def _shown(self) -> str:
         """The arguments that ``repr`` shows."""
         return ", ".join(f"{name}={value!r}" for name, value in self.hyperparameters.items())
+
+
+def rules_of(parts: Iterable[type[Part]]) -> list[Rule]:
+    """The rules of the classes of parts."""
+    return [part._rule for part in parts]
+
+
+def preset_of(part: type[Part], library: str) -> Mapping[str, Any] | None:
+    """The hyperparameters that reproduce the results of a library; None where it has no such part."""
+    return part._presets.get(library)
+
+
+def made_as_by(part: Callable[..., Any], library: str, **values: Any) -> Any:
+    """A part with these hyperparameters and options, and otherwise the preset of a library, if that has one."""
+    return part(**values, compat=None if preset_of(cast("type[Part]", part), library) is None else library)
 
 
 def declarations(rule: Rule) -> dict[str, Hyperparameter[Any, Any]]:

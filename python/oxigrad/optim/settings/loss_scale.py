@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from oxigrad._typing import Config
 from oxigrad.optim.settings.attributes import Sealed
 from oxigrad.rules.core.ranges import COUNT, Domain, Interval
-from oxigrad.stepping.parameters.observed_scale import ObservedScale
+from oxigrad.step.parameters.observed_scale import ObservedScale
 
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
 _AT_LEAST_ONE = Domain(interval=Interval("[1, inf)"))
@@ -52,11 +52,10 @@ class LossScale(Sealed, ObservedScale):
         self.good = 0
         self._seal()  # since a dataclass gets its ``__init__`` after `Sealed.__init_subclass__`
 
-    if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            self._sync_counts()
-            super().__setattr__(name, value)
+    def _set_checked(self, name: str, value: Any) -> None:
+        """See `Sealed._set_checked`: the steps so far have the old value."""
+        self._sync_counts()
+        super()._set_checked(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         self._sync_counts()

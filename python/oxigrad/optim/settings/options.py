@@ -13,9 +13,9 @@ from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.rules.core import norms
 from oxigrad.rules.core.ranges import COUNT, Domain, Interval
 from oxigrad.schedules.numbers import number
-from oxigrad.stepping.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
-from oxigrad.stepping.arrays.sparse_rows import FAMILIES
-from oxigrad.stepping.version import Version
+from oxigrad.step.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
+from oxigrad.step.arrays.sparse_rows import FAMILIES
+from oxigrad.step.parameters.hyperparameter import Version
 
 SEED = Domain(interval=Interval(f"[0, {2**64})"), is_whole=True)
 _DOMAINS = {
@@ -145,6 +145,9 @@ class Options(Sealed):
     sparse: str
     record_norms: tuple[str, ...]
     state_device: str | None
+    slot_dtype: str | None
+    master: bool
+    rounding: str
     _precision: Precision
     _version: Version
     _nonfinite: str
@@ -162,30 +165,9 @@ class Options(Sealed):
         values = {name: value for name, value in options.items() if not _is_default(name, value)}
         if [values.pop(name) for name in _PRECISION if name in values]:
             self._precision = checked_precision(*[options.get(name, OPTIONS[name]) for name in _PRECISION])
+            vars(self).update({name: getattr(self._precision, name) for name in _PRECISION})
         for name in sorted(values, key=lambda name: name not in self._fixed):  # which the others are checked with
             setattr(self, name, values[name])
-
-    def _set_checked(self, name: str, value: Any) -> None:
-        """See `Sealed._set_checked`. Raises `AttributeError` for an option of an optimizer inside of another."""
-        for owner in vars(self).get("_parameter_groups", ()):
-            if owner is not self and value != OPTIONS[name]:
-                raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
-        super()._set_checked(name, value)
-
-    @property
-    def slot_dtype(self) -> str | None:
-        """The dtype of moments; None for the default."""
-        return self._precision.slot_dtype
-
-    @property
-    def master(self) -> bool:
-        """Whether parameters of half precision have master weights in float32."""
-        return self._precision.master
-
-    @property
-    def rounding(self) -> str:
-        """The rounding of parameters of half precision."""
-        return self._precision.rounding
 
     def _stepping_options(self) -> list[str]:
         """The options set here that only the optimizer that takes the steps may have."""
@@ -216,8 +198,11 @@ class Options(Sealed):
 _PRECISION = ("slot_dtype", "master", "rounding")
 # The options of all optimizers; the others choose parameters of one rule.
 _OF_STEPS = [name for name in OPTIONS if name not in ("groups", "dtype")]
-_DEFAULTS = {name: OPTIONS[name] for name in _OF_STEPS if name not in _PRECISION}
+_DEFAULTS = {name: OPTIONS[name] for name in _OF_STEPS}
 _DEFAULTS |= {"_nonfinite": OPTIONS["nonfinite"], "_precision": Precision()}
+
+# The default precisions, which need no check: where slots keep half precision, and where they do not.
+_DEFAULT_PRECISIONS = {keeps: Precision(keeps_halves=keeps) for keeps in (False, True)}
 
 
 def _is_default(name: str, value: Any) -> bool:
@@ -238,6 +223,8 @@ def checked_precision(
 
     ``named`` gives the name of an option in messages.
     """
+    if slot_dtype is None and master is False and type(rounding) is str and rounding == "nearest":
+        return _DEFAULT_PRECISIONS[keeps_halves]
     options = {"slot_dtype": (slot_dtype_option, slot_dtype), "master": ("master", master)}
     options["rounding"] = ("rounding", rounding)
     checked = {name: _DOMAINS[name].check(named(key), value) for name, (key, value) in options.items()}

@@ -94,7 +94,8 @@ def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[st
         if not any(matches(pattern, path, array) for path, array in parameters):
             shown = repr(_text(pattern))
             paths = [path for path, _ in parameters]
-            raise StructureError(f"the pattern {shown} matches no parameter of the model{_near(_text(pattern), paths)}")
+            near = _whole(pattern, paths) or _near(_text(pattern), paths)
+            raise StructureError(f"the pattern {shown} matches no parameter of the model{near}")
 
 
 def chosen(groups: Mapping[Pattern, Mapping[str, Any]], model: Any) -> Callable[[str, Array], Mapping[str, Any]]:
@@ -114,6 +115,18 @@ def chosen(groups: Mapping[Pattern, Mapping[str, Any]], model: Any) -> Callable[
         return none if at is None else of_group[at]
 
     return values_of
+
+
+def _whole(pattern: Pattern, paths: list[str]) -> str:
+    """A suggestion of the pattern that matches whole paths, where one matches a part of some; empty otherwise."""
+    text = _text(pattern)
+    if isinstance(pattern, re.Pattern):
+        meant, kind = re.compile(f".*({text}).*", pattern.flags), "regular expression"
+    else:
+        meant, kind = f"*{text}*", "glob"
+    path = next((path for path in paths if matches(meant, path, None)), None)
+    shown = meant.pattern if isinstance(meant, re.Pattern) else meant
+    return "" if path is None else f", but a part of {path}: a {kind} matches the whole path, as {shown!r} does"
 
 
 def _near(pattern: str, paths: list[str]) -> str:

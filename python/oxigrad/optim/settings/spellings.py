@@ -136,6 +136,7 @@ _ADVICE = {
         "trust_ratio_mask": "use optim.partition for parameters without a trust ratio",
         "warmup_steps": "use a schedule as learning_rate, such as schedules.warmup",
         "weight_decay_mask": "use groups={pattern: {'weight_decay': 0.0}} for parameters without decay",
+        "apply_gradients": "use opt.update(model, grads)",
         "zero_grad": "use the option zero_gradients=True",
     }.items()
     for name in names.split()
@@ -166,3 +167,11 @@ def counterpart(name: str, available: Iterable[str]) -> str:
     if names := meant(name, available):
         return f": use {' and '.join(names)}"
     return f": {_ADVICE[name]}" if name in _ADVICE else ""
+
+
+def unlike_optax(name: str, count: int) -> TypeError:
+    """The error of `Optimizer.update` with more arguments than two, as a chain of optax calls it."""
+    return TypeError(
+        f"{name}.update: found {count} arguments, as optax gives (updates, state, params): expected (model, grads); "
+        "optax takes oxigrad.optax.transformation(opt) in the place of the optimizer"
+    )

@@ -1,4 +1,4 @@
-# Printed by tools/stubs.py.
+# Printed by make generated.
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad.optim.rule_optimizer import RuleOptimizer, defined
+from oxigrad.optim.settings.hyperparameters import rules_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Row:
             learning rate of tests is 0.1.
         native: hyperparameters by the name of the kernel that the core has compiled.
         valleys: the learning rates in `examples/gallery.py`, for Rosenbrock's function and Beale's.
+        presets: by library, the hyperparameters that reproduce its results.
     """
 
     optimizer: type[RuleOptimizer]
@@ -76,14 +78,7 @@ class Row:
     variants: Mapping[str, Values]
     native: Mapping[str, Values]
     valleys: tuple[float, float] | None
-
-    @property
-    def presets(self) -> Mapping[str, Values]:
-        """By library, the hyperparameters that reproduce its results.
-
-        See `oxigrad.optim.settings.hyperparameters.Part`.
-        """
-        return self.optimizer._presets
+    presets: Mapping[str, Values]
 
 
 # The rows by the name of the class, in the order of the documentation.
@@ -118,9 +113,9 @@ def add(
     valleys: tuple[float, float] | None = None,
 ) -> None:
     """Adds the row of a class, with the columns of `Row`. The arguments of an `Alias` may replace it."""
-    optimizer._presets = presets or {}
+    optimizer._presets = presets = presets or {}
     if optax is None:
-        rule = optimizer._rule
+        (rule,) = rules_of([optimizer])
         optax = {rule.name: Alias(" ".join(rule.defaults), defaults={"learning_rate": ...})}
     aliases = {name: Alias(each) if isinstance(each, str) else each for name, each in optax.items()}
     TABLE[optimizer.__name__] = Row(
@@ -130,4 +125,5 @@ def add(
         variants or {},
         native or {},
         valleys,
+        presets,
     )

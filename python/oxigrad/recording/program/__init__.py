@@ -1,5 +1,4 @@
 """Recorded calls as programs that the core replays.
 
-`statement` states the entries; `views` tells which of them are elements of an array; `encoding` writes arguments as
-JSON.
+`replay` makes the program of the entries; `encoding` writes arguments as JSON.
 """

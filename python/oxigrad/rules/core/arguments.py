@@ -92,7 +92,8 @@ NOTES = {
         section="precision",
     ),
     "master": Note(
-        "Whether parameters of half precision have a float32 copy, to which updates are applied.",
+        "Whether parameters of half precision have a float32 copy, to which updates are applied. Call `rebuild` after "
+        "other writes to parameters.",
         cost="4 bytes an element",
         section="precision",
     ),

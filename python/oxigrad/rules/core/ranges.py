@@ -19,6 +19,7 @@ import numpy as np
 
 # The relative tolerance, for rounding in float32, by which a schedule may leave a closed interval.
 _ROUNDING = 1e-7
+_INTERVAL = re.compile(r"([\[(])([^,]+),([^,]+)([\])])")
 
 
 class Interval:
@@ -39,7 +40,7 @@ class Interval:
     high: float
 
     def __init__(self, text: str) -> None:
-        read = re.fullmatch(r"([\[(])([^,]+),([^,]+)([\])])", text)
+        read = _INTERVAL.fullmatch(text)
         try:
             low, high = (float(read[2]), float(read[3])) if read else (math.nan, math.nan)
         except ValueError:
@@ -154,6 +155,9 @@ def domain(annotation: Any, default: Any) -> Domain | None:
     optional = False
     if typing.get_origin(annotation) is Annotated:
         kind, *notes = typing.get_args(annotation)
+        for note in notes:
+            if isinstance(note, str) and _INTERVAL.fullmatch(note):
+                raise TypeError(f"the annotation {note!r} is a text, which checks nothing: expected Interval({note!r})")
         annotation = annotation if any(isinstance(note, Interval) for note in notes) else kind
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         members = [each for each in typing.get_args(annotation) if each is not type(None)]

@@ -16,7 +16,7 @@ from oxigrad._core import RuleError
 from oxigrad._names import check_callable
 from oxigrad._typing import Array, Namespace
 from oxigrad.rules.core import ranges
-from oxigrad.rules.core.slots import Formula, Slot, declared
+from oxigrad.rules.core.slots import Formula, Slot, declared, guarded
 
 # Arguments that every step supplies to rules that name them, besides hyperparameters; the second line lists numbers.
 SUPPLIED_FUNCTIONS = ("noise", "total", "guard")
@@ -250,7 +250,7 @@ def read(
     defaults = {p.name: p.default for p in hyperparameters if p.default is not p.empty}
     return Rule(
         label,
-        function,
+        guarded(function, "rule"),
         kind,
         tuple(_slot(label, kind, p, defaults) for p in positional[3:]),
         defaults,
@@ -285,8 +285,9 @@ def _slot(label: str, kind: str, p: inspect.Parameter, defaults: Mapping[str, An
         slot = Slot(p.name) if p.default is p.empty else declared(p.name, p.default)
     except TypeError as error:
         raise TypeError(f"{label}: {error}") from None
-    formula = [*slot.begin.names.values()] if isinstance(slot.begin, Formula) else []
-    named = [name for name in (slot.when, slot.decay, slot.dtype_by, *formula) if isinstance(name, str)]
+    named = [name for name in (slot.when, slot.decay, slot.dtype_by) if isinstance(name, str)]
+    for formula in (slot.begin, slot.decay):
+        named += formula.names.values() if isinstance(formula, Formula) else ()
     if unknown := [name for name in named if name not in defaults]:
         expected = ", ".join(defaults) or "none"
         raise TypeError(

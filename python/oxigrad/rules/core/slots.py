@@ -6,8 +6,17 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from oxigrad._names import is_ours
 from oxigrad._typing import Array, Dtype, Namespace
 from oxigrad.ops.backends import blank_like
+from oxigrad.ops.core.aliasing import lending
+
+
+def guarded(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """A function of a rule that is called as by `lending`; one of the package, which writes no argument, as it is."""
+    if is_ours(function):
+        return function
+    return lending(function, f"the {what} {getattr(function, '__name__', what)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +32,8 @@ class Formula:
     @classmethod
     def of(cls, function: Callable[..., Any]) -> "Formula":
         """The formula of a function whose parameters are named as the slots and hyperparameters."""
-        return cls(function, {name: name for name in list(inspect.signature(function).parameters)[2:]})
+        names = [*inspect.signature(function).parameters][2:]
+        return cls(guarded(function, "function"), dict(zip(names, names, strict=True)))
 
     def renamed(self, names: Mapping[str, str]) -> "Formula":
         """The formula with slots and hyperparameters renamed by ``names``."""
@@ -48,20 +58,21 @@ class Slot:
         name: the name of the slot, by default the name of the argument.
         when: the name of a hyperparameter. If that is 0, None or False, there is no slot: the rule gets None for it,
             and returns None.
-        decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a
-            hyperparameter. By default `oxigrad.stepping.parameters.decay` measures it.
+        decay: the factor by which a step with a zero gradient multiplies the slot: a number, the name of a
+            hyperparameter, or a function ``(xp, p, ...)`` of hyperparameters by name. By default
+            `oxigrad.step.parameters.decay` measures it.
         dtype_by: the name of a hyperparameter that names the dtype of the slot, by default the parameter's dtype.
         begin: initial value: None for zeros, or a value of ``full``, ``copy``, ``scalar`` or ``computed``.
         is_moment: set when the rule is defined: whether ``slot_dtype`` applies.
         dtype: set when the rule is defined: fixed dtype of the slot.
 
     >>> from oxigrad import optim
-    >>> def descent(xp, p, g, m=Slot.zeros(when="momentum"), *, learning_rate=0.1, momentum=0.0):
+    >>> def heavy_ball(xp, p, g, m=Slot.zeros(when="momentum"), *, learning_rate=0.1, momentum=0.0):
     ...     if m is not None:
     ...         g = m = momentum * m + g
     ...     return p - learning_rate * g, m
-    >>> optim.define(descent)(momentum=0.5)
-    Descent(learning_rate=0.1, momentum=0.5)
+    >>> optim.define(heavy_ball)(momentum=0.5)
+    HeavyBall(learning_rate=0.1, momentum=0.5)
 
     The other fields are set when the rule is defined. ``is_moment`` means that ``slot_dtype`` applies (to slots of an
     update rule that are initialized with zeros), and ``dtype`` is a fixed dtype of the slot.
@@ -70,10 +81,14 @@ class Slot:
     name: str = ""
     begin: Any = None  # zeros; a number, for the whole parameter; or a `Formula`
     when: str | None = None
-    decay: float | str | None = None
+    decay: float | str | Callable[..., Any] | None = None
     dtype_by: str | None = None
     is_moment: bool = False
     dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        if callable(self.decay) and not isinstance(self.decay, Formula):
+            object.__setattr__(self, "decay", Formula.of(self.decay))
 
     # The declarations return Any, since they are defaults of arguments that are arrays when the rule is called.
 
@@ -83,7 +98,7 @@ class Slot:
         *,
         name: str = "",
         when: str | None = None,
-        decay: float | str | None = None,
+        decay: float | str | Callable[..., Any] | None = None,
         dtype_by: str | None = None,
     ) -> Any:
         """Initializes the slot with zeros, in the shape of the parameter."""
@@ -92,10 +107,14 @@ class Slot:
     @classmethod
     def scalar(cls, value: float = 0.0, *, name: str = "") -> Any:
         """A slot of one number for each parameter, initialized with ``value``."""
+        if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+            raise TypeError(f"Slot.scalar: found {value!r}, expected a number")
         return cls(name, float(value))
 
     @classmethod
-    def copy(cls, *, name: str = "", decay: float | str | None = None, dtype_by: str | None = None) -> Any:
+    def copy(
+        cls, *, name: str = "", decay: float | str | Callable[..., Any] | None = None, dtype_by: str | None = None
+    ) -> Any:
         """Initializes the slot with a copy of the parameter."""
         return cls(name, Formula.of(_copied), None, decay, dtype_by)
 
@@ -106,7 +125,7 @@ class Slot:
         *,
         name: str = "",
         when: str | None = None,
-        decay: float | str | None = None,
+        decay: float | str | Callable[..., Any] | None = None,
         dtype_by: str | None = None,
         is_moment: bool = False,
     ) -> Any:
@@ -127,7 +146,7 @@ class Slot:
         *,
         name: str = "",
         when: str | None = None,
-        decay: float | str | None = None,
+        decay: float | str | Callable[..., Any] | None = None,
         dtype_by: str | None = None,
         is_moment: bool = False,
     ) -> Any:
@@ -155,12 +174,12 @@ class Slot:
         """The slot with slots and hyperparameters renamed by ``names``."""
 
         def name(old: Any) -> Any:
+            if isinstance(old, Formula):
+                return old.renamed(names)
             return names.get(old, old) if isinstance(old, str) else old
 
-        begin = self.begin.renamed(names) if isinstance(self.begin, Formula) else self.begin
-        return dataclasses.replace(
-            self, begin=begin, when=name(self.when), decay=name(self.decay), dtype_by=name(self.dtype_by)
-        )
+        renamed = {field: name(getattr(self, field)) for field in ("begin", "when", "decay", "dtype_by")}
+        return dataclasses.replace(self, **renamed)
 
 
 def declared(name: str, default: Any) -> Slot:
@@ -170,6 +189,9 @@ def declared(name: str, default: Any) -> Slot:
     """
     if isinstance(default, Slot):
         return default if default.name else dataclasses.replace(default, name=name)
+    if getattr(default, "__self__", None) is Slot:
+        called = f"Slot.{default.__name__}"
+        raise TypeError(f"the argument {name}={called} is a function: expected a call of it, such as {called}(...)")
     if callable(default):
         return Slot(name, Formula.of(default))
     raise TypeError(

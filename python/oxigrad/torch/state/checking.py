@@ -7,9 +7,9 @@ from oxigrad import xp
 from oxigrad._core import StateError
 from oxigrad.rules.core.rule import is_flag
 from oxigrad.rules.core.slots import Slot
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.plan.announcements import named
-from oxigrad.stepping.state.step_count import check_step_count
+from oxigrad.step.arrays.quantized import Quantized
+from oxigrad.step.plan.announcements import named
+from oxigrad.step.state.step_count import check_step_count
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.conversion import as_complex, shape_of
 from oxigrad.torch.table import OPTIONAL_SLOTS, Entry

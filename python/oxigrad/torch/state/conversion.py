@@ -7,6 +7,7 @@ that they are not mistaken for an array of the parameter's shape.
 
 import contextlib
 import importlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +15,10 @@ import numpy as np
 
 from oxigrad._core import AliasError, ArrayMemoryError, ShapeError
 from oxigrad.ops.backends import adapter_of
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.parameters.executor import DEVICE, HOST, Executor
-from oxigrad.stepping.slots.initial import new_slots
+from oxigrad.rules.core.slots import Slot
+from oxigrad.step.arrays.quantized import Quantized
+from oxigrad.step.parameters.executor import DEVICE, HOST, Executor
+from oxigrad.step.slots.initial import new_slots
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 
@@ -103,14 +105,18 @@ def check_readable(path: str, p: Any, state: Mapping[str, Any]) -> None:
     It raises it also for a parameter or a state that is a lazy view: a step would write into a copy.
     """
     g: Any = p.grad
+    values = [("parameter", p)]
+    for key, value in state.items():
+        values.append((f"state {key!r}", value))
     gradients = (g._indices(), g._values()) if g is not None and g.is_sparse else (g,)
-    written = [("parameter", p), *((f"state {key!r}", value) for key, value in state.items())]
-    for what, value in (*written, *(("gradient", gradient) for gradient in gradients)):
+    values += zip(itertools.repeat("gradient"), gradients)
+    for what, value in values:
         for tensor in parts_of(value):
             if isinstance(tensor, torch.Tensor):
                 adapter = adapter_of(tensor)
                 reason = adapter.unreadable if what == "gradient" else adapter.obstacle
-                if why := reason(_part(tensor.detach())):
+                part = tensor.detach()
+                if why := reason(part if type(part) is torch.Tensor else _part(part)):
                     raise ArrayMemoryError(f"{path}: the {what} is {why}")
 
 
@@ -142,50 +148,51 @@ def begin(
     reads both there. With ``on_host``, all of the state is put into host memory, wherever the parameter is.
     """
     where = torch.device("cpu") if on_host else p.device
-    entry, rule = group.entry, group.rule()
-    keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
-    numbers = {slot.name: slot for slot in rule.slots if slot.is_number}
-    for name, key in () if executor is HOST else keys.items():
-        if isinstance(state.get(key), dict):
-            state[key] = _placed_codes(state[key], p, executor, where)
-        elif name in numbers and state.get(key) is not None and executor is DEVICE:
-            state[key] = state[key].to(p.device)
-    missing = [name for name, key in keys.items() if state.get(key) is None]
-    if rule.elementwise:
-        check_shapes(
-            path, p, {keys[slot.name]: state.get(keys[slot.name]) for slot in rule.slots if not slot.is_number}
-        )
+    entry, missing = group.entry, list[Slot]()
+    for slot, key in group.slots.values():
+        value = state.get(key)
+        if value is None:
+            missing.append(slot)
+        elif executor is not HOST and isinstance(value, dict):
+            state[key] = _placed_codes(value, p, executor, where)
+        elif executor is DEVICE and slot.is_number:
+            state[key] = value.to(p.device)
+    if state and group.rule().elementwise:
+        check_shapes(path, p, {key: state.get(key) for slot, key in group.slots.values() if not slot.is_number})
     is_new = entry.counts and state.get("step") is None
-    if is_new and (present := [key for key in keys.values() if state.get(key) is not None]):
-        raise KeyError(f"{path}: the state has {present[0]!r}, and no 'step': expected the number of steps taken")
-    is_begun = entry.counts and not is_new
     if is_new:
+        if len(missing) < len(group.slots):
+            present = next(key for _, key in group.slots.values() if state.get(key) is not None)
+            raise KeyError(f"{path}: the state has {present!r}, and no 'step': expected the number of steps taken")
         state["step"] = torch.zeros((), dtype=number_dtype(), device="cpu")
     if not missing:
         return is_new
-    optional = dict(entry.rule.optional)
-    expected = {slot.name for slot in entry.rule.slots if is_begun and slot.name not in optional}
-    for name in [name for name in missing if name in numbers]:
-        _check_added(path, keys[name], is_expected=name in expected)
-        first = group.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
-        dtype, device = (
-            number_dtype() if entry.follows_torch else torch.float64,
-            p.device if executor is DEVICE else "cpu",
-        )
-        state[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
-    existing = [name for name in keys if name not in missing or name in numbers]
-    is_host = executor is HOST
-    like = local(p).to(where)
-    new = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, existing=existing)
-    for name, value in new.items():
-        _check_added(path, keys[name], is_expected=name in expected)
-        if isinstance(value, Quantized):
-            state[keys[name]] = {
-                **value.fields,
-                **{part: torch.as_tensor(array, device=array.device) for part, array in value.arrays.items()},
-            }
+    existing, numbers = {*group.slots}, dict[str, Any]()
+    for slot in missing:
+        if slot.is_number:
+            first = group.value(entry.begin[slot.name]) if slot.name in entry.begin else float(slot.begin)
+            dtype = number_dtype() if entry.follows_torch else torch.float64
+            numbers[slot.name] = torch.tensor(first, dtype=dtype, device=p.device if executor is DEVICE else "cpu")
         else:
-            state[keys[name]] = as_parameter(value, p)
+            existing.remove(slot.name)
+    new = new_slots(
+        group, path, local(p).to(where), on_host=executor is HOST, coded=not executor.calls_rule, existing=existing
+    )
+    is_like = is_plain(p)
+    if entry.counts and not is_new:
+        expected = {slot.name for slot in entry.rule.slots} - dict(entry.rule.optional).keys()
+        for name in (*numbers, *new):
+            if name in expected:
+                raise KeyError(
+                    f"{path}: the state has no {group.slots[name][1]!r}: expected the tensor of the steps before, or "
+                    "no state at all"
+                )
+    for name, value in (numbers | new).items():
+        if isinstance(value, Quantized):
+            codes = {part: torch.as_tensor(array, device=array.device) for part, array in value.arrays.items()}
+            state[group.slots[name][1]] = {**value.fields, **codes}
+        else:
+            state[group.slots[name][1]] = value if is_like or name in numbers else as_parameter(value, p)
     return True
 
 
@@ -197,12 +204,6 @@ def move_to_host(state: dict[str, Any]) -> None:
 
     for key, value in state.items():
         state[key] = {name: moved(part) for name, part in value.items()} if isinstance(value, dict) else moved(value)
-
-
-def _check_added(path: str, key: str, *, is_expected: bool) -> None:
-    """Raises `KeyError` for a slot that is expected to be there, and is to be added."""
-    if is_expected:
-        raise KeyError(f"{path}: the state has no {key!r}: expected the tensor of the steps before, or no state at all")
 
 
 def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any) -> Any:
@@ -229,10 +230,9 @@ def number_dtype() -> Any:
     return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
 
 
-def slots_of(group: TensorGroup, state: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+def slots_of(group: TensorGroup, state: Mapping[str, Any]) -> list[tuple[Slot, Any]]:
     """The slots of the rule with their state: tensors, codes with scales, or None."""
-    for slot in group.rule().slots:
-        yield slot, state.get(group.entry.key_of_slot(slot.name))
+    return [(slot, state.get(key)) for slot, key in group.slots.values()]
 
 
 def parts_of(value: Any) -> tuple[Any, ...]:
@@ -253,7 +253,8 @@ def memory(value: Any) -> Any:
     """A slot as the core and kernels take it, which follow the memory of a tensor."""
     if isinstance(value, dict):
         return Quantized(**value)
-    return local(value) if value.requires_grad or not is_plain(value) else value
+    is_real = type(value) is torch.Tensor and not (value.requires_grad or value.is_complex())
+    return value if is_real else local(value)
 
 
 def described(tensors: Sequence[Any]) -> list[tuple[Any, ...]]:

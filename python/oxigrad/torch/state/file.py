@@ -8,16 +8,16 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import StateError
 from oxigrad.ops.backends import dtype_name
-from oxigrad.stepping.state import safetensors_io, write_back
-from oxigrad.stepping.state.block_file import LONG, BlockFile
-from oxigrad.stepping.state.write_back import WriteBack, release_free_memory
+from oxigrad.step.state import safetensors_io, write_back
+from oxigrad.step.state.block_file import LONG, BlockFile
+from oxigrad.step.state.write_back import WriteBack, release_free_memory
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.state.checking import check_form
@@ -40,10 +40,13 @@ class StateFile:
     exist or cannot be written.
     """
 
+    #: The optimizer that has written each file, while it is there.
+    _writers: ClassVar[weakref.WeakValueDictionary[str, Any]] = weakref.WeakValueDictionary()
+
     def __init__(self, path: Any) -> None:
         if not isinstance(path, (str, os.PathLike)) or not os.fspath(path).endswith(".safetensors"):
             raise ValueError(
-                f"state_device is {path!r}: expected 'host', a HostMemory, or the path of a file that ends in "
+                f"state_device is {path!r}: expected 'host', a HostMemory(), or the path of a file that ends in "
                 ".safetensors"
             )
         self.path: Any = os.path.abspath(os.fspath(path))
@@ -192,9 +195,18 @@ class StateFile:
         self.check_process()
         return self._write_back.block(self._end)
 
-    def write(self, state: Mapping[str, Any]) -> None:
-        """Writes the result of ``state_dict()``, which replaces the file once it is complete and on the disk."""
+    def write(self, state: Mapping[str, Any], opt: Any) -> None:
+        """Writes the result of ``state_dict()`` of ``opt``, which replaces the file once complete and on the disk.
+
+        Raises `StateError` for a file that another optimizer of this process has written, and still may.
+        """
+        if self._writers.get(self.path, opt) is not opt:
+            raise StateError(
+                f"{self.path}: another optimizer has written its state to this file, which flush() would replace: "
+                "expected a state_device of its own for each"
+            )
         write(self.path, state)
+        self._writers[self.path] = opt
 
 
 def _release(starts: dict[int, int], address: int, free: list[tuple[int, memoryview]], place: memoryview) -> None:

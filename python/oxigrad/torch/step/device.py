@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from oxigrad._core import DtypeError, RuleError, ShapeError
-from oxigrad.cuda import launch
-from oxigrad.cuda.availability import tell
+from oxigrad.cuda.availability import FLOATING
 from oxigrad.ops.backends import laid_out_like, memory_of
-from oxigrad.stepping.parameters.device_kernels import FLOATING, INEXPRESSIBLE
-from oxigrad.stepping.slots.memory import CODES, are_codes, are_numbers, memory_of_slots
+from oxigrad.step.parameters.device_kernels import PERMUTED, accepts, tell_inexpressible
+from oxigrad.step.slots.memory import CODES, are_codes, are_numbers, memory_of_slots
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -22,25 +20,19 @@ def order_of_kernel(group: TensorGroup, tensor: Any, state: dict[str, Any]) -> s
     channels-last one, where the rule sums elements, draws random numbers for them, or keeps codes. The state is put
     into that order.
     """
-    rule = group.rule()
-    program, memory = group.program(rule), memory_of(conversion.local(tensor))
+    memory = memory_of(conversion.local(tensor))
     slots = [(slot, conversion.memory(value)) for slot, value in conversion.slots_of(group, state)]
     arrays, scales, numbers = memory_of_slots(slots)
-    if program is None or memory is None or not all(_is_like(array, memory) for array in arrays):
+    if memory is None or not all(_is_like(array, memory) for array in arrays):
         return ""
     if not (are_numbers(numbers) and are_codes(arrays, scales)):
         return ""
-    dtypes = (memory.dtype, memory.dtype, *(array.dtype for array in arrays))
-    stochastic, number_dtype = group.precision.rounding == "stochastic", numbers[0].dtype if numbers else "float64"
-    try:
-        source = launch.text_of(program, dtypes, len(rule.numbers), len(numbers), stochastic, number_dtype)
-    except RuleError as error:
-        tell(f"{INEXPRESSIBLE} {rule.name}: {error}")
+    is_permuted, number_dtype = memory.strides is not None, numbers[0].dtype if numbers else "float64"
+    why = accepts(group, [memory.dtype, *(array.dtype for array in arrays)], number_dtype, permuted=is_permuted)
+    if why and why != PERMUTED:
+        tell_inexpressible(why)
         return ""
-    except (DtypeError, ShapeError):
-        return ""
-    depends = group.draws or source.sums or scales
-    order = "row-major" if memory.strides is not None and depends else "memory"
+    order = "row-major" if why or (is_permuted and scales) else "memory"
     for slot, value in conversion.slots_of(group, state):
         if not (slot.is_number or isinstance(value, dict)):
             state[group.entry.key_of_slot(slot.name)] = _in_order(value, tensor, order)

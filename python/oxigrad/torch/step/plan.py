@@ -1,20 +1,27 @@
 """The plan of a step for the tensors of an optimizer: their groups and executors, and their state."""
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from oxigrad import _core
 from oxigrad.ops.core.aliasing import refuse_shared
-from oxigrad.stepping.arrays.precision import half
-from oxigrad.stepping.parameters.device_kernels import is_permuted
-from oxigrad.stepping.parameters.executor import DEVICE, HOST, RULE_ASSIGNED, RULE_INTO, Executor, executor_of
-from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.assignment import Assignment
-from oxigrad.stepping.state.step_count import check_step_count
+from oxigrad.step.arrays.precision import MASTER, half
+from oxigrad.step.parameters.device_kernels import is_permuted
+from oxigrad.step.parameters.executor import DEVICE, HOST, RULE_ASSIGNED, RULE_INTO, Executor, executor_of
+from oxigrad.step.parameters.parameter import Parameter
+from oxigrad.step.placement.slices import Measures
+from oxigrad.step.plan.assignment import Assignment
+from oxigrad.step.plan.programs import checked, host_parameter
+from oxigrad.step.state.step_count import check_step_count
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
+from oxigrad.torch.state.master import Mastered
 from oxigrad.torch.step.device import order_of_kernel
 from oxigrad.torch.step.slots import TensorSlots
 
@@ -60,67 +67,73 @@ class TensorPlan(Assignment):
         on_host: bool = False,
     ) -> None:
         super().__init__()
-        self._square = square
         self._recorded, self._on_host = recorded, on_host
         #: The real tensor in this process of a parameter or a gradient.
         self.read: Callable[[Any], Any] = conversion.real if recorded else conversion.local
         self.count: int = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
-        chosen = self._checked(opt, places_of(opt) if places is None else places, scaled=scaled)
-        for path, position, p, group in chosen:
-            self._add(opt, path, position, p, group)
+        placed = self._checked(opt, places_of(opt) if places is None else places, scaled=scaled, square=square)
+        for place, tensor, group in placed:
+            self._add(opt, place, tensor, group)
         self.tensors: list[Any] = [p.tensor for p in self.parameters]
         #: Whether `read` of each parameter is the parameter itself.
         self.is_plain: bool = not recorded and all(map(conversion.is_plain, self.tensors))
         self.draws: bool = any(group.draws for group in self.groups)
         before = [p.executor for p in self.parameters]
-        self.unite([*map(self.read, self.tensors)])
+        self.unite([tensor for _, tensor, _ in placed])
         for p, executor in zip(self.parameters, before, strict=True):
             if p.executor is not executor:
                 p.is_copied = False
-                self._begin(self.groups[p.group], p.text, p.tensor, p.state, p.executor)
-                _place(opt, p.text, p.tensor, p.state)
+                self._begin(opt, self.groups[p.group], p.text, p.tensor, p.state, p.executor)
         self.slots: dict[Any, TensorSlots] = {
             p.text: TensorSlots(p.text, p.tensor, self.groups[p.group], p.state, recorded=recorded)
             for p in self.parameters
         }
+        #: The parameters with master weights, which autograd does not record.
+        self.mastered: list[Mastered] = [] if recorded else [*self._mastered()]
+        opt.masters.follow(self.mastered)
+
+    def _mastered(self) -> Iterator[Mastered]:
+        for p in self.parameters:
+            group = self.groups[p.group]
+            if MASTER in group.slots:
+                yield Mastered(p.tensor, p.state, group.slots[MASTER][1], group.precision.rounding)
 
     def _checked(
-        self, opt: Any, places: Iterable[TensorPlace], *, scaled: bool
-    ) -> list[tuple[str, int, Any, TensorGroup]]:
-        """The parameters with gradients: name for errors, number among all, tensor and group."""
+        self, opt: Any, places: Iterable[TensorPlace], *, scaled: bool, square: Callable[[Any], float] | None
+    ) -> list[tuple[TensorPlace, Any, TensorGroup]]:
+        """The places of the parameters with gradients, each with its real tensor in this process and its group."""
         _check_clipping(opt.param_groups)
         groups: dict[tuple[int, str | None], TensorGroup] = {}
-        chosen = []
-        for path, position, number, p in places:
+        placed = []
+        for place in places:
+            path, number, p = place.path, place.group, place.tensor
             if p.grad is None:
                 continue
             opt.check_gradient(path, p)
-            key = number, half(conversion.local(p))
+            tensor = self.read(p)
+            key = number, half(tensor)
             if key not in groups:
                 groups[key] = TensorGroup(
-                    opt.entry, opt.param_groups[number], key[1], number=number, scaled=scaled, square=self._square
+                    opt.entry, opt.param_groups[number], key[1], number=number, scaled=scaled, square=square
                 )
             if conversion.is_distributed(p):
                 _check_distributed(path, type(opt).__name__, p, groups[key])
             conversion.check_readable(path, p, opt.state.get(p, {}))
-            chosen.append((path, position, p, groups[key]))
-        return chosen
+            placed.append((place, tensor, groups[key]))
+        return placed
 
-    def _add(self, opt: Any, path: str, position: int, p: Any, group: TensorGroup) -> None:
+    def _add(self, opt: Any, place: TensorPlace, tensor: Any, group: TensorGroup) -> None:
         """Adds a parameter, and makes its state."""
-        state, tensor, is_copied = opt.state.get(p, {}), self.read(p), False
-        executor = self._executor(tensor, group)
-        is_new = self._begin(group, path, p, state, executor)
+        path, p = place.path, place.tensor
+        state, order = opt.state.get(p, {}), ""
+        executor, was_counted = self._executor(tensor, group), group.entry.counts and state.get("step") is not None
+        is_new = self._begin(opt, group, path, p, state, executor)
         if executor is DEVICE:
             order = order_of_kernel(group, p, state)
-            is_copied = order == "row-major"
             if not order:
                 executor = self.on_arrays(tensor)
-                self._begin(group, path, p, state, executor)
-        if state:
-            opt.state[p] = state
-            _place(opt, path, p, state)  # now, so that memory has the slots of one parameter at a time
-        if group.entry.counts:
+                self._begin(opt, group, path, p, state, executor)
+        if was_counted:  # else the number of steps is a new zero
             check_step_count(state["step"], f"{path}: the state has step")
         step = int(state["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
         missed = self.count - step
@@ -132,11 +145,11 @@ class TensorPlan(Assignment):
             tuple(tensor.shape),
             tensor.dtype,
             self.group_number(group, missed),
-            position,
+            place.position,
             missed,
             executor,
             is_permuted=executor is DEVICE and is_permuted(tensor),
-            is_copied=is_copied,
+            is_copied=order == "row-major",
             tensor=p,
             state=state,
         )
@@ -150,11 +163,21 @@ class TensorPlan(Assignment):
         executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, is_elementwise)
         return executor if executor in (HOST, DEVICE) else self.on_arrays(tensor)
 
-    def _begin(self, group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor) -> bool:
-        """Makes the state of a parameter that is missing; False if there is none."""
+    def _begin(
+        self, opt: Any, group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor
+    ) -> bool:
+        """Makes the missing state of a parameter, in the optimizer's file if it has one; False if nothing is missing.
+
+        Memory has the slots of one parameter at a time.
+        """
         if self._on_host:
             conversion.move_to_host(state)
-        return conversion.begin(group, path, p, state, executor, on_host=self._on_host)
+        is_new = conversion.begin(group, path, p, state, executor, on_host=self._on_host)
+        if state:
+            opt.state[p] = state
+            if opt.state_file is not None:
+                opt.state_file.place(path, p, state)
+        return is_new
 
     def is_of(self, p: Parameter, array: Any) -> bool:
         """Whether a tensor on a device has the shape, the dtype and the order of axes that the plan has."""
@@ -205,10 +228,14 @@ def refuse_shared_memory(places: Sequence[TensorPlace], *, gradients: bool = Fal
         refuse_shared(named)
 
 
-def _place(opt: Any, path: str, p: Any, state: dict[str, Any]) -> None:
-    """Moves the slots of a parameter into the file of the optimizer, if it has one."""
-    if opt.state_file is not None:
-        opt.state_file.place(path, p, state)
+def refuse_inference(places: Iterable[TensorPlace]) -> None:
+    """Raises `RuntimeError` for inference tensors outside of the inference mode, where PyTorch writes none in place."""
+    for place in () if torch.is_inference_mode_enabled() else places:
+        if place.tensor.is_inference():
+            raise RuntimeError(
+                f"{place.path}: the parameter is an inference tensor: expected a step in torch.inference_mode(), or a "
+                "clone of it"
+            )
 
 
 def clips(opt: Any) -> bool:
@@ -225,6 +252,44 @@ def needs_all(opt: Any) -> bool:
     """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
     is_scaled = getattr(opt, "grad_scale", None) is not None
     return reads_all(opt) or (clips(opt) and (is_scaled or not opt.entry.rule.elementwise))
+
+
+def measuring_norm(opt: Any, sums: Measures) -> Callable[..., None]:
+    """A function that measures the gradient of a parameter: it adds the terms of the norm of all to ``sums``.
+
+    Its arguments are the place, and of a parameter elsewhere copies in host memory: of the gradient, and a tensor of
+    the parameter's dtype. It raises `RuntimeError` where a step would not run a kernel in host memory, whose sum of
+    squares it repeats.
+    """
+    entry, groups = opt.entry, opt.param_groups
+
+    @functools.cache
+    def group_of(number: int, storage: str | None) -> TensorGroup:
+        return TensorGroup(entry, groups[number], storage, number=number, scaled=False)
+
+    def measure(place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
+        p = place.tensor
+        # The data's version is not that of the parameter, which autograd checks.
+        tensor = conversion.local(p.data) if like is None else like
+        is_host = not conversion.is_distributed(p) and executor_of(tensor, elementwise=True) is HOST
+        group = group_of(place.group, half(tensor))
+        rule, program = group.rule(), group.program(group.rule())
+        if not is_host or program is None:
+            raise RuntimeError(
+                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise "
+                "rule, and a tensor in host memory that is no DTensor"
+            )
+        g = conversion.local(p.grad) if gradient is None else gradient
+        # The norm reads neither hyperparameters nor slots: zeros take no memory before they are written.
+        slots = [(slot, np.zeros(() if slot.is_number else tuple(tensor.shape))) for slot in rule.slots]
+        scalars, numbers = [0.0] * len(rule.numbers), [each for each in slots if each[0].is_number]
+        core = _core.Stepper()
+        core.prepare([host_parameter(place.path, place.position, tensor, slots, (0, 0))])
+        (partials,) = checked(core.measure((tensor,), (g,), programs=[(program, [scalars])], seed=0))
+        sums.add(place.position, program, scalars, numbers, tensor.numel())
+        sums.note(place.position, 0, partials)
+
+    return measure
 
 
 def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 from oxigrad import _core
 from oxigrad._core import StructureError
 from oxigrad.ops.backends import resolved
-from oxigrad.stepping.device.launches import DeviceSteps
-from oxigrad.stepping.device.step_writes import StepWrites
-from oxigrad.stepping.plan.announcements import Assignments
-from oxigrad.stepping.plan.step_program import StepProgram
-from oxigrad.stepping.writes import call_step
+from oxigrad.step.device.launches import DeviceSteps
+from oxigrad.step.device.step_writes import StepWrites
+from oxigrad.step.plan.announcements import Assignments
+from oxigrad.step.plan.step_program import StepProgram
+from oxigrad.step.writes import call_step
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace, TensorPlan, noise_step
@@ -44,25 +44,19 @@ def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
     return any(group.get("differentiable") or group.get("capturable") for group in groups)
 
 
-def _is_constant(group: Mapping[str, Any]) -> bool:
-    """Whether a group has numbers and texts alone, and tuples of them."""
-    for key, value in group.items():
-        for part in () if key in ("params", "param_names") else value if isinstance(value, tuple) else (value,):
-            if not (part is None or isinstance(part, (int, float, str))):
-                return False
-    return True
-
-
-def values_of(groups: list[dict[str, Any]]) -> "_core.Signature | None":
+def values_of(groups: Sequence[Mapping[str, Any]]) -> "_core.Signature | None":
     """The keys and values of groups that have numbers and texts alone, which nothing changes in place; else None."""
-    if not all(map(_is_constant, groups)):
-        return None
-    return _core.Signature([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
+    for group in groups:
+        for key, value in group.items():
+            for part in () if key in ("params", "param_names") else value if isinstance(value, tuple) else (value,):
+                if not (part is None or isinstance(part, (int, float, str))):
+                    return None
+    return _core.Signature([], dict(enumerate(groups)))
 
 
-def holds(values: "_core.Signature | None", groups: list[dict[str, Any]]) -> bool:
+def holds(values: "_core.Signature | None", groups: Sequence[Mapping[str, Any]]) -> bool:
     """Whether groups still have the keys and values of `values_of`."""
-    return values is not None and values.holds([*map(tuple, groups), *map(tuple, map(dict.values, groups))], {})
+    return values is not None and values.holds([], dict(enumerate(groups)))
 
 
 class TensorStep(StepProgram):
@@ -86,68 +80,71 @@ class TensorStep(StepProgram):
         square: Callable[[Any], float] | None = None,
         part: bool = False,
     ) -> None:
-        self.scaled: bool = scaled
-        self._recorded, self._places, self._is_part = recorded, places, part
+        self._recorded, self._is_part = recorded, part
+        # The tensors that the step is of, and the numbers of their groups; None for all.
+        self._of = None if places is None else [place.tensor for place in places]
+        self._numbers = [*dict.fromkeys(place.group for place in places or ())]
         self._without = [p for p in all_parameters(opt) if p.grad is None] if places is None else []
         plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
         super().__init__(plan, seed=0)
-        self._seat()
+        self._written, self._complex = tuple(plan.tensors), [p for p in plan.tensors if p.is_complex()]
         self._devices = DeviceSteps(plan, {}) if plan.on_devices else None
         self._is_lazy = any(resolved(p.tensor.grad) is not p.tensor.grad for p in plan.host)
+        self.stepper = _core.Stepper()
+        self.stepper.count = plan.count
+        seated = self._seat()
         self._is_simple = (
             plan.is_plain and not (self._is_lazy or self._elsewhere) and len(plan.host) == len(plan.parameters)
         )
-        self._written = tuple(plan.tensors)
-        self.stepper = _core.Stepper()
-        self.stepper.count = plan.count
-        self.stepper.prepare(self.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
-        groups, lists, states = self._read(opt)
+        self.stepper.prepare(self.host_parameters(self._arrays(())[0], plan.slots))
+        groups, lists, states = self._read(opt, scaled=scaled)
         self._values = values_of(groups)
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         # The core, and kernels on devices, compare the memory of the other parameters and slots with the plan's.
         values = [value for p in plan.ruled for value in (p.tensor, *p.state.values())]
         parts = [part for value in values for part in conversion.parts_of(value) if isinstance(part, torch.Tensor)]
-        # The groups, the parameters of each, and their states with all slots.
-        self._signature = _core.Signature(lists, states, [*self._seated, *viewed, *parts], conversion.described)
+        self._signature = _core.Signature(lists, states, [*seated, *viewed, *parts], conversion.described)
 
-    def _seat(self) -> None:
+    def _seat(self) -> list[Any]:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
         counted = [p for p in self.plan.parameters if self.plan.groups[p.group].entry.counts]
-        self.counts: Any = torch.tensor(
-            [float(self.plan.count - p.missed) for p in counted], dtype=conversion.number_dtype(), device="cpu"
-        )
-        self._counted = self.counts.numpy()
-        self._expected = self._counted.copy()
-        for p, seat in zip(counted, self.counts.unbind(), strict=True):
+        numbers = [float(self.plan.count - p.missed) for p in counted]
+        counts = torch.tensor(numbers, dtype=conversion.number_dtype(), device="cpu")
+        self._counted: Any = counts.numpy()
+        # The numbers of steps of the optimizer that were none of each parameter.
+        self._missed: Any = self.plan.count - self._counted
+        # The parameters whose numbers of steps are on a device.
+        self._elsewhere = [p for p in counted if p.state["step"].device.type != "cpu"]
+        for p, seat in zip(counted, counts.unbind(), strict=True):
             if p.state["step"].device.type == "cpu":
                 p.state["step"] = seat
-        self._elsewhere = [p for p in counted if p.state["step"].device.type != "cpu"]
-        self._seated = [p.state["step"] for p in counted if p.state["step"].device.type == "cpu"]
+        return [p.state["step"] for p in counted if p.state["step"].device.type == "cpu"]
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def fits(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
-        groups, lists, states = self._read(opt)
-        if scaled is not self.scaled or not self._signature.holds(lists, states):
-            return False
-        if self._without and any(p.grad is not None for p in self._without):
-            return False
-        if not (self._counted == self._expected).all():
-            return False
-        if self.plan.draws and self.stepper.count != noise_step(opt):
-            return False
-        return holds(self._values, groups) or self._has_rules_of(groups)
+        groups, lists, states = self._read(opt, scaled=scaled)
+        return self._signature.holds(lists, states) and (holds(self._values, groups) or self._has_rules_of(groups))
 
-    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any], dict[Any, dict[str, Any]]]:
-        """The groups that the step is of, these and their lists of parameters, and the states of the parameters."""
-        groups = opt.param_groups
-        if self._places is None:
-            return groups, [groups, *map(_PARAMS, groups)], opt.state
-        numbers, tensors = {place.group: None for place in self._places}, [place.tensor for place in self._places]
-        groups = [groups[number] for number in numbers]
-        return groups, [groups, tensors], {p: opt.state.get(p, _NOTHING) for p in tensors}
+    def _read(self, opt: Any, *, scaled: bool) -> tuple[list[dict[str, Any]], list[Any], dict[Any, dict[str, Any]]]:
+        """All that the step is resolved from: its groups, lists of objects, and the states of the parameters.
+
+        The lists have the groups, the parameters, the gradients that are None, and facts.
+        """
+        groups, states, count = opt.param_groups, opt.state, self.stepper.count
+        lists = [*map(_PARAMS, groups)] if self._of is None else [self._of]
+        if self._of is not None:
+            groups = [*map(groups.__getitem__, self._numbers)]
+            states = dict(zip(self._of, map(states.get, self._of, itertools.repeat(_NOTHING)), strict=True))
+        facts = [
+            scaled,
+            bool((self._counted == count - self._missed).all()),
+            not self.plan.draws or count == noise_step(opt),
+            any(map(torch.is_conj, self._complex)),
+        ]
+        return groups, [groups, *lists, [*map(_GRADIENT, self._without)], facts], states
 
     def _has_rules_of(self, groups: list[dict[str, Any]]) -> bool:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
@@ -165,57 +162,55 @@ class TensorStep(StepProgram):
     def attempt(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> Exception | None:
         """As `take`; where the step no longer fits the tensors, the reason, with nothing written."""
         plan, core = self.plan, self.stepper
+        if plan.mastered:
+            opt.masters.follow(plan.mastered)
         self.seed: int = int(opt.param_groups[0].get("seed") or 0)
         self.fill(core.count, 1, 1.0 / scale, loss)
         # The numbers of steps are written with the rest, so that no interrupt comes between.
-        counted = self._expected + 1.0, self._counted
+        counted = core.count + 1 - self._missed, self._counted
         if plan.draws and not self._is_part:
             marks = [*marks, (opt.param_groups[0], "noise_step", core.count + 1)]
+        gradients = tuple(map(_GRADIENT, plan.tensors))
         if self._is_simple:
-            written, gradients = self._written, tuple(map(_GRADIENT, self._written))
-            writes = _core.Writes(copies=[counted], assignments=marks)
+            written, writes = self._written, _core.Writes(copies=[counted], assignments=marks)
         else:
-            all_gradients = [*map(_GRADIENT, plan.tensors)]
-            if any(map(operator.is_, all_gradients, itertools.repeat(None))):
+            if any(map(operator.is_, gradients, itertools.repeat(None))):
                 return StructureError("a gradient is missing")
-            if not plan.is_plain and any(p.is_conj() for p in plan.tensors):
-                return StructureError("a parameter is a lazy view")
-            leaves, all_gradients = self._arrays(all_gradients)
-            writes = self._prepare_writes(leaves, all_gradients, counted, marks)
+            leaves, read = self._arrays(gradients)
+            writes = self._prepare_writes(leaves, read, counted, marks)
             if isinstance(writes, StructureError):
                 return writes
-            written, gradients = plan.pick(leaves), plan.pick(all_gradients)
+            written, gradients = plan.pick(leaves), plan.pick(read)
         done = core.step(True, written, gradients, programs=self.programs, seed=self.seed, writes=writes)
         if isinstance(done, _core.Misfit):
             return done.error
-        self._expected += 1.0
+        if plan.mastered:
+            opt.masters.note(plan.mastered)
         return None
 
-    def _arrays(self, gradients: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _arrays(self, gradients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The parameters and gradients of the step as local, real tensors."""
         plan = self.plan
-        leaves = plan.tensors
+        leaves, read = plan.tensors, gradients
         if not plan.is_plain:
-            leaves, gradients = [*map(plan.read, leaves)], [*map(plan.read, gradients)]
-        return [*leaves], [*map(resolved, gradients)] if self._is_lazy else gradients
+            leaves, read = map(plan.read, leaves), map(plan.read, read)
+        return [*leaves], [*map(resolved, read)] if self._is_lazy else [*read]
 
     def _prepare_writes(
         self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any], marks: Assignments
     ) -> _core.Writes | StructureError:
         """The writes of the step besides the core's update; for unsuitable memory on a device, the reason."""
         plan, writes = self.plan, StepWrites()
-        tensors = ((p.text, p.tensor, p.state) for p in plan.parameters)
-        if plan.ruled and not self._recorded:
-            with conversion.checking_overlap(tensors):
+        with conversion.checking_overlap((p.text, p.tensor, p.state) for p in plan.parameters):
+            if plan.ruled and not self._recorded:
                 plan.refuse_shared(leaves, gradients, plan.slots)
-        if self._devices is not None:
-            with conversion.checking_overlap(tensors):
+            if self._devices is not None:
                 others = self._devices.prepare(
                     self, leaves, gradients, plan.slots, writes, count=self.stepper.count, exposed=True
                 )
-            if others is None or others:
-                path = (others or plan.on_devices)[0].text
-                return StructureError(f"{path}: the memory of the parameter or of its state has changed")
+                if others is None or others:
+                    path = (others or plan.on_devices)[0].text
+                    return StructureError(f"{path}: the memory of the parameter or of its state has changed")
         call_step(self, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)
         writes.assignments += marks

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oxigrad.rules.core.slots import Slot
-from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.parameters.slots import Slots
+from oxigrad.step.arrays.quantized import Quantized
+from oxigrad.step.parameters.slots import Slots
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -21,8 +21,7 @@ class TensorSlots(Slots):
     are_overwritten = True
 
     def __init__(self, path: str, p: Any, group: TensorGroup, state: dict[str, Any], *, recorded: bool) -> None:
-        self._path, self._p, self._state, self._recorded = path, p, state, recorded
-        self._slots = {slot.name: (slot, group.entry.key_of_slot(slot.name)) for slot in group.rule().slots}
+        self._path, self._p, self._state, self._recorded, self._slots = path, p, state, recorded, group.slots
         self._elementwise = group.rule().elementwise
 
     def __getitem__(self, name: str) -> Any:
@@ -74,9 +73,11 @@ class TensorSlots(Slots):
 
     def of_core(self, slot: Slot) -> Any:
         """A slot as the core takes it."""
+        value = self._state[self._slots[slot.name][1]]
         if slot.is_number:
-            return self._state[self._slots[slot.name][1]]
-        return super().of_core(slot)
+            return value
+        value = conversion.memory(value)
+        return value.in_core() if isinstance(value, Quantized) else value
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them: with numbers of float64, as kernels compute with them."""

@@ -47,10 +47,10 @@ pub unsafe fn run(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> 
 /// # Safety
 /// As [`run`]; and `check` must have passed for batches of the same kernels and buffers.
 pub unsafe fn run_checked(batches: &[Batch], isa: Isa, threads: Option<&ThreadPool>) -> Result<Option<Vec<Vec<f64>>>> {
-    let mut plans = plans(batches)?;
+    let (mut plans, mut totals) = (plans(batches)?, Totals::default());
     let phases = batches.iter().map(|batch| batch.kernel.phases.len()).max().unwrap_or(0);
     for phase in 0..phases {
-        enter(&mut plans, phase);
+        enter(&mut plans, phase, &mut totals);
         if plans.iter().any(|plan| plan.stops(phase)) {
             return Ok(None);
         }
@@ -77,18 +77,29 @@ fn plans<'a>(batches: &'a [Batch]) -> Result<Vec<Plan<'a>>> {
     Ok(plans)
 }
 
-/// Computes the scalars of a phase in all plans, which wait for each other at each total.
-fn enter(plans: &mut [Plan], phase: usize) {
+/// The totals of a step in order, and the number of the next one.
+#[derive(Default)]
+struct Totals {
+    values: Vec<f64>,
+    next: usize,
+}
+
+/// Computes the scalars of a phase in all plans, which wait for each other at each total. Totals that are known already
+/// are taken as they are.
+fn enter(plans: &mut [Plan], phase: usize, totals: &mut Totals) {
     let mut waiting: Vec<&mut Plan> = plans.iter_mut().filter(|plan| plan.has_phase(phase)).collect();
     loop {
         let parts: Vec<f64> = waiting.iter_mut().filter_map(|plan| plan.enter(phase)).collect();
         if parts.is_empty() {
             return;
         }
-        let total = parts.iter().sum();
-        for plan in &mut waiting {
-            plan.set_total(total);
+        if totals.next == totals.values.len() {
+            totals.values.push(parts.iter().sum());
         }
+        for plan in &mut waiting {
+            plan.set_total(totals.values[totals.next]);
+        }
+        totals.next += 1;
     }
 }
 
@@ -146,6 +157,8 @@ pub struct Measured {
     phases: usize,
     /// For each batch, the sums of each leaf that are known.
     sums: Vec<Vec<Option<f64>>>,
+    /// The totals over the leaves of other steps too, where the batches have some of all leaves; in order.
+    totals: Vec<f64>,
 }
 
 impl Measured {
@@ -188,6 +201,36 @@ impl Measured {
         Ok(())
     }
 
+    /// The totals over all leaves that are known, in order.
+    ///
+    /// # Errors
+    /// As [`run_checked`].
+    pub fn totals(&self, batches: &[Batch]) -> Result<Vec<f64>> {
+        let (mut plans, mut totals) = (self.plans(batches)?, self.known());
+        (0..=self.phases).for_each(|phase| enter(&mut plans, phase, &mut totals));
+        Ok(totals.values)
+    }
+
+    /// The partial sums of some leaves of the `batches`, each the number of its batch and its own there; and the
+    /// `totals` over all.
+    #[must_use]
+    pub fn of_leaves(&self, batches: &[Batch], leaves: &[Vec<(usize, usize)>], totals: &[f64]) -> Self {
+        let sums_of = |(batch, leaf): &(usize, usize)| {
+            let sums = batches[*batch].kernel.sums;
+            self.sums.get(*batch).map_or(&[][..], |known| &known[leaf * sums..][..sums]).iter().copied()
+        };
+        let sums = leaves.iter().map(|leaves| leaves.iter().flat_map(sums_of).collect()).collect();
+        Self {
+            phases: self.phases,
+            sums: if self.sums.is_empty() { Vec::new() } else { sums },
+            totals: totals.to_vec(),
+        }
+    }
+
+    fn known(&self) -> Totals {
+        Totals { values: self.totals.clone(), next: 0 }
+    }
+
     /// Plans whose leaves have these sums.
     fn plans<'a>(&'a self, batches: &'a [Batch]) -> Result<Vec<Plan<'a>>> {
         let plans = plans(batches)?;
@@ -203,8 +246,8 @@ fn sums(kernel: &Kernel, phase: usize) -> &[u16] {
     if phase < kernel.writing() { &kernel.phases[phase].sums } else { &[] }
 }
 
-/// Computes the partial sums of the next phase over slices, and writes nothing. The batches have all leaves of the step; a
-/// leaf whose elements are elsewhere is a slice of none.
+/// Computes the partial sums of the next phase over slices, and writes nothing. The batches have all leaves of the step,
+/// of which one whose elements are elsewhere is a slice of none; or `measured` has the totals over all.
 ///
 /// # Errors
 /// As [`run_checked`].
@@ -217,8 +260,8 @@ pub unsafe fn measure(
     isa: Isa,
     threads: Option<&ThreadPool>,
 ) -> Result<Partials> {
-    let (mut plans, phase) = (measured.plans(batches)?, measured.phases);
-    (0..=phase).for_each(|phase| enter(&mut plans, phase));
+    let (mut plans, phase, mut totals) = (measured.plans(batches)?, measured.phases, measured.known());
+    (0..=phase).for_each(|phase| enter(&mut plans, phase, &mut totals));
     let partials = plans.iter().map(|plan| {
         if phase >= plan.writing() {
             return vec![Vec::new(); plan.leaves()];
@@ -245,12 +288,12 @@ pub unsafe fn apply(
     isa: Isa,
     threads: Option<&ThreadPool>,
 ) -> Result<Option<Vec<Vec<f64>>>> {
-    let mut plans = measured.plans(batches)?;
+    let (mut plans, mut totals) = (measured.plans(batches)?, measured.known());
     if plans.iter().any(Plan::totals_written) {
         return Err(Error::Rule("a total of what a step writes is not known over slices".into()));
     }
     for phase in 0..=measured.phases {
-        enter(&mut plans, phase);
+        enter(&mut plans, phase, &mut totals);
         if plans.iter().any(|plan| plan.stops(phase)) {
             return Ok(None);
         }
@@ -260,8 +303,9 @@ pub unsafe fn apply(
     }
     // Anew: scalars after the phase that writes were computed before its sums.
     plans.iter_mut().for_each(Plan::forget);
+    totals.next = 0;
     for phase in 0..plans.iter().map(Plan::phases).max().unwrap_or(0) {
-        enter(&mut plans, phase);
+        enter(&mut plans, phase, &mut totals);
         for plan in plans.iter().filter(|plan| phase > plan.writing() && plan.works(phase)) {
             fork_join(plan, phase, isa, threads);
         }

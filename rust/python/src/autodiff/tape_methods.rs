@@ -72,7 +72,9 @@ impl Tape {
         if sources.is_exact_instance_of::<Variable>() {
             return Self::pull_back(slf, seeds, std::slice::from_ref(sources), release, None, true)?.get_item(0);
         }
-        let sources: Items<'py> = sources.extract()?;
+        let sources: Items<'py> = sources.extract().map_err(|error: PyErr| {
+            PyTypeError::new_err(format!("sources: {}, or a variable", error.value(slf.py())))
+        })?;
         Ok(Self::pull_back(slf, seeds, &sources.0, release, None, true)?.into_any())
     }
 

@@ -73,7 +73,8 @@ struct Plan {
 #[pyclass(frozen, subclass, module = "oxigrad._core")]
 pub struct RecordedFunction {
     function: Py<PyAny>,
-    plan: Mutex<Option<Arc<Plan>>>,
+    /// One for each state of the guards that was recorded.
+    plans: Mutex<Arc<Vec<Plan>>>,
     /// Why the last call was no replay.
     why: Mutex<Option<Py<PyAny>>>,
     replays: AtomicU64,
@@ -98,12 +99,12 @@ enum Outcome<'py> {
 }
 
 impl RecordedFunction {
-    fn plan(&self) -> Option<Arc<Plan>> {
-        locked(&self.plan).clone()
+    fn plans(&self) -> Arc<Vec<Plan>> {
+        locked(&self.plans).clone()
     }
 
-    fn set_plan(&self, plan: Option<Plan>) {
-        set_locked(&self.plan, plan.map(Arc::new));
+    fn set_plans(&self, plans: Vec<Plan>) {
+        set_locked(&self.plans, Arc::new(plans));
     }
 }
 
@@ -112,7 +113,7 @@ impl RecordedFunction {
     #[new]
     #[pyo3(signature = (function, *_args, **_named))]
     fn new(function: Py<PyAny>, _args: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { function, plan: Mutex::default(), why: Mutex::default(), replays: AtomicU64::new(0) }
+        Self { function, plans: Mutex::default(), why: Mutex::default(), replays: AtomicU64::new(0) }
     }
 
     #[pyo3(signature = (*args, **named))]
@@ -126,12 +127,9 @@ impl RecordedFunction {
             return own.function.bind(py).call(args, named);
         }
         let named = named.cloned().unwrap_or_else(|| PyDict::new(py));
-        let plan = own.plan();
-        let outcome = match &plan {
-            Some(plan) if !is_watched(py)? => plan.replayed(args, &named)?,
-            _ => Outcome::None,
-        };
-        let asked = plan.map_or(0, |plan| plan.cases.len());
+        let plans = own.plans();
+        let outcome = if plans.is_empty() || is_watched(py)? { Outcome::None } else { replayed(&plans, args, &named)? };
+        let asked: usize = plans.iter().map(|plan| plan.cases.len()).sum();
         let otherwise =
             |failed, raised| slf.call_method1(intern!(py, "_otherwise"), (args, &named, failed, raised, asked));
         match outcome {
@@ -158,19 +156,20 @@ impl RecordedFunction {
         }
     }
 
-    /// Forgets all recordings; from now on they are kept under these guards. With None, the function runs as it is.
-    #[pyo3(signature = (guards, captured))]
-    fn _restart(&self, guards: Option<Py<Guards>>, captured: Vec<Place>) {
-        self.set_plan(guards.map(|guards| Plan { guards, captured, cases: Vec::new() }));
+    /// Forgets all recordings.
+    fn _forget(&self) {
+        self.set_plans(Vec::new());
     }
 
-    /// Adds a recording, whose results at ``writable`` are arrays that its caller may write to, and whose call number ``audited`` is audited first.
+    /// Adds a recording under these guards, whose results at ``writable`` are arrays that its caller may write to, and whose call number ``audited`` is audited first.
     ///
     /// With ``first``, the inputs of the recorded call, the next call with other inputs is audited too.
     #[allow(clippy::too_many_arguments, reason = "the parts of a recording, as Python states them once")]
     fn _add(
         &self,
         py: Python<'_>,
+        guards: Py<Guards>,
+        captured: Vec<Place>,
         structures: Vec<Py<Structure>>,
         leaves: Vec<Py<LeafKind>>,
         aliases: Vec<usize>,
@@ -181,10 +180,9 @@ impl RecordedFunction {
         audited: u64,
         first: Option<Vec<Py<PyAny>>>,
     ) -> PyResult<()> {
-        let Some(plan) = self.plan() else { return Ok(()) };
         let total: usize = structures.iter().map(|structure| structure.get().shape.len()).sum();
         let arrays = leaves.iter().filter(|kind| kind.get().is_array()).count();
-        if structures.len() != plan.captured.len() + 1 || total != leaves.len() || arrays != aliases.len() {
+        if structures.len() != captured.len() + 1 || total != leaves.len() || arrays != aliases.len() {
             return Err(PyValueError::new_err("a recording has a structure for each tree, and a kind for each leaf"));
         }
         let is_input = leaves.iter().map(|kind| kind.get().is_input()).collect();
@@ -192,16 +190,20 @@ impl RecordedFunction {
         let first = Mutex::new(first.map(Arc::new));
         let case =
             Case { structures, leaves, is_input, aliases, replay, result, writable, recorded, calls, audited, first };
-        let cases = plan.cases.iter().cloned().chain([Arc::new(case)]).collect();
-        self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
+        let mut plans: Vec<Plan> = self.plans().iter().map(|plan| plan.with(py, plan.cases.clone())).collect();
+        match plans.iter_mut().find(|plan| plan.guards.is(&guards)) {
+            Some(plan) => plan.cases.push(Arc::new(case)),
+            None => plans.push(Plan { guards, captured, cases: vec![Arc::new(case)] }),
+        }
+        self.set_plans(plans);
         Ok(())
     }
 
     /// Drops a recording.
     fn _remove(&self, py: Python<'_>, recorded: &Object<'_>) {
-        let Some(plan) = self.plan() else { return };
-        let cases = plan.cases.iter().filter(|case| !case.recorded.is(recorded)).cloned().collect();
-        self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
+        let others = |plan: &Plan| plan.cases.iter().filter(|case| !case.recorded.is(recorded)).cloned().collect();
+        let plans = self.plans().iter().map(|plan| plan.with(py, others(plan))).collect::<Vec<_>>();
+        self.set_plans(plans.into_iter().filter(|plan| !plan.cases.is_empty()).collect());
     }
 
     #[getter]
@@ -223,11 +225,10 @@ impl RecordedFunction {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         visit.call(&self.function)?;
         // No thread holds a lock while the collector runs: nothing of Python's is called under it.
-        let (Ok(why), Ok(plan)) = (self.why.try_lock(), self.plan.try_lock()) else { return Ok(()) };
+        let (Ok(why), Ok(plans)) = (self.why.try_lock(), self.plans.try_lock()) else { return Ok(()) };
         why.iter().try_for_each(|why| visit.call(why))?;
-        let Some(plan) = &*plan else { return Ok(()) };
-        visit.call(&plan.guards)?;
-        plan.cases.iter().try_for_each(|case| {
+        plans.iter().try_for_each(|plan| visit.call(&plan.guards))?;
+        plans.iter().flat_map(|plan| &plan.cases).try_for_each(|case| {
             case.structures.iter().chain([&case.result]).try_for_each(|structure| visit.call(structure))?;
             case.leaves.iter().try_for_each(|kind| visit.call(kind))?;
             let Ok(first) = case.first.try_lock() else { return Ok(()) };
@@ -238,18 +239,33 @@ impl RecordedFunction {
     }
 
     fn __clear__(&self) {
-        self.set_plan(None);
+        self.set_plans(Vec::new());
         self.set_why(None);
     }
 }
 
+/// The result of the first recording that fits.
+fn replayed<'py>(plans: &[Plan], args: &Bound<'py, PyTuple>, named: &Bound<'py, PyDict>) -> PyResult<Outcome<'py>> {
+    let mut outcome = Outcome::None;
+    for plan in plans {
+        match plan.replayed(args, named)? {
+            Outcome::None => {}
+            failed @ Outcome::Failed(_) => outcome = failed,
+            result => return Ok(result),
+        }
+    }
+    Ok(outcome)
+}
+
 impl Plan {
-    /// The result of the first recording that fits.
+    /// The plan with these recordings.
+    fn with(&self, py: Python<'_>, cases: Vec<Arc<Case>>) -> Self {
+        Self { guards: self.guards.clone_ref(py), captured: self.captured.clone(), cases }
+    }
+
+    /// The result of the first recording that fits, while the guards hold.
     fn replayed<'py>(&self, args: &Bound<'py, PyTuple>, named: &Bound<'py, PyDict>) -> PyResult<Outcome<'py>> {
         let py = args.py();
-        if self.cases.is_empty() {
-            return Ok(Outcome::None);
-        }
         let arguments = Flat::of(PyTuple::new(py, [args.as_any(), named.as_any()])?.as_any())?;
         let fits = |case: &Arc<Case>| arguments.is_of(py, case.structures[0].get(), is_equal);
         if !self.cases.iter().try_fold(false, |is_any, case| Ok::<_, PyErr>(is_any || fits(case)?))? {

@@ -12,7 +12,6 @@ use oxigrad_core::op::{Op, Structured};
 use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarCall, ScalarOp, ScalarRun, Words};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
-use pyo3::intern;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
@@ -22,6 +21,7 @@ use crate::prelude::*;
 use crate::recording::call::{Call, Role, shape_of};
 use crate::recording::folding::is_bounded;
 use crate::recording::scalars::{Small, precision_named, view_of};
+use crate::recording::statement::{Stated, Statement};
 use crate::recording::trace::classes::Classes;
 use crate::recording::trace::entry::TraceEntry;
 
@@ -68,15 +68,6 @@ pub struct Check {
     pub line: String,
 }
 
-/// The op of a call of a run, the shape of its arrays, and the dtype in which it is computed, followed by that of truth values where the result is
-/// such; without a shape, the precisions of its arguments. Sums along axes have these, and whether they are kept; joined arrays have their axis. A view has, for each axis of its
-/// argument, the extent, the first index and the position of the argument that is added to it, or zero; then for each of its axes that of the
-/// argument, or -1, and the step.
-type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
-
-/// A call that is stated for the first time: its target, its function, the shape of the result, whether that is the first argument, and its part in runs.
-type StatedCall<'py> = ((String, String), Object<'py>, Option<Vec<usize>>, bool, Option<Stated>);
-
 /// The functions and values that entries refer to, while a program is made.
 #[derive(Default)]
 pub struct Parts {
@@ -115,17 +106,12 @@ pub enum Calls {
 }
 
 impl Parts {
-    /// The next entry; ``statement`` states calls of each class once.
-    pub fn entry(
-        &mut self,
-        entry: &Bound<'_, TraceEntry>,
-        at: usize,
-        is_spread: bool,
-        statement: &Object<'_>,
-    ) -> PyResult<Entry> {
+    /// The next entry.
+    pub fn entry(&mut self, at: usize, statement: &mut Statement<'_>) -> PyResult<Entry> {
+        let entry = statement.entries()[at].clone();
         let (py, its) = (entry.py(), entry.get());
         let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");
-        let (class, args) = self.classes.add(entry, is_spread, statement)?;
+        let (class, args) = self.classes.add(statement)?;
         Ok(match &*its.kind.bind(py).to_cow()? {
             "input" => {
                 self.inputs += 1;
@@ -142,33 +128,25 @@ impl Parts {
                 self.checks.push(Check { expected, line });
                 Entry { origin: Origin::Check, number: position(self.checks.len()), args }
             }
-            "call" => self.call(its, class, args, at, statement)?,
+            "call" => self.call(py, its, (at, class), args, statement)?,
             kind => return Err(PyValueError::new_err(format!("an entry is of kind {kind:?}"))),
         })
     }
 
     fn call(
         &mut self,
+        py: Python<'_>,
         entry: &TraceEntry,
-        class: u64,
+        (at, class): (usize, u64),
         args: SmallVec<[u32; 4]>,
-        at: usize,
-        statement: &Object<'_>,
+        statement: &mut Statement<'_>,
     ) -> PyResult<Entry> {
-        let py = statement.py();
         let number = if let Some(known) = self.stated.get(&class) {
             *known
         } else {
-            let (number, stated): (u32, Option<StatedCall<'_>>) =
-                statement.call_method1(intern!(py, "of"), (at,))?.extract()?;
-            let (of, known) = (number as usize, self.calls.len());
-            if of > known || (of == known) != stated.is_some() {
-                return Err(PyValueError::new_err(format!(
-                    "found the call number {number}, expected one of {known} or the next"
-                )));
-            }
-            if let Some(stated) = stated {
-                self.state(entry, stated)?;
+            let (number, first) = statement.of(at)?;
+            if let Some((is_identity, member)) = first {
+                self.state(py, entry, is_identity, member)?;
             }
             // Truth values have the dtype of the compared numbers, which no class tells.
             let is_truth = entry
@@ -186,14 +164,13 @@ impl Parts {
     }
 
     /// The first call of a number.
-    fn state(
-        &mut self,
-        entry: &TraceEntry,
-        (target, function, shape, is_identity, member): StatedCall<'_>,
-    ) -> PyResult<()> {
-        let py = function.py();
+    fn state(&mut self, py: Python<'_>, entry: &TraceEntry, is_identity: bool, member: Option<Stated>) -> PyResult<()> {
+        let target: (String, String) = entry.target(py).extract()?;
+        let function = entry.function.as_ref().map_or_else(|| py.None(), |function| function.clone_ref(py));
         let (kind, arguments) = (target.0.clone(), entry.args.bind(py).as_any());
-        let mut call = Call::new(target, &function, arguments, &entry.named(py), shape.map(SmallVec::from_vec))?;
+        let shape = entry.array_type(py).map(|its| its.bind(py).get_item(0)?.extract()).transpose()?;
+        let shape = shape.map(SmallVec::from_vec);
+        let mut call = Call::new(target, function.bind(py), arguments, &entry.named(py), shape)?;
         call.is_identity = is_identity;
         let member = member.map(|member| self.member(py, member, &mut call, &kind)).transpose()?.flatten();
         call.role = match &member {
@@ -439,10 +416,4 @@ fn structured(
 /// The bytes of the elements of a NumPy array, at eight an element.
 fn bytes(py: Python<'_>, value: &Value) -> usize {
     shape_of(py, value).map_or(0, |shape| shape.iter().fold(8, |bytes: usize, extent| bytes.saturating_mul(*extent)))
-}
-
-/// Whether the eager result of an op on NumPy arrays, or on a number and such arrays, is that of the core, for each elementwise op by name.
-#[pyfunction]
-pub fn is_computed_in_core(name: &str, of_number: bool) -> PyResult<bool> {
-    Ok(matches!(op_named(name)?, Op::Elementwise(op) if op.is_computed_in_core(of_number)))
 }

@@ -1,6 +1,6 @@
 //! The program of a recording, and its replay.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use oxigrad_core::autodiff::tape::Value as _;
@@ -15,6 +15,7 @@ use crate::arrays::value::Value;
 use crate::prelude::*;
 use crate::recording::call::{Call, Role, shape_of};
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work};
+use crate::recording::statement::Statement;
 use crate::recording::trace::entry::TraceEntry;
 
 /// Calls of constants are folded until their results take so many bytes, and for so long: the others are computed at each replay.
@@ -33,11 +34,9 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 
 /// The program of a recording, which `run` replays without a function of Python's for each entry.
 ///
-/// Calls of one function with the same arguments apart from entries have one number. ``statement.of(at)`` gives the number of an entry; with the first
-/// one ``(target, function, shape, is_identity, member)``, and None with the others. `shape` is the result's, which a replay checks,
-/// `is_identity` tells whether it gives its first argument, and `member` is the op of a call that may be part of a run, the shape of its arrays, and a
-/// list of their dtype, or of the precisions of scalars. ``statement.reach(target)`` tells on what this depends besides the types of arguments: "view"
-/// for what a view is one of, and "fold" for the call whose result is folded. ``spread`` has the entries whose arguments stand for them.
+/// Calls of one function with the same arguments apart from entries have one number. ``has_bits_of_core(op)`` tells whether NumPy computes "maximum" or
+/// "minimum" with the bits of the core. In a program ``of_file``, one of so many in a file, calls whose
+/// integers or arrays are too large raise `StateError`; all of them together fold as many constants as one other program.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Replay {
     /// The program as it was recorded, and as it is replayed, which are printed and saved.
@@ -95,24 +94,28 @@ fn is_last(reads: &[u32], last: &[u32]) -> bool {
 #[pymethods]
 impl Replay {
     #[new]
+    #[pyo3(signature = (entries, outputs, same, has_bits_of_core, *, of_file=None))]
     fn new(
         py: Python<'_>,
         entries: &Object<'_>,
         outputs: Vec<Id>,
         same: Py<PyAny>,
-        statement: &Object<'_>,
-        spread: HashSet<usize>,
+        has_bits_of_core: Object<'_>,
+        of_file: Option<u32>,
     ) -> PyResult<Self> {
-        let (mut parts, mut made) = (Parts::default(), Vec::new());
-        for (at, entry) in entries.try_iter()?.enumerate() {
-            made.push(parts.entry(entry?.cast::<TraceEntry>()?, at, spread.contains(&at), statement)?);
-        }
+        let entries = entries.try_iter()?.map(|entry| Ok(entry?.cast_into::<TraceEntry>()?));
+        let mut statement = Statement::new(entries.collect::<PyResult<_>>()?, &outputs, has_bits_of_core)?;
+        let mut parts = Parts::default();
+        let made = (0..statement.entries().len()).map(|at| parts.entry(at, &mut statement)).collect::<PyResult<_>>()?;
+        parts.calls.iter_mut().for_each(|call| call.is_bounded = of_file.is_some());
         let recorded = Program::new(made, outputs).python()?;
         let common =
             recorded.without_identities(|number| parts.calls[number as usize].is_identity).without_common_entries();
         let (mut folded, mut raised, begin) = (HashMap::new(), Ok(()), Instant::now());
+        let programs = of_file.unwrap_or(1).max(1);
+        let (most, longest) = (MOST_FOLDED / programs as usize, LONGEST_FOLD / programs);
         let constant = common.with_folded_constants(|id, entry, args| {
-            if raised.is_err() || parts.folded_bytes > MOST_FOLDED || begin.elapsed() > LONGEST_FOLD {
+            if raised.is_err() || parts.folded_bytes > most || begin.elapsed() > longest {
                 return None;
             }
             raised = py.check_signals();

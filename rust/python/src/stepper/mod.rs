@@ -7,7 +7,7 @@ mod launches;
 pub mod lock;
 mod parameters;
 pub mod signature;
-mod slices;
+pub mod slices;
 pub mod stated;
 pub mod step;
 pub mod symbols;

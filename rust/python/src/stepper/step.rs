@@ -4,10 +4,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use oxigrad_core::exec::StepCount;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::parameters::parameter::{Parameter, prepare};
 use super::parameters::prepared::{Prepared, StepArrays, Touched};
+use super::slices::Totals;
 use super::stated::{HostParameter, Misfit, Writes};
 use super::symbols::Program;
 use super::update::{Progress, Refusal};
@@ -106,15 +107,46 @@ impl Stepper {
         }
     }
 
+    /// The `Totals` of the prepared parameters, without the sums of any phase.
+    fn totals(&self, programs: Vec<(Bound<'_, Program>, Vec<Vec<f64>>)>) -> PyResult<Totals> {
+        Totals::new(&self.begin()?.prepared, &programs)
+    }
+
+    /// The partial sums of the phase after those that are folded in `totals` (the first one without), for each parameter
+    /// as the bytes of float64, chunk by chunk; a `Misfit` where the arrays do not fit the prepared parameters.
+    #[pyo3(signature = (written, gradients, *, programs, seed, totals=None))]
+    fn measure<'py>(
+        &self,
+        py: Python<'py>,
+        written: &Bound<'py, PyTuple>,
+        gradients: &Bound<'py, PyTuple>,
+        programs: Vec<(Bound<'py, Program>, Vec<Vec<f64>>)>,
+        seed: u64,
+        totals: Option<&Bound<'py, Totals>>,
+    ) -> PyResult<Object<'py>> {
+        let mut turn = self.begin()?;
+        let arrays = StepArrays { written, gradients };
+        let at = (seed, self.count() + 1);
+        match turn.prepared.measure(py, &programs, at, arrays, &self.exposed, totals.map(Bound::get)) {
+            Ok(partials) => {
+                let bytes = partials.iter().map(|partials| PyBytes::new(py, partials));
+                PyList::new(py, bytes).map(Bound::into_any)
+            }
+            Err(Refusal { error, is_misfit: false }) => Err(error),
+            Err(Refusal { error, is_misfit: true }) => {
+                Misfit::of(py, error).and_then(|misfit| Ok(Bound::new(py, misfit)?.into_any()))
+            }
+        }
+    }
+
     /// Takes one step, whole or not at all, and returns the model; `None` if a guard stopped the step, and a `Misfit`
     /// where the arrays do not fit the prepared parameters.
     ///
     /// Updates `written` from `gradients` in place by `programs`, each with its sets of scalars, only the rows of those
     /// `touched`; then does the other `writes`, and counts the step, or, where it `holds`, the accumulated gradients.
-    /// Where the parameters are slices, and others are stepped elsewhere, `gather` is called with the partial sums of the
-    /// slices, before anything is written, and returns those of all slices of all parameters, in order.
+    /// Where the parameters are slices, and others are stepped elsewhere, `totals` has the sums over all.
     /// If the optimizer `observes` steps, this one counts as unobserved until `observe` is called.
-    #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None, gather=None))]
+    #[pyo3(signature = (model, written, gradients, *, programs, seed, holds=false, observes=false, touched=Vec::new(), writes=None, totals=None))]
     #[expect(clippy::too_many_arguments, reason = "all but the first three by keyword")]
     fn step<'py>(
         &self,
@@ -128,7 +160,7 @@ impl Stepper {
         observes: bool,
         touched: Vec<Touched<'py>>,
         writes: Option<&Bound<'py, Writes>>,
-        gather: Option<Object<'py>>,
+        totals: Option<&Bound<'py, Totals>>,
     ) -> PyResult<Option<Object<'py>>> {
         let none = Writes::default();
         let writes = writes.map_or(&none, Bound::get);
@@ -163,7 +195,7 @@ impl Stepper {
                     step,
                     arrays,
                     &touched,
-                    gather.as_ref(),
+                    totals.map(Bound::get),
                     progress,
                     changed,
                     launch,

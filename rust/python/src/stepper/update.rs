@@ -3,15 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use oxigrad_core::exec::{self, Batch, Leaf, StepCount};
-use oxigrad_core::kernel::Kernel;
 use oxigrad_core::simd::noise::noise_key;
 use pyo3::types::PyTupleMethods;
 
 use super::parameters::parameter::{Held, Moves};
 use super::parameters::prepared::{Prepared, Programs, Seen, StepArrays, Touched};
 use super::parameters::requirements::moved;
-use super::parameters::slot::Slot;
-use super::symbols::Program;
+use super::slices::{ProgramLeaves, Totals};
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::dlpack::Export;
 use crate::arrays::memory::place::{Look, Place};
@@ -52,23 +50,6 @@ struct Found<'py> {
     held: Held<'py>,
     holds: Vec<Export>,
     is_new: bool,
-}
-
-/// The leaves that one program updates in a step.
-struct ProgramLeaves<'a> {
-    kernel: &'a Kernel,
-    scalars: Vec<f64>,
-    leaves: Vec<Leaf<'a>>,
-}
-
-impl<'a> ProgramLeaves<'a> {
-    fn new(program: &'a Program) -> Self {
-        Self { kernel: &program.kernel, scalars: Vec::new(), leaves: Vec::new() }
-    }
-
-    fn batch(&self) -> Batch<'_> {
-        Batch { kernel: self.kernel, scalars: &self.scalars, leaves: &self.leaves }
-    }
 }
 
 impl Prepared {
@@ -168,6 +149,76 @@ impl Prepared {
         Ok(Found { seen, held, holds, is_new })
     }
 
+    /// The leaves of each program, in memory that was `seen`.
+    fn work<'a>(&'a self, programs: &'a Programs, seen: &'a Seen, seed: u64, step: u64) -> Vec<ProgramLeaves<'a>> {
+        let mut work: Vec<_> = programs.iter().map(|(program, _)| ProgramLeaves::new(program.get())).collect();
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            let inputs = self.row(&seen.buffers, at);
+            let leaf = Leaf {
+                inputs,
+                outputs: seen.outputs.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]),
+                length: inputs[0].len(),
+                dtype: parameter.dtype.computed_in(),
+                scalar_set: 0,
+                noise_key: noise_key(seed, step, parameter.position),
+                first: parameter.first,
+            };
+            work[parameter.program].push(parameter, &programs[parameter.program].1, leaf);
+        }
+        for (work, (_, sets)) in work.iter_mut().zip(programs) {
+            work.complete(sets);
+        }
+        work
+    }
+
+    /// The partial sums of the phase after those that `totals` have, for each parameter the bytes of float64.
+    pub(super) fn measure<'py>(
+        &mut self,
+        py: Python<'py>,
+        programs: &Programs,
+        (seed, step): (u64, u64),
+        arrays: StepArrays<'_, 'py>,
+        exposed: &AtomicBool,
+        totals: Option<&Totals>,
+    ) -> Result<Vec<Vec<u8>>, Refusal> {
+        self.check_places(programs, arrays.written.len(), arrays.gradients.len()).python()?;
+        let mut look = Look::new(py);
+        let Found { mut seen, held, holds, is_new } =
+            self.find(programs, arrays, &[], exposed, &mut look).map_err(Refusal::misfit)?;
+        if is_new {
+            seen.outputs = self.chosen(programs, &seen.buffers).python()?;
+        }
+        let work = self.work(programs, &seen, seed, step);
+        let batches: Vec<Batch> = work.iter().map(ProgramLeaves::batch).collect();
+        if is_new {
+            exec::check(&batches).python()?;
+        }
+        let measured = totals.map(|totals| totals.measured_of(self, programs, batches.len())).transpose()?;
+        let (measured, isa, pool) = (measured.unwrap_or_default(), threads::isa(), threads::pool());
+        let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
+        let has_tensors = seen.places.iter().any(Place::is_of_tensor);
+        // SAFETY: as for `update`.
+        let run = || unsafe { exec::measure(&batches, &measured, isa, pool.as_deref()) };
+        let is_locked = elements < DETACH || (has_tensors && !self.keeps_memory());
+        let partials = if is_locked { run() } else { py.detach(run) }.python()?;
+        let bytes =
+            |(batch, leaf): (usize, usize)| partials[batch][leaf].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let partials = self.places(batches.len()).map(bytes).collect();
+        seen.programs = programs.iter().map(|(program, _)| program.clone().unbind()).collect();
+        self.seen = seen;
+        drop((held, holds));
+        Ok(partials)
+    }
+
+    /// The place of each parameter: the number of its batch, and of its leaf there.
+    pub(super) fn places(&self, batches: usize) -> impl Iterator<Item = (usize, usize)> {
+        let mut counts = vec![0; batches];
+        self.parameters.iter().map(move |parameter| {
+            counts[parameter.program] += 1;
+            (parameter.program, counts[parameter.program] - 1)
+        })
+    }
+
     /// Runs the update, after the other launches of the step; false where a guard stopped it.
     #[expect(clippy::too_many_arguments, reason = "as `Stepper::step`")]
     pub(super) fn update<'py>(
@@ -178,7 +229,7 @@ impl Prepared {
         step: u64,
         arrays: StepArrays<'_, 'py>,
         touched: &[Touched<'py>],
-        gather: Option<&Object<'py>>,
+        totals: Option<&Totals>,
         progress: Progress<'_>,
         changed: &mut Changed<'py>,
         launch: impl FnOnce(&mut Changed<'py>) -> PyResult<()>,
@@ -191,43 +242,13 @@ impl Prepared {
             seen.outputs = self.chosen(programs, &seen.buffers).python()?;
         }
         let is_exposed = || progress.exposed.load(Ordering::Relaxed);
-        let mut work: Vec<ProgramLeaves> =
-            programs.iter().map(|(program, _)| ProgramLeaves::new(program.get())).collect();
-        for (at, parameter) in self.parameters.iter().enumerate() {
-            let ProgramLeaves { scalars, leaves, kernel } = &mut work[parameter.program];
-            let inputs = self.row(&seen.buffers, at);
-            let (length, dtype, noise_key) =
-                (inputs[0].len(), parameter.dtype.computed_in(), noise_key(seed, step, parameter.position));
-            let outputs = seen.outputs.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]);
-            let mut scalar_set = parameter.set;
-            let scalars_of_set = &programs[parameter.program].1[parameter.set];
-            // Parameters share a set of scalars where the kernel reads no slot of one number, as of recorded norms.
-            if !parameter.numbers.is_empty() && kernel.scalar_inputs() > scalars_of_set.len() {
-                scalar_set = leaves.len();
-                let numbers = parameter.numbers.iter().map(Slot::read);
-                scalars.extend(scalars_of_set.iter().copied().chain(numbers).take(kernel.scalar_inputs()));
-            }
-            leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set, noise_key, first: parameter.first });
-        }
-        for (work, (_, sets)) in work.iter_mut().zip(programs) {
-            if work.scalars.is_empty() {
-                let used = work.kernel.scalar_inputs();
-                work.scalars.extend(sets.iter().flat_map(|set| &set[..used.min(set.len())]));
-            }
-        }
+        let work = self.work(programs, &seen, seed, step);
         let (isa, pool) = (threads::isa(), threads::pool());
         let batches: Vec<Batch> = work.iter().map(ProgramLeaves::batch).collect();
         if is_new {
             exec::check(&batches).python()?;
         }
-        let measured = match gather {
-            None => None,
-            Some(gather) => {
-                let measured = self.measured(&batches, gather, isa, pool.as_deref())?;
-                self.check_unmoved(&seen, arrays, &mut look, &held, is_exposed())?;
-                Some(measured)
-            }
-        };
+        let measured = totals.map(|totals| totals.measured_of(self, programs, batches.len())).transpose()?;
         // SAFETY: the tuples, `held`, `holds` and the slots keep the memory until after the call (slots that were not
         // exposed are where `prepare` found them: nothing else can change them); outputs are writable and overlap
         // nothing else, and the kernels were checked for these buffers: just now, or in an earlier step with the same

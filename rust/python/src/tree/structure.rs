@@ -164,6 +164,11 @@ impl Structure {
         self.shape.paths().into_iter().map(KeyPath).collect()
     }
 
+    /// The attributes of containers beside their children; None for a list or a dict with attributes.
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Bound<'py, PyDict>>>> {
+        self.rests.iter().map(|(_, rest)| attributes(rest.bind(py))).collect()
+    }
+
     /// The path of the leaf at `index`.
     fn path(&self, index: usize) -> PyResult<KeyPath> {
         self.check_index(index)?;

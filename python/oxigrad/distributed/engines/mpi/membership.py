@@ -17,7 +17,7 @@ import numpy as np
 from oxigrad.distributed.engines.background import in_time
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mpi.library import MPI
-from oxigrad.distributed.engines.peers import FORMS, LEFT, NOTICE_WORDS, Peers, notice
+from oxigrad.distributed.engines.peers import FORMS, NOTICE_WORDS, Peers, notice
 from oxigrad.distributed.errors import NotSupported, TimedOut
 
 _TAG = 1
@@ -146,14 +146,6 @@ class Membership:
         self.peers.dead |= set(MPI.Group.Translate_ranks(group, list(range(group.size)), self.base.group))
         self.base.Ack_failed()
 
-    def leave(self, calls: int, unfinished: int | None = None) -> None:
-        """Tells the others that this process works no more, after taking part in so many operations on all workers.
-
-        ``unfinished`` is its last step of a training that it did not leave.
-        """
-        if self.is_worker and not self.peers.is_excluded:
-            self.tell(notice(LEFT, calls, unfinished))
-
     # --- the next generation ------------------------------------------------------------------------------------------
 
     def revoke(self, *comms: Any) -> None:
@@ -251,15 +243,13 @@ class Membership:
         if not self._announced:
             self._announced = True
             self.tell(notice(FORMS))
-        wait = Backoff(timeout)
-        while True:
-            self.heed(contextlib.nullcontext())
-            missing = set(range(self.base.size)) - self.peers.absent - set(self.peers.forming) - {self.base.rank}
-            if not missing:
-                return
-            if wait.is_over():
-                raise TimedOut(f"reform: processes that are alive do not call it: {sorted(missing)}")
-            wait.pause()
+        if not Backoff(timeout).until(lambda: not self._missing()) and (missing := self._missing()):
+            raise TimedOut(f"reform: processes that are alive do not call it: {sorted(missing)}")
+
+    def _missing(self) -> set[int]:
+        """The other processes that live and do not form the next generation."""
+        self.heed(contextlib.nullcontext())
+        return set(range(self.base.size)) - self.peers.absent - set(self.peers.forming) - {self.base.rank}
 
     def _others(self) -> Any:
         """The processes but for those that are excluded, without whom no operation on ``base`` completes."""

@@ -4,33 +4,33 @@ import contextlib
 import itertools
 import os
 import sys
-import threading
 import traceback
 from collections import deque
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.collectives import ByteCollectives
+from oxigrad.distributed.engines.collectives import ByteCollectives, Works
 from oxigrad.distributed.engines.mailbox import Message
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
+from oxigrad.distributed.engines.peers import LEFT, notice
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut
-from oxigrad.distributed.messages.message import HEADER_BYTES, Header
 from oxigrad.distributed.messages.reduction import Op
 from oxigrad.distributed.messages.spare import Spare
 from oxigrad.launch import worker
 
-PIECE = 1 << 30
-"""Bytes of a longer message that travel at once: counts of MPI are 32-bit integers."""
+BLOCK = 1 << 30
+"""Bytes above which a message is sent as one element of blocks: counts of MPI are 32-bit integers."""
 
 
-class _Pending(NamedTuple):
-    """A message that is being sent: its requests, and its memory."""
+class _Moving(NamedTuple):
+    """A message that is being sent or received: its request, and its memory."""
 
-    requests: list[Any]
+    request: Any
     message: np.ndarray
 
 
@@ -45,40 +45,27 @@ class MPICommunicator(ByteCollectives):
         self._collective, self._messages = membership.channels
         place = Place(self._collective.rank, self._collective.size, membership.generation)
         super().__init__(place, job, timeout, membership.peers)
-        self._lock = threading.RLock()
         self._spare = Spare()
-        self._pending: list[_Pending] = []
-        #: The messages of each worker that are being received, and the first pieces of one.
-        self._arriving: dict[int, deque[tuple[Any, np.ndarray]]] = {}
-        self._begun: dict[int, list[np.ndarray]] = {}
+        #: The messages that are being sent, and those of each worker that are being received.
+        self._pending: list[_Moving] = []
+        self._arriving: dict[int, deque[_Moving]] = {}
 
     # --- operations on all workers ------------------------------------------------------------------------------------
 
-    def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
-        self._call("Iallgather", data, rows, what=what, seconds=seconds)
+    def _gather(self, data: np.ndarray, rows: np.ndarray) -> Works:
+        return [self._collective.Iallgather(data, rows)]
 
-    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray) -> Works:
         equal = [counts[self.rank]] * self.size
         sent, received = ([*each[: self.rank], 0, *each[self.rank + 1 :]] for each in (counts, equal))
         parts, into = (data, (sent, _starts(counts)), MPI.BYTE), (rows, (received, _starts(equal)), MPI.BYTE)
-        self._call("Ialltoallv", parts, into, what=what, seconds=seconds)
+        return [self._collective.Ialltoallv(parts, into)]
 
-    def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
-        parts = [data, (counts, _starts(counts)), MPI.BYTE]
-        self._call("Iallgatherv", MPI.IN_PLACE, parts, what=what, seconds=seconds)
+    def _share(self, data: np.ndarray, counts: list[int]) -> Works:
+        return [self._collective.Iallgatherv(MPI.IN_PLACE, [data, (counts, _starts(counts)), MPI.BYTE])]
 
-    def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
-        reduction = MPI.MAX if op == "max" else MPI.SUM
-        self._call("Iallreduce", MPI.IN_PLACE, buffer, reduction, what="all_reduce", seconds=seconds)
-
-    def _call(self, name: str, *args: Any, what: str, seconds: float) -> None:
-        """Calls an operation of MPI that returns a request, and waits for it."""
-
-        def begin() -> list[Any]:
-            with self._lock:
-                return [getattr(self._collective, name)(*args)]
-
-        self._run(what, seconds, begin)
+    def _reduce_natively(self, buffer: Buffer, op: Op) -> Works:
+        return [self._collective.Iallreduce(MPI.IN_PLACE, buffer, MPI.MAX if op == "max" else MPI.SUM)]
 
     def _look(self) -> None:
         self._membership.heed(self._lock)
@@ -92,11 +79,8 @@ class MPICommunicator(ByteCollectives):
         """See `ByteCollectives._lost`; the other workers then get it too."""
         with self._lock:
             self._membership.revoke(self._collective)
-        wait = Backoff(1.0)
-        while not (lost := self._peers.lost()) and not wait.is_over():
-            self._look()
-            wait.pause()
-        return self._peers.loss(lost, what)
+        Backoff(1.0).until(lambda: self._look() or self._peers.lost())
+        return self._peers.loss(self._peers.lost(), what)
 
     def _late(self, what: str, seconds: float) -> TimedOut:
         self._membership.unfinished += self._under_way
@@ -114,12 +98,9 @@ class MPICommunicator(ByteCollectives):
             self._spare.give(message)
 
     def _dispatch(self, dest: int, message: np.ndarray) -> None:
-        requests: list[Any] = []
-        with self._lock:  # the pieces of one message follow each other
-            self._pending.append(_Pending(requests, message))
+        with self._lock:
             try:
-                pieces = (message[start : start + PIECE] for start in range(0, len(message), PIECE))
-                requests.extend(self._messages.Isend([piece, MPI.BYTE], dest) for piece in pieces)
+                self._pending.append(_moving(self._messages.Isend, message, dest))
             except MPI.Exception as error:
                 raise self._peers.loss([dest], "send") from error
 
@@ -128,7 +109,7 @@ class MPICommunicator(ByteCollectives):
         pending, self._pending = self._pending, []
         for each in pending:
             with contextlib.suppress(MPI.Exception):
-                if MPI.Request.Testall(each.requests):
+                if each.request.Test():
                     self._spare.give(each.message)
                 else:
                     self._pending.append(each)
@@ -139,25 +120,16 @@ class MPICommunicator(ByteCollectives):
         with self._lock:
             self._reap()
             while (matched := self._membership.probe(self._messages, MPI.ANY_SOURCE, MPI.ANY_TAG, status)) is not None:
-                data = self._spare.take(status.Get_count(MPI.BYTE))
-                self._arriving.setdefault(status.source, deque()).append((matched.Irecv([data, MPI.BYTE]), data))
-            for sender, pieces in self._arriving.items():
-                self._assemble(sender, pieces)
+                data = self._spare.take(status.Get_elements(MPI.BYTE))
+                self._arriving.setdefault(status.source, deque()).append(_moving(matched.Irecv, data))
+            for sender, arriving in self._arriving.items():  # in the order in which they were sent
+                try:
+                    while arriving and arriving[0].request.Test():
+                        self._deliver(arriving.popleft().message, sender)
+                except MPI.Exception:  # the sender has died
+                    arriving.clear()
+                    self.refused.add(Refused("lost", f"rank {sender} was lost while its message came"))
             return super()._taken(tag, source)
-
-    def _assemble(self, sender: int, pieces: "deque[tuple[Any, np.ndarray]]") -> None:
-        """Puts the messages of a worker that have come whole into the mailbox, in the order in which they were sent."""
-        try:
-            while pieces and pieces[0][0].Test():
-                data = pieces.popleft()[1]
-                former = self._begun.pop(sender, [])
-                if (parts := [*former, data]) and len(data) == PIECE and _length(parts[0]) > sum(map(len, parts)):
-                    self._begun[sender] = parts
-                else:
-                    self._deliver(np.concatenate(parts) if former else data, sender)
-        except MPI.Exception:  # the sender has died
-            pieces.clear()
-            self.refused.add(Refused("lost", f"rank {sender} was lost while its message came"))
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
@@ -183,11 +155,9 @@ class MPICommunicator(ByteCollectives):
         The process should end soon: it takes part in `reform` of the others only when it ends.
         """
         with self._lock:
-            wait = Backoff(self.timeout)
-            while self._pending and not wait.is_over():  # the messages to living workers are sent
-                self._reap()
-                wait.pause()
-            self._membership.leave(self._calls, self.trainings.unfinished)
+            Backoff(self.timeout).until(lambda: self._reap() or not self._pending)  # as far as workers live
+            if self._membership.is_worker and not self._peers.is_excluded:
+                self._tell(notice(LEFT, self._calls, self.trainings.unfinished))
 
     def abort(self, reason: str) -> NoReturn:
         """Ends all processes of the job."""
@@ -198,12 +168,18 @@ def _starts(counts: list[int]) -> list[int]:
     return [0, *itertools.accumulate(counts[:-1])]
 
 
-def _length(data: np.ndarray) -> int:
-    """The bytes of the message that begins with these."""
+def _moving(begin: Callable[..., Any], message: np.ndarray, *to: int) -> _Moving:
+    """A message that begins to be sent or received."""
+    if len(message) <= BLOCK:
+        return _Moving(begin([message, MPI.BYTE], *to), message)
+    blocks, rest = divmod(len(message), BLOCK)
+    block = MPI.BYTE.Create_contiguous(BLOCK)
+    whole = MPI.BYTE.Create_struct([blocks, rest], [0, blocks * BLOCK], [block, MPI.BYTE]).Commit()
     try:
-        return HEADER_BYTES + Header.unpack(data[:HEADER_BYTES]).payload_bytes
-    except Refused:
-        return 0
+        return _Moving(begin([message, 1, whole], *to), message)
+    finally:  # MPI keeps what the request needs
+        block.Free()
+        whole.Free()
 
 
 def tell_parent(what: bytes) -> None:

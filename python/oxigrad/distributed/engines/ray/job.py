@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import oxigrad
-from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
+from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, work_of
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.hub import check_accepts, results_of_ends
 from oxigrad.distributed.engines.ray.library import (
@@ -51,19 +51,12 @@ class _Worker:
         place = retried(enter, timeout)
         if place is None:
             return None
-        last = communicator = RayCommunicator(coordinator, uid, Place(*place), job, timeout)
         try:
-            with serving(communicator):
-                try:
-                    return worker(communicator)
-                except Exception:
-                    raise
-                except BaseException as error:  # noqa: BLE001 - raised by `RayJob.wait`
-                    return _Raised(error)
-                finally:
-                    last = current()
-        finally:
-            last.leave() if isinstance(last, RayCommunicator) else communicator.leave()
+            return work_of(worker, RayCommunicator(coordinator, uid, Place(*place), job, timeout))
+        except Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised by `RayJob.wait`
+            return _Raised(error)
 
 
 class RayJob:

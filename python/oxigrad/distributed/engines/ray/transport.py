@@ -5,13 +5,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.hub import Hub
+from oxigrad.distributed.engines.hub import Hub, Round
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
 from oxigrad.distributed.errors import CommunicationError, TimedOut, WorkerLost
+from oxigrad.distributed.messages.message import size_of
 
 _INLINE = 1 << 16
 """Bytes up to which a result is part of each answer; larger ones are put into Ray's shared memory once."""
@@ -27,27 +26,27 @@ class HubActor(Hub):
     """The hub as an actor."""
 
     def __init__(self, expected: Sequence[str], job: bytes, version: str) -> None:
-        super().__init__(expected, _stored, job=job, version=version)
+        super().__init__(expected, job, version)
         self._was_restarted = bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
-    async def ask(self, method: str, *args: Any) -> Any:
+    def ask(self, method: str, *args: Any) -> Any:
         """The result of a method of the hub, or its error of communication: Ray would wrap one that is raised."""
         try:
-            return await getattr(self, method)(*args)
+            return getattr(self, method)(*args)
         except CommunicationError as error:
             return error
 
-    async def was_admitted(self, uid: str) -> bool:
+    def was_admitted(self, uid: str) -> bool:
         """See `Hub.was_admitted`; an actor that was restarted does not know, and takes it for granted."""
-        return self._was_restarted or await super().was_admitted(uid)
+        return self._was_restarted or super().was_admitted(uid)
 
-    async def pid(self) -> int:
+    def pid(self) -> int:
         """The process of the actor."""
         return os.getpid()
 
-
-def _stored(result: list[np.ndarray]) -> Any:
-    return result if sum(buffer.nbytes for buffer in result) <= _INLINE else ray.put(result)
+    def _result_of(self, entered: Round) -> Any:
+        result = super()._result_of(entered)
+        return result if size_of(result) <= _INLINE else ray.put(result)
 
 
 class RayCommunicator(HubCommunicator):

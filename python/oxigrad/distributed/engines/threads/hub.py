@@ -4,11 +4,11 @@ import contextlib
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import numpy as np
 
+import oxigrad
 from oxigrad.distributed.communicator import Place
 from oxigrad.distributed.engines.hub import Hub, Round
 from oxigrad.distributed.errors import Aborted, WorkerLost
@@ -21,23 +21,6 @@ class Killed(BaseException):
     """Ends the thread of a worker that was killed; user code that catches `Exception` does not catch it."""
 
 
-class ThreadCondition(threading.Condition):
-    """The condition of threads: its coroutine returns at once, after the thread that runs it has waited."""
-
-    async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
-        """See `oxigrad.distributed.engines.hub.Condition.wait_until`."""
-        return self.wait_for(is_done, min(timeout, threading.TIMEOUT_MAX))
-
-
-def at_once(call: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a call of a hub of threads, which runs in this thread."""
-    try:
-        call.send(None)
-    except StopIteration as end:
-        return end.value
-    raise RuntimeError("a method of a hub of threads was suspended")
-
-
 class ThreadHub(Hub):
     """The shared state of a job of threads, of which ``members`` are there from the start.
 
@@ -46,8 +29,7 @@ class ThreadHub(Hub):
     """
 
     def __init__(self, members: list[str], job: bytes) -> None:
-        self.lock: ThreadCondition = ThreadCondition()
-        super().__init__(condition=self.lock, job=job)
+        super().__init__((), job, oxigrad.__version__)
         self._begin(0, members)
         #: How often another worker has taken a place, by generation and rank.
         self.restarts: Counter[tuple[int, int]] = Counter()
@@ -57,10 +39,6 @@ class ThreadHub(Hub):
     def members(self) -> list[str]:
         """The names of the workers of the present generation by rank."""
         return [*self._peers.workers]
-
-    def _is_ending(self) -> bool:
-        """See `Hub._is_ending`: a worker that joins waits until the others form the next generation."""
-        return bool(self._ready) and any(generation >= 0 for generation, _ in self._ready.values())
 
     def _result_of(self, entered: Round) -> Any:
         """See `Hub._result_of`.
@@ -101,7 +79,7 @@ class ThreadHub(Hub):
             self.restarts[self._peers.generation, rank] += 1
 
     def expect(self, uid: str) -> None:
-        """Adds a worker that is admitted to the next generation."""
+        """Adds a worker that is admitted when the others form the next generation."""
         with self.lock:
             self._ready[uid] = -1, 0
 
@@ -109,7 +87,7 @@ class ThreadHub(Hub):
         """The place of a worker that is expected, once it has one. Raises `Aborted` where the job ends before."""
         place = None
         with self.lock, contextlib.suppress(Aborted, WorkerLost):
-            place = at_once(self._placed(uid, threading.TIMEOUT_MAX))
+            place = self._placed(uid, threading.TIMEOUT_MAX)
         if place is None:
             raise Aborted("the job ended before the worker was admitted")
         return place

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, current, serving
+from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, Place, work_of
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.hub import check_accepts, results_of_ends
-from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub, at_once
+from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
 from oxigrad.distributed.errors import TimedOut
 
@@ -73,22 +73,12 @@ class ThreadJob:
     def _main(
         self, number: int, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
     ) -> None:
-        last = None
         try:
-            with serving(admitted()):
-                try:
-                    self._ends[number] = worker(current()), None
-                finally:
-                    last = current()
+            self._ends[number] = work_of(worker, admitted()), None
         except Killed:
             pass
         except BaseException as error:  # noqa: BLE001 - it is raised by `wait`
-            rank = getattr(last, "rank", number)
-            error.add_note(f"raised by the worker of rank {rank}")
             self._ends[number] = None, error
-        finally:
-            if isinstance(last, ThreadCommunicator):
-                last.leave()
 
     def kill(self, rank: int) -> None:
         """Kills the worker of a rank of the latest generation: its thread ends at its next call of the communicator."""
@@ -133,13 +123,13 @@ class ThreadJob:
                     raise TimedOut(f"{running[0].name} did not end within {timeout:g} s")
                 running[0].join(min(end.remaining(), _POLL))
         except BaseException:
-            at_once(self._hub.abort("the job was interrupted"))
+            self._hub.abort("the job was interrupted")
             raise
         return results_of_ends(self._ends)
 
     def _running(self) -> list[threading.Thread]:
         """The threads that have not ended, and whose workers the others have not excluded."""
-        excluded = {int(uid) for uid in at_once(self._hub.excluded())}
+        excluded = {int(uid) for uid in self._hub.excluded()}
         return [each for number, each in enumerate(self._threads) if each.is_alive() and number not in excluded]
 
 

@@ -10,7 +10,7 @@ from oxigrad import StructureError
 from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.hub_communicator import HubCommunicator
-from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub, at_once
+from oxigrad.distributed.engines.threads.hub import SMALL, ThreadHub
 from oxigrad.distributed.messages.message import size_of
 from oxigrad.distributed.messages.reduction import Op, reduce_in_order
 
@@ -48,7 +48,7 @@ class ThreadCommunicator(HubCommunicator):
         return super()._collect(name, detail, copies, seconds)
 
     def _call(self, method: str, *args: Any, what: str, seconds: float | None = None) -> Any:
-        return at_once(getattr(self._hub, method)(*args))
+        return getattr(self._hub, method)(*args)
 
     def claim(self, name: str, thing: Any) -> None:
         """See `Communicator.claim`."""

@@ -64,23 +64,23 @@ def _begun(timeout: float, group: Any, *, accept_newcomers: bool) -> Rendezvous:
     job = np.frombuffer(secrets.token_bytes(16), np.uint8).copy()
     rows = np.zeros((len(world), VERSION_BYTES + _DIGEST), np.uint8)
 
-    def make() -> tuple[list[Group], Any]:
-        groups = [Group.of_world(world) for _ in range(2)]
-        groups[0].broadcast(job, 0).wait()
+    def make() -> tuple[Group, Any]:
+        group = Group.of_world(world)
+        group.broadcast(job, 0).wait()
         digest = bytes(_DIGEST) if token is None else proof(token, job.tobytes(), "every worker").encode()
         row = np.concatenate([version(), np.frombuffer(digest, np.uint8)])
-        groups[0].all_gather(rows.reshape(-1), row).wait()
-        return groups, store_of_program()
+        group.all_gather(rows.reshape(-1), row).wait()
+        return group, store_of_program()
 
     text = f"the communicator is not made within {timeout:g} s: a worker has ended before, or does not make its own"
-    groups, store = in_time(make, timeout, TimedOut(text))
+    every, store = in_time(make, timeout, TimedOut(text))
     check_versions(rows[:, :VERSION_BYTES])
     _check_tokens(rows[:, VERSION_BYTES:])
     members = [str(rank) for rank in range(len(world))]
-    rendezvous = Rendezvous(store, job.tobytes(), str(groups[0].rank), members, token=token)
-    if groups[0].rank == 0 and len(world) == distributed.get_world_size():
+    rendezvous = Rendezvous(store, job.tobytes(), str(every.rank), members, token=token)
+    if every.rank == 0 and len(world) == distributed.get_world_size():
         rendezvous.publish(oxigrad.__version__)
-    TorchCommunicator(rendezvous, groups, timeout, group or distributed.group.WORLD)
+    TorchCommunicator(rendezvous, every, timeout, group or distributed.group.WORLD)
     return rendezvous
 
 
@@ -105,8 +105,8 @@ def _joined(timeout: float) -> Rendezvous:
         raise CommunicationError(
             f"the job to join is not named: expected MASTER_ADDR and MASTER_PORT as its workers have them ({error})"
         ) from error
-    rendezvous, groups = Rendezvous.of_newcomer(host, port, oxigrad.__version__, timeout)
-    TorchCommunicator(rendezvous, groups, timeout)
+    rendezvous, group = Rendezvous.of_newcomer(host, port, oxigrad.__version__, timeout)
+    TorchCommunicator(rendezvous, group, timeout)
     return rendezvous
 
 

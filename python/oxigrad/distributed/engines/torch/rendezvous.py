@@ -16,10 +16,10 @@ key                 value
 ``g/ready/uid``     set while this member of generation ``g`` waits for the next one
 ``g/left``          the number of members that have left
 ``g/next``          the members of generation ``g + 1``, by rank; the first writer decides
-``g/come/uid``      this member is about to connect to the others of generation ``g``
-``g/begins``        whether all members have come to connect; the first writer decides
-``g/connected/uid`` whether this member has connected to the others of generation ``g``
-``g/outcome``       what becomes of generation ``g``; the first writer decides
+``g/come/uid``      whether this member is about to connect to the others of generation ``g``
+``g/connected/uid`` whether it has connected to them
+``g/come``,         the reports of the members on this; the first writer decides
+``g/connected``
 =================== =================================================================================================
 """
 
@@ -109,8 +109,8 @@ class Rendezvous:
     # --- processes that join ------------------------------------------------------------------------------------------
 
     @classmethod
-    def of_newcomer(cls, host: str, port: int, version: str, seconds: float) -> tuple["Rendezvous", list[Group]]:
-        """The rendezvous of a job that this process joins, and its groups.
+    def of_newcomer(cls, host: str, port: int, version: str, seconds: float) -> tuple["Rendezvous", Group]:
+        """The rendezvous of a job that this process joins, and its group.
 
         Waits until the workers admit it, by their `reform`.
 
@@ -125,12 +125,9 @@ class Rendezvous:
         )
         with failures_of_store(CommunicationError, gone):
             store = client_of(host, port, seconds)
-            while (text := _read(store, "oxigrad/job")) is None:
-                if end.is_over():
-                    raise TimedOut(
-                        f"no job began at {where} within {seconds:g} s whose workers have the engine 'torch'"
-                    )
-                end.pause()
+            if not end.until(lambda: store.check(["oxigrad/job"])):
+                raise TimedOut(f"no job began at {where} within {seconds:g} s whose workers have the engine 'torch'")
+            text = _read(store, "oxigrad/job") or ""
             job = parsed("oxigrad/job", text, {"job": str, "version": str, "accepts": bool})
             check_version("a worker", version, "the job", job["version"])
             if not job["accepts"]:
@@ -141,8 +138,8 @@ class Rendezvous:
             rendezvous = cls(store, _identity(job["job"]), "", [], token=token)
             return rendezvous, rendezvous.join(where, end, seconds)
 
-    def join(self, where: str, end: Backoff, seconds: float) -> list[Group]:
-        """Asks the workers to admit this process, and waits for it; returns its groups. See `of_newcomer`."""
+    def join(self, where: str, end: Backoff, seconds: float) -> Group:
+        """Asks the workers to admit this process, and waits for it; returns its group. See `of_newcomer`."""
         self._tickets()  # the store ends the connection of a process that adds to what is no number
         self.uid = f"j{self._store.add(self._key('tickets'), 1)}"
         self._wait_for_admission(where, end, seconds)
@@ -273,8 +270,8 @@ class Rendezvous:
         following = self._read(f"{generation}/next")
         return following is not None and self.uid not in parsed(f"{generation}/next", following, [str])
 
-    def connect(self, members: list[str], seconds: float) -> list[Group]:
-        """Enters the next generation, of these members: its two groups.
+    def connect(self, members: list[str], seconds: float) -> Group:
+        """Enters the next generation, of these members: its group.
 
         Members that do not connect are left out, and the others connect again. Raises `TimedOut` where living members
         cannot connect.
@@ -282,11 +279,13 @@ class Rendezvous:
         limit, before = patience_of(seconds), set(self.members)
         while True:
             self.generation, self.members = self.generation + 1, members
-            groups = self._connected(limit)
-            reports = self._outcome(limit, is_connected=bool(groups))
-            if all(reports.get(uid) for uid in members):
-                return groups
-            for group in groups:
+            group = self._connected(limit)
+            # The others may have waited for longer than the first, as long as they have patience.
+            patience = (2 if members[0] == self.uid else 3) * limit
+            reports = self._agreed("connected", group is not None, patience)
+            if group is not None:
+                if all(reports.get(uid) for uid in members):
+                    return group
                 group.close()
             present = [uid for uid in members if uid in reports]
             # Where all live, and some cannot be reached, those that are new are left out.
@@ -296,43 +295,33 @@ class Rendezvous:
             if self.uid not in members:
                 raise WorkerLost((), "joining", "the workers cannot connect to this process")
 
-    def _connected(self, patience: float) -> list[Group]:
-        """The two groups of the generation; none where they cannot be made."""
-        if not self._have_come(patience):
-            return []
-        place, end = (self.members.index(self.uid), len(self.members)), Backoff(patience)
+    def _connected(self, patience: float) -> Group | None:
+        """The group of the generation; None where it cannot be made.
+
+        Processes connect once all have come: they begin, or give up, soon after each other.
+        """
+        if len(self._agreed("come", True, patience)) < len(self.members):
+            return None
+        place = self.members.index(self.uid), len(self.members)
         try:
-            return [
-                Group.connected(self._store, self._key(f"{self.generation}/{name}"), *place, max(end.remaining(), 0.1))
-                for name in ("operations", "messages")
-            ]
+            return Group.connected(self._store, self._key(f"{self.generation}/group"), *place, patience)
         except RuntimeError:
-            return []
+            return None
 
-    def _have_come(self, patience: float) -> bool:
-        """Whether all members have come to connect, the same for all: they begin, or give up, soon after each other."""
-        self._write(f"{self.generation}/come/{self.uid}", 1)
-        name, end = f"{self.generation}/begins", Backoff(patience, longest=0.01)
-        while self._read(name) is None:
-            have_come = all(self._read(f"{self.generation}/come/{uid}") is not None for uid in self.members)
-            if have_come or end.is_over():
-                return self._decide(name, have_come, bool)
-            end.pause()
-        return self._decide(name, False, bool)
+    def _agreed(self, name: str, report: bool, seconds: float) -> dict[str, bool]:
+        """The reports of the members that report in time, the same for all."""
+        name, end = f"{self.generation}/{name}", Backoff(seconds, longest=0.01)
+        self._write(f"{name}/{self.uid}", json.dumps(report))
+        reports: dict[str, bool] = {}
 
-    def _outcome(self, patience: float, *, is_connected: bool) -> dict[str, bool]:
-        """Whether each member has connected, the same for all; those that do not say so in time are not in it."""
-        self._write(f"{self.generation}/connected/{self.uid}", json.dumps(is_connected))
-        is_first = self.members[0] == self.uid
-        # The others may have waited for longer, as long as they have patience.
-        end = Backoff(2 * patience if is_first else 3 * patience, longest=0.01)
-        while self._read(name := f"{self.generation}/outcome") is None:
-            texts = {uid: self._read(f"{self.generation}/connected/{uid}") for uid in self.members}
-            reports = {uid: parsed(f"connected/{uid}", text, bool) for uid, text in texts.items() if text is not None}
-            if len(reports) == len(self.members) or end.is_over():
-                return self._decide(name, reports, {str: bool})
-            end.pause()
-        return self._decide(name, {}, {str: bool})
+        def have_reported() -> bool:
+            for uid in set(self.members) - reports.keys():
+                if (text := self._read(f"{name}/{uid}")) is not None:
+                    reports[uid] = parsed(f"{name}/{uid}", text, bool)
+            return len(reports) == len(self.members)
+
+        end.until(lambda: self._read(name) is not None or have_reported())
+        return self._decide(name, reports, {str: bool})
 
 
 def patience_of(seconds: float) -> float:

@@ -5,7 +5,7 @@ import functools
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -13,9 +13,9 @@ import numpy as np
 from oxigrad.distributed.communicator import Buffer, Place
 from oxigrad.distributed.engines.background import await_late, in_time
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.collectives import ByteCollectives
+from oxigrad.distributed.engines.collectives import ByteCollectives, Works
 from oxigrad.distributed.engines.mailbox import Message
-from oxigrad.distributed.engines.peers import ABORTED, EXCLUDED, FORMS, LEFT, NOTICE_WORDS, Peers, notice
+from oxigrad.distributed.engines.peers import ABORTED, FORMS, LEFT, NOTICE, Peers, notice
 from oxigrad.distributed.engines.torch.library import Group, failures_of_store
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous, patience_of
 from oxigrad.distributed.engines.torch.tensors import TensorGroup
@@ -24,11 +24,8 @@ from oxigrad.distributed.errors import (
     CommunicationError,
     NotSupported,
 )
-from oxigrad.distributed.messages.message import HEADER_BYTES
+from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.reduction import Op
-
-_LONGEST = 1 << 40
-"""Bytes that no message has: a sender that announces more is given up."""
 
 _LOOK = 0.25
 """Seconds between two looks at the rendezvous for processes that wait to join."""
@@ -50,21 +47,21 @@ class TorchCommunicator(ByteCollectives):
 
     Args:
         rendezvous: the part of this process in the job.
-        groups: those of operations on all workers, and of messages.
+        group: its connections to the others.
         timeout: seconds that a wait takes at most.
         program: the process group of the program, where it has the same processes.
     """
 
     _errors: ClassVar[tuple[type[Exception], ...]] = (RuntimeError,)
 
-    def __init__(self, rendezvous: Rendezvous, groups: list[Group], timeout: float, program: Any = None) -> None:
+    def __init__(self, rendezvous: Rendezvous, group: Group, timeout: float, program: Any = None) -> None:
         self._program = program
         self._rendezvous = rendezvous
         rendezvous.communicator = self
-        self._group, self._channel = groups
+        self._group = group
         place = Place(self._group.rank, self._group.size, rendezvous.generation)
         super().__init__(place, rendezvous.job, timeout, Peers(place.generation, range(place.size), place.rank))
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(self._lock)
         self._has_ended = threading.Event()
         others = [rank for rank in range(self.size) if rank != self.rank]
         self._outboxes: dict[int, queue.SimpleQueue[Any]] = {rank: queue.SimpleQueue() for rank in others}
@@ -79,23 +76,18 @@ class TorchCommunicator(ByteCollectives):
 
     # --- operations on all workers ------------------------------------------------------------------------------------
 
-    def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
-        self._run(what, seconds, lambda: [self._group.all_gather(rows, data)])
+    def _gather(self, data: np.ndarray, rows: np.ndarray) -> Works:
+        return [self._group.all_gather(rows, data)]
 
-    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
-        equal = [counts[self.rank]] * self.size
-        self._run(what, seconds, lambda: [self._group.all_to_all(rows, data, equal, counts)])
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray) -> Works:
+        return [self._group.all_to_all(rows, data, [counts[self.rank]] * self.size, counts)]
 
-    def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
+    def _share(self, data: np.ndarray, counts: list[int]) -> Works:
         parts = np.split(data, list(itertools.accumulate(counts[:-1])))
-        self._run(
-            what,
-            seconds,
-            lambda: [self._group.broadcast(part, rank) for rank, part in enumerate(parts) if part.nbytes],
-        )
+        return [self._group.broadcast(part, rank) for rank, part in enumerate(parts) if part.nbytes]
 
-    def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
-        self._run("all_reduce", seconds, lambda: [self._group.all_reduce(buffer, op)])
+    def _reduce_natively(self, buffer: Buffer, op: Op) -> Works:
+        return [self._group.all_reduce(buffer, op)]
 
     def tensors(self, leaves: Sequence[Any]) -> TensorGroup | None:
         """The sums of such tensors by the program's process group.
@@ -103,13 +95,6 @@ class TorchCommunicator(ByteCollectives):
         None where it has other processes, or they travel over the host.
         """
         return None if self._program is None or self.size == 1 else TensorGroup.of(self._program, leaves)
-
-    def _run(self, what: str, seconds: float, begin: Callable[[], Iterable[Any]]) -> None:
-        def checked() -> Iterable[Any]:
-            self._check(what)
-            return begin()
-
-        super()._run(what, seconds, checked)
 
     def _is_done(self, work: Any) -> bool:
         return work.is_completed() and (work.wait() or True)
@@ -130,7 +115,7 @@ class TorchCommunicator(ByteCollectives):
         if dest == self.rank:
             self._deliver(message, dest)
         else:
-            self._outboxes[dest].put([notice(len(message)), message])
+            self._outboxes[dest].put(message)
 
     def _tell(self, words: np.ndarray) -> None:
         is_last = words[0] in (LEFT, ABORTED)
@@ -138,42 +123,31 @@ class TorchCommunicator(ByteCollectives):
             return
         # An excluded worker may go on again: it is told of the end too.
         dests = set(range(self.size)) - self._peers.dead if is_last else self._peers.alive()
-        self._note(self.rank, *words.tolist())
+        message = self._sealed(Header(NOTICE), [words])
+        self._deliver(message, self.rank)
         for dest in dests - {self.rank}:
-            for item in ([words], None) if is_last else ([words],):  # None ends the thread that sends
+            for item in (message, None) if is_last else (message,):  # None ends the thread that sends
                 self._outboxes[dest].put(item)
-
-    def _note(self, source: int, kind: int, detail: int, step: int) -> None:
-        with self._changed:
-            self._peers.note(source, kind, detail, step)
-            self._changed.notify_all()
 
     def _deliver_to(self, dest: int) -> None:
         """Sends a worker's outbox in order: gloo waits until a message is received, also by a stopped process."""
         try:
             while (message := self._outboxes[dest].get()) is not None:
-                for part in message:
-                    self._channel.send(part, dest)
+                self._group.send(np.array([len(message)]), dest)
+                self._group.send(message, dest)
         except RuntimeError:  # the connection is closed
             self._note_closed(dest)
 
     def _listen(self, source: int) -> None:
         """Receives the messages of one worker, until it leaves or dies."""
-        words = np.empty(NOTICE_WORDS, np.int64)
+        length = np.empty(1, np.int64)
         try:
-            while True:
-                self._channel.receive(words, source)
-                kind, detail, step = words.tolist()
-                if HEADER_BYTES <= kind < _LONGEST:  # the length of a message
-                    data = np.empty(kind, np.uint8)
-                    self._channel.receive(data, source)
-                    self._deliver(data, source)
-                elif kind in (EXCLUDED, FORMS):
-                    self._note(source, kind, detail, step)
-                else:
-                    break
-            self._note(source, kind, detail, step if kind == LEFT else -1)
-        except RuntimeError:  # the connection is closed
+            while source not in self._peers.left:
+                self._group.receive(length, source)
+                data = np.empty(length[0], np.uint8)
+                self._group.receive(data, source)
+                self._deliver(data, source)
+        except (RuntimeError, ValueError, MemoryError):  # the connection is closed, or the length is of no message
             self._note_closed(source)
 
     def _deliver(self, message: np.ndarray, source: int) -> None:
@@ -241,12 +215,12 @@ class TorchCommunicator(ByteCollectives):
                 self._await_notices(members)
                 self._end()
                 connected = functools.partial(self._rendezvous.connect, members, seconds)
-                groups = in_time(connected, 6 * patience_of(seconds), late)
+                group = in_time(connected, 6 * patience_of(seconds), late)
         except CommunicationError as error:
             self._failure = self._failure or error
             self._rendezvous.is_given_up = isinstance(error, NotSupported)
             raise
-        return type(self)(self._rendezvous, groups, self.timeout)
+        return type(self)(self._rendezvous, group, self.timeout)
 
     def _await_notices(self, members: Sequence[str]) -> None:
         """Waits for the notices of workers that have left: another worker may have received them earlier."""
@@ -257,16 +231,14 @@ class TorchCommunicator(ByteCollectives):
     def _end(self) -> None:
         """Ends the connections of this generation, so that late messages are not written to memory in use again."""
         self._has_ended.set()
-        for group in (self._group, self._channel):
-            group.close()
+        self._group.close()
         wait = Backoff(_PATIENCE)
         for outbox in self._outboxes.values():
             outbox.put(None)
         for thread in (*itertools.chain.from_iterable(self._threads.values()), self._watch):
             if thread is not threading.current_thread():
                 thread.join(wait.remaining())
-        while not all(work.is_completed() for work in self._under_way) and not wait.is_over():
-            wait.pause()
+        wait.until(lambda: all(work.is_completed() for work in self._under_way))
 
     def leave(self) -> None:
         """See `Communicator.leave`."""

@@ -86,6 +86,16 @@ pub fn repeated<'py>(array: &Object<'py>, shape: &[usize]) -> PyResult<Object<'p
     Ok(view)
 }
 
+/// An array of exactly NumPy's type as a view that is read-only, for functions of users; any other object as it is.
+pub fn lent<'py>(array: &Object<'py>) -> PyResult<Object<'py>> {
+    if !is_array(array) {
+        return Ok(array.clone());
+    }
+    let view = array.call_method0(intern!(array.py(), "view"))?;
+    view.call_method1(intern!(array.py(), "setflags"), (false,))?;
+    Ok(view)
+}
+
 /// One, in the form of a scalar or an array without dimensions of a real floating dtype; `None` for anything else.
 pub fn one_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let py = value.py();

@@ -113,3 +113,10 @@ pub fn elementwise_functions() -> Vec<Function> {
 pub fn ops() -> Vec<(&'static str, Option<usize>)> {
     Op::all().map(|op| (op.name(), op.arity())).collect()
 }
+
+/// The operators of Python that an elementwise op has, by their names in `operator`, each with the name of the op.
+#[pyfunction]
+pub fn operators() -> Vec<(&'static str, &'static str)> {
+    let named = |op: &Elementwise| op.operator().map(|operator| (operator.name(), op.name()));
+    Elementwise::ALL.iter().filter_map(named).collect()
+}

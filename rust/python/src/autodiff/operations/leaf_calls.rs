@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use smallvec::SmallVec;
 
+use crate::arrays::compute::numpy_functions::lent;
 use crate::arrays::memory::contiguous::{is_float_array, scalar_of};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
@@ -75,7 +76,7 @@ impl LeafCall {
 ///
 /// ``forward``, where given, is called in place of ``f`` on variables: it returns the value and residuals. ``pull`` and ``expand``
 /// are as in [`LeafCall`]. ``whole(args, named, outcome)`` is the call of arguments of any kind; ``outcome`` is empty, or
-/// holds the result of ``f`` or ``forward`` where it was called.
+/// holds the result of ``f`` or ``forward`` where it was called. Arrays of variables are read-only in these functions.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "what a definition knows, and the arguments")]
 pub fn call_leaves<'py>(
@@ -98,7 +99,7 @@ pub fn call_leaves<'py>(
     let mut values: SmallVec<[Object<'py>; 4]> = args.iter().collect();
     let mut template = values.clone();
     for (at, _, (_, value)) in &variables {
-        values[*at] = value.object(py);
+        values[*at] = lent(&value.object(py))?;
         template[*at] = expand.clone();
     }
     let called = if forward.is_none() { f } else { forward }.call(PyTuple::new(py, values)?, keywords)?;

@@ -6,6 +6,7 @@ use pyo3::intern;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::compute::numpy_functions::lent;
 use crate::arrays::memory::numpy::are_alike;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::{Entry, named};
@@ -24,14 +25,14 @@ pub fn pull<'py>(py: Python<'py>, entry: &Entry<'_>, g: &Object<'py>) -> PyResul
     let call = call.get();
     let Some(g) = g.cast::<PyDict>()?.get_item(0)?.filter(is_float_leaf) else { return Ok(None) };
     let values: SmallVec<[Object<'py>; 4]> = (0..entry.args.len()).map(|which| entry.arg(which).object(py)).collect();
-    let y = entry.result().object(py).cast::<PyTuple>()?.get_item(0)?;
+    let y = lent(&entry.result().object(py).cast::<PyTuple>()?.get_item(0)?)?;
     if !is_float_leaf(&y) || !values.iter().all(is_float_leaf) {
         return Ok(None);
     }
     let mut args: SmallVec<[Object<'py>; 4]> = call.args.bind(py).iter().collect();
     let count = args.len();
     for (at, value) in call.at.iter().zip(&values) {
-        args[*at] = value.clone();
+        args[*at] = lent(value)?;
     }
     if let Ok(rules) = call.pull.bind(py).cast_exact::<PyTuple>() {
         return transposed(call, rules, (&g, &y), &args, &values).map(Some);

@@ -75,7 +75,7 @@ impl<'py> PythonHost<'py> {
             Cotangent::Known(_) | Cotangent::Deferred(_) => (cotangent, false),
         };
         let is_pending = was_pending
-            || !keeps_zeros(derivative, op, which, entry)
+            || !keeps_zeros(self.py, derivative, op, which, entry)?
                 && (!matches!(&*zeros, Zeros::Described(_)) || !is_regular(op) || self.is_on_host(inner)?);
         let pulled = self.through(derivative, entry, which, inner)?;
         let pulled = masked(pulled, zeros.clone(), is_pending);
@@ -380,13 +380,26 @@ fn are_opposite(a: &Zeros<Value>, b: &Zeros<Value>, py: Python<'_>) -> bool {
 }
 
 /// Whether a rule gives zero for zero, whatever the values that it reads.
-fn keeps_zeros(derivative: &Derivative, op: Op, which: usize, entry: &Entry<'_>) -> bool {
+fn keeps_zeros(py: Python<'_>, derivative: &Derivative, op: Op, which: usize, entry: &Entry<'_>) -> PyResult<bool> {
     use Elementwise as E;
-    let is_number = |at: usize| matches!(entry.arg(at), Value::Number(number) if number.is_finite() && *number != 0.0);
     let is_op = |ops: &[Elementwise]| matches!(op, Op::Elementwise(op) if ops.contains(&op));
-    derivative.is_identity
+    let keeps_all = derivative.is_identity
         || derivative.is_negation()
-        || is_op(&[E::Where, E::Maximum, E::Minimum, E::Real, E::Imag, E::Conj])
-        || is_op(&[E::Multiply]) && is_number(1 - which)
-        || is_op(&[E::Divide]) && which == 0 && is_number(1)
+        || is_op(&[E::Where, E::Maximum, E::Minimum, E::Real, E::Imag, E::Conj]);
+    if keeps_all {
+        return Ok(true);
+    }
+    let factor = match which {
+        _ if is_op(&[E::Multiply]) => 1 - which,
+        0 if is_op(&[E::Divide]) => 1,
+        _ => return Ok(false),
+    };
+    match entry.arg(factor) {
+        Value::Number(number) => Ok(number.is_finite() && *number != 0.0),
+        // A recording takes this for any such number.
+        factor => match factor.object(py).getattr_opt(intern!(py, "_is_finite_number"))? {
+            Some(is_number) => is_number.is_truthy(),
+            None => Ok(false),
+        },
+    }
 }

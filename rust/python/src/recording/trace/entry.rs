@@ -145,7 +145,7 @@ impl TraceEntry {
     }
 
     /// The numbers of the entries that it reads, in order.
-    fn reads(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+    pub fn reads(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         let mut reads = Vec::new();
         let mut note = |leaf: &Object<'_>| {
             reads.extend(leaf.cast::<EntryId>().map(|id| id.get().index()).ok());

@@ -7,6 +7,7 @@ pub mod entry;
 pub mod state;
 pub mod traits;
 pub mod value;
+pub mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

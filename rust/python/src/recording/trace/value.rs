@@ -175,8 +175,7 @@ impl TracedValue {
 
 /// Ops that the core computes everywhere: in a rule they are the same entries.
 const fn is_vectorized(op: Op) -> bool {
-    use Elementwise::{Cos, Exp, Expit, Expm1, Log, Log1p, Sin, Tanh};
-    matches!(op, Op::Elementwise(Exp | Expm1 | Log | Log1p | Sin | Cos | Tanh | Expit))
+    matches!(op, Op::Elementwise(op) if op.is_vectorized(false))
 }
 
 /// Ops whose bits are the same as those of Python's operators and of NumPy's ufuncs on arrays of one dtype.

@@ -226,8 +226,8 @@ impl Parameter {
         if object.hasattr("dtype")? {
             return Err(unexported(&self.path, what));
         }
-        let (path, found) = (&self.path, object.get_type().name()?);
-        Err(StructureError::new_err(format!("{path}: the {what} is missing: found {found}, expected an array")))
+        let found = if object.is_none() { "missing".to_owned() } else { object.get_type().name()?.to_string() };
+        Err(StructureError::new_err(format!("{}: the {what} is {found}: expected an array", self.path)))
     }
 }
 

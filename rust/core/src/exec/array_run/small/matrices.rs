@@ -32,8 +32,13 @@ impl Planner {
         if dtype != its {
             return None;
         }
-        let ((left, first, strides), (right, its, others)) =
-            (self.elements(left, &one, dtype)?, self.elements(right, &other, dtype)?);
+        let mut elements = |value: usize, extents: &Extents| match self.values[value].kind {
+            Kind::Array(.., Layout::Permuted) if self.values[value].node.is_none() => {
+                Some((self.permuted(value, extents, dtype), 0, contiguous_strides(extents, 1)?))
+            }
+            _ => self.elements(value, extents, dtype),
+        };
+        let ((left, first, strides), (right, its, others)) = (elements(left, &one)?, elements(right, &other)?);
         let size = dtype.size().cast_signed();
         let places = [
             // A vector is a row on the left, and a column on the right.
@@ -58,7 +63,7 @@ impl Planner {
     pub(super) fn foreign_product(&mut self, function: &Foreign, args: &[usize]) -> Option<Known> {
         let Factors { rows: [rows, inner, columns], shape, dtype, nodes, places } = self.factors(args)?;
         // Arrays that are read lie otherwise in their own memory.
-        let is_strided = |read: usize| matches!(self.values[read].kind, Kind::Array(.., Layout::Strided));
+        let is_strided = |read: usize| !matches!(self.values[read].kind, Kind::Array(.., Layout::Contiguous));
         let are_copied = self.loads.iter().any(|(to, load)| nodes.contains(to) && is_strided(load.read));
         if dtype != function.dtype || are_copied {
             return None;

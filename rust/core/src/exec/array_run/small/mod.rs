@@ -111,7 +111,7 @@ impl SmallRun {
         if holds {
             let mut arrays = arrays.iter();
             for Store { kind, place, dtype } in &self.stores {
-                let from = first.wrapping_add(*place as usize * LINE).cast_const();
+                let from = first.wrapping_add(*place).cast_const();
                 match kind {
                     Kind::Number(precision) => {
                         // SAFETY: a place has a number at least.
@@ -139,7 +139,7 @@ impl Load {
     /// # Safety
     /// As of `SmallRun::compute`; the value is of the kind that was planned for, and the place lies at `first`.
     unsafe fn fill(&self, read: &Read, first: *mut u8) {
-        let to = first.wrapping_add(self.place as usize * LINE);
+        let to = first.wrapping_add(self.place);
         // SAFETY: promised by the caller.
         unsafe {
             match read {

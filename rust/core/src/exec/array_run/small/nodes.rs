@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::super::fold::Fold;
 use super::foreign::ForeignWork;
-use super::values::{Extents, Kind};
+use super::values::{Extents, GRAIN, Kind, Layout};
 use crate::array::buffer::Dtype;
 use crate::array::shape::{Strides, broadcast_strides, contiguous_strides};
 use crate::array::sum::Axes;
@@ -21,7 +21,8 @@ pub(super) struct Load {
     pub dtype: Dtype,
     /// Whether it is one number, which is repeated in its line.
     pub is_still: bool,
-    pub place: u32,
+    /// In bytes.
+    pub place: usize,
 }
 
 /// The work of a step, which steps that differ in places have in common.
@@ -40,7 +41,7 @@ pub(super) enum Work {
         from: Dtype,
         to: Dtype,
     },
-    /// The second argument, or zeros, of so many numbers, with the first one written to elements, or added to them.
+    /// The first argument, written to elements of so many numbers, or added to those of the second one.
     Scatter {
         elements: Elements,
         length: usize,
@@ -65,8 +66,9 @@ pub(super) enum Work {
 /// The memory that elements are written onto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Onto {
+    /// That of the place: other steps write the other elements.
+    Place,
     Zeros,
-    Array,
     /// An array, to which they are added.
     Sum,
 }
@@ -118,13 +120,15 @@ impl Elements {
 }
 
 /// Works of the last steps are looked at for one that is the same.
-const LOOKED_AT: usize = 256;
+pub(super) const LOOKED_AT: usize = 256;
 
 /// Numbers in a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub length: usize,
     pub dtype: Dtype,
+    /// The node in whose place they lie, and the bytes before them.
+    pub part_of: Option<(u32, usize)>,
 }
 
 /// A value: of those that are read, none is in a place before it is asked for.
@@ -193,6 +197,7 @@ impl Planner {
     pub fn node(&mut self, value: usize, extents: &[usize], dtype: Dtype) -> Option<u32> {
         let Known { node, kind, view } = self.values[value].clone();
         let own = match &kind {
+            Kind::Array(.., Layout::Permuted) => return None,
             Kind::Number(Precision::F64) if dtype == Dtype::F32 => return None,
             Kind::Array(_, its, _) if *its != dtype && *its != Dtype::Bool => return None,
             Kind::Number(_) => Extents::new(),
@@ -218,42 +223,90 @@ impl Planner {
                 None => (0, contiguous_strides(&own, 1)?),
             };
             let strides = if is_still { Strides::new() } else { broadcast_strides(&own, &strides, extents)? };
-            let elements = Elements { extents: key.1.clone(), strides, first, index: None }.in_bytes(from.size());
-            self.step(Work::Copy { elements, from, to: dtype }, &[node], count)
+            let part = if from == dtype { self.part(node, first, &key.1, &strides) } else { None };
+            part.unwrap_or_else(|| {
+                let elements = Elements { extents: key.1.clone(), strides, first, index: None };
+                let elements = elements.in_bytes(from.size());
+                self.step(Work::Copy { elements, from, to: dtype }, &[node], count)
+            })
         } else {
             if !is_still {
                 broadcast_strides(&own, &Strides::from_elem(0, own.len()), extents)?;
             }
-            let to = self.new_node(count, dtype);
             // One number is read in its own extents.
             let extents = if is_still { own } else { key.1.clone() };
-            self.loads.push((to, Load { read: value, extents, dtype, is_still, place: 0 }));
-            to
+            self.load(value, extents, dtype, is_still)
         };
         self.copies.insert(key, result);
         Some(result)
     }
 
-    fn new_node(&mut self, length: usize, dtype: Dtype) -> u32 {
-        self.nodes.push(Node { length, dtype });
+    fn load(&mut self, read: usize, extents: Extents, dtype: Dtype, is_still: bool) -> u32 {
+        let to = self.new_node(length(&extents), dtype);
+        self.loads.push((to, Load { read, extents, dtype, is_still, place: 0 }));
+        to
+    }
+
+    /// The node of an array that is read whose elements lie in any order.
+    pub fn permuted(&mut self, value: usize, extents: &Extents, dtype: Dtype) -> u32 {
+        let key = (value, extents.clone(), dtype);
+        if let Some(known) = self.copies.get(&key) {
+            return *known;
+        }
+        let node = self.load(value, extents.clone(), dtype, false);
+        self.copies.insert(key, node);
+        node
+    }
+
+    pub fn new_node(&mut self, length: usize, dtype: Dtype) -> u32 {
+        self.nodes.push(Node { length, dtype, part_of: None });
         number(self.nodes.len() - 1)
     }
 
-    /// Adds a step, but for a copy that is one of the last steps; returns the node of its result.
-    pub fn step(&mut self, work: Work, from: &[u32], length: usize) -> u32 {
+    /// Elements of a node as one of their own, without a copy: more than one, which lie one after the other, and are half of the node at least,
+    /// whose place is kept for them.
+    fn part(&mut self, node: u32, first: isize, extents: &[usize], strides: &[isize]) -> Option<u32> {
+        let (Node { length: whole, dtype, .. }, count) = (self.nodes[node as usize], length(extents));
+        let contiguous = contiguous_strides(extents, 1)?;
+        let mut axes = extents.iter().zip(strides.iter().zip(&contiguous));
+        let is_contiguous = axes.all(|(extent, (stride, its))| *extent == 1 || stride == its);
+        if !is_contiguous || count < 2 || 2 * count < whole || dtype.size() < GRAIN {
+            return None;
+        }
+        let part = self.new_node(count, dtype);
+        self.nodes[part as usize].part_of = Some((node, usize::try_from(first).ok()? * dtype.size()));
+        Some(part)
+    }
+
+    /// The node in whose place one lies, and the bytes before it.
+    pub fn root(&self, mut node: u32) -> (u32, usize) {
+        let mut bytes = 0;
+        while let Some((of, ahead)) = self.nodes[node as usize].part_of {
+            (node, bytes) = (of, bytes + ahead);
+        }
+        (node, bytes)
+    }
+
+    /// The number of a work.
+    pub fn work(&mut self, work: Work) -> u32 {
         let back = self.works.iter().rev().take(LOOKED_AT).position(|known| *known == work).unwrap_or_else(|| {
             self.works.push(work);
             0
         });
-        let work = self.works.len() - 1 - back;
-        let is_same = |draft: &&Draft| draft.work == number(work) && draft.from[..] == *from;
-        if let Work::Copy { .. } = self.works[work]
+        number(self.works.len() - 1 - back)
+    }
+
+    /// Adds a step, but for a copy that is one of the last steps; returns the node of its result.
+    pub fn step(&mut self, work: Work, from: &[u32], length: usize) -> u32 {
+        let work = self.work(work);
+        let is_same = |draft: &&Draft| draft.work == work && draft.from[..] == *from;
+        if let Work::Copy { .. } = self.works[work as usize]
             && let Some(known) = self.drafts.iter().rev().take(LOOKED_AT).find(is_same)
         {
             return known.to;
         }
-        let to = self.new_node(length, self.works[work].dtype());
-        self.drafts.push(Draft { work: number(work), to, from: SmallVec::from_slice(from) });
+        let to = self.new_node(length, self.works[work as usize].dtype());
+        self.drafts.push(Draft { work, to, from: SmallVec::from_slice(from) });
         to
     }
 }

@@ -2,38 +2,44 @@
 
 use std::collections::HashMap;
 
-use super::nodes::{Node, number};
+use super::nodes::Node;
 use super::values::LINE;
 
-/// The first lines of the places of nodes, and those that nothing needs any more, by their size.
+/// The places of nodes, in bytes, and those that nothing needs any more, by their number of lines.
 pub(super) struct Places {
-    pub of: Vec<u32>,
-    spare: HashMap<usize, Vec<u32>>,
+    pub of: Vec<Option<usize>>,
+    spare: HashMap<usize, Vec<usize>>,
     pub lines: usize,
 }
 
 impl Places {
     /// Places for so many nodes.
     pub fn new(nodes: usize) -> Self {
-        Self { of: vec![0; nodes], spare: HashMap::new(), lines: 0 }
+        Self { of: vec![None; nodes], spare: HashMap::new(), lines: 0 }
     }
 
-    fn size(Node { length, dtype }: Node) -> usize {
+    fn size(Node { length, dtype, .. }: Node) -> usize {
         (length * dtype.size()).div_ceil(LINE).max(1)
     }
 
-    pub fn take(&mut self, node: u32, nodes: &[Node]) -> u32 {
+    /// The place of a node, which takes one where it has none.
+    pub fn take(&mut self, node: u32, nodes: &[Node]) -> usize {
+        if let Some(place) = self.of[node as usize] {
+            return place;
+        }
         let size = Self::size(nodes[node as usize]);
         let spare = self.spare.get_mut(&size).and_then(Vec::pop);
         let place = spare.unwrap_or_else(|| {
             self.lines += size;
-            number(self.lines - size)
+            (self.lines - size) * LINE
         });
-        self.of[node as usize] = place;
+        self.of[node as usize] = Some(place);
         place
     }
 
     pub fn give(&mut self, node: u32, nodes: &[Node]) {
-        self.spare.entry(Self::size(nodes[node as usize])).or_default().push(self.of[node as usize]);
+        if let Some(place) = self.of[node as usize] {
+            self.spare.entry(Self::size(nodes[node as usize])).or_default().push(place);
+        }
     }
 }

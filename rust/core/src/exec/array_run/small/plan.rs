@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 use super::super::fold::Fold;
 use super::super::source::Group;
 use super::foreign::Left;
-use super::nodes::{Draft, Known, Load, Onto, Planner, Work, dtype_of, length, number_or_array};
+use super::nodes::{Draft, Known, Load, Onto, Planner, Work, dtype_of, length, number, number_or_array};
 use super::places::Places;
-use super::values::{Kind, Layout, SmallCall, Step};
+use super::values::{GRAIN, Kind, Layout, SmallCall, Step};
 use crate::array::buffer::Dtype;
 use crate::array::shape::{Reduction, contiguous_strides};
 use crate::scalar::{Condition, Precision};
@@ -16,7 +16,8 @@ use crate::scalar::{Condition, Precision};
 #[derive(Debug)]
 pub(super) struct Store {
     pub kind: Kind,
-    pub place: u32,
+    /// In bytes.
+    pub place: usize,
     pub dtype: Dtype,
 }
 
@@ -123,7 +124,7 @@ impl Planner {
     /// The steps with the places of their values: one that is not read any more gives its place to a later one of the same size.
     fn placed(mut self, reads: usize, writes: &[usize]) -> Option<Planned> {
         const KEPT: usize = usize::MAX;
-        let (mut stores, mut drafted) = (Vec::new(), Vec::new());
+        let mut drafted = Vec::new();
         for at in writes {
             let kind = self.values[reads + at].kind.clone();
             let node = match &kind {
@@ -133,16 +134,19 @@ impl Planner {
             };
             drafted.push((node, kind));
         }
+        let roots: Vec<(u32, usize)> = (0..number(self.nodes.len())).map(|node| self.root(node)).collect();
+        let root = |node: u32| roots[node as usize].0;
         let mut last = vec![0; self.nodes.len()];
-        for (at, draft) in self.drafts.iter().enumerate() {
-            draft.from.iter().for_each(|node| last[*node as usize] = at);
+        for (at, Draft { to, from, .. }) in self.drafts.iter().enumerate() {
+            from.iter().chain([to]).for_each(|node| last[root(*node) as usize] = at);
         }
+        let mut stores = Vec::new();
         for (node, kind) in drafted {
             // A view of an array whose elements lie apart: arrays here do not.
             if matches!(kind, Kind::Array(.., Layout::Strided)) {
                 return None;
             }
-            last[node as usize] = KEPT;
+            last[root(node) as usize] = KEPT;
             stores.push((node, kind));
         }
         let mut places = Places::new(self.nodes.len());
@@ -151,22 +155,40 @@ impl Planner {
         }
         let mut steps = Vec::with_capacity(self.drafts.len());
         for (at, Draft { work, to, from }) in self.drafts.iter().enumerate() {
-            let place = places.take(*to, &self.nodes);
-            let mut lines = [place; 3];
-            for (line, node) in lines.iter_mut().zip(from) {
-                *line = places.of[*node as usize];
+            // An array that nothing else reads gives its place to its sum.
+            let is_taken = |node: &u32| {
+                let is_only = from.iter().filter(|other| root(**other) == *node).count() == 1;
+                let is_whole = |node: u32| self.nodes[node as usize].part_of.is_none();
+                is_only && is_whole(*node) && is_whole(*to) && last[*node as usize] == at
+            };
+            let taken = match &self.works[*work as usize] {
+                Work::Scatter { onto: Onto::Sum, .. } => Some(from[1]).filter(is_taken),
+                _ => None,
+            };
+            if let Some(node) = taken {
+                places.of[*to as usize] = places.of[node as usize];
             }
-            steps.push(Step { work: *work, to: place, from: lines });
+            let mut grain = |node: u32| {
+                let (root, bytes) = roots[node as usize];
+                u32::try_from((places.take(root, &self.nodes) + bytes) / GRAIN).ok()
+            };
+            let to = grain(*to)?;
+            let mut grains = [to; 3];
+            for (grain_of, node) in grains.iter_mut().zip(from) {
+                *grain_of = grain(*node)?;
+            }
+            steps.push(Step { work: *work, to, from: grains });
             for (position, node) in from.iter().enumerate() {
-                if last[*node as usize] == at && !from[..position].contains(node) {
-                    places.give(*node, &self.nodes);
+                let (node, is_known) = (root(*node), from[..position].iter().any(|known| root(*known) == root(*node)));
+                if last[node as usize] == at && !is_known && taken != Some(node) {
+                    places.give(node, &self.nodes);
                 }
             }
         }
-        let stores = stores.into_iter().map(|(node, kind)| Store {
-            kind,
-            place: places.of[node as usize],
-            dtype: self.nodes[node as usize].dtype,
+        let stores = stores.into_iter().map(|(node, kind)| {
+            let (root, bytes) = roots[node as usize];
+            let place = places.take(root, &self.nodes) + bytes;
+            Store { kind, place, dtype: self.nodes[node as usize].dtype }
         });
         let stores = stores.collect();
         let loads = self.loads.into_iter().map(|(_, load)| load).collect();

@@ -2,7 +2,7 @@
 
 use super::memory::{copy, number_at, scatter, spread};
 use super::nodes::{Elements, Onto, Work};
-use super::values::{LINE, Step};
+use super::values::{GRAIN, LINE, Step};
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::matmul::{Factor, Product};
 use crate::exec::loops::BoundLoop;
@@ -36,14 +36,14 @@ impl<'a> Sweep<'a> {
     }
 
     #[inline(always)]
-    fn at(&self, line: u32) -> *mut u8 {
-        self.memory.wrapping_add(line as usize * LINE)
+    fn at(&self, grain: u32) -> *mut u8 {
+        self.memory.wrapping_add(grain as usize * GRAIN)
     }
 
     /// Computes what is no loop; returns whether its index is in range.
     #[inline(never)]
     fn other(&self, work: &Work, Step { to, from, .. }: &Step) -> bool {
-        let (to, from) = (self.at(*to), from.map(|line| self.at(line)));
+        let (to, from) = (self.at(*to), from.map(|grain| self.at(grain)));
         let buffer =
             |pointer, length, dtype| Buffer::contiguous(pointer, length, dtype, true).expect("it is in memory");
         // The first of elements, whose index is the argument at a position.
@@ -62,13 +62,15 @@ impl<'a> Sweep<'a> {
                 extents.iter().product()
             }
             Work::Scatter { elements, length, onto, dtype } => {
-                let Some(first) = first(elements, 1 + usize::from(*onto != Onto::Zeros)) else { return false };
+                let Some(first) = first(elements, 1 + usize::from(*onto == Onto::Sum)) else { return false };
                 let (Elements { extents, strides, .. }, bytes) = (elements, length * dtype.size());
                 // SAFETY: the plan gave the places such lengths, apart from each other, and looked at the elements.
                 unsafe {
                     match onto {
                         Onto::Zeros => to.write_bytes(0, bytes),
-                        Onto::Array | Onto::Sum => to.copy_from_nonoverlapping(from[1], bytes),
+                        // Its place may be the result's.
+                        Onto::Sum if from[1] != to => to.copy_from_nonoverlapping(from[1], bytes),
+                        Onto::Sum | Onto::Place => {}
                     }
                     scatter(from[0], extents, strides, *dtype, to.wrapping_offset(first), *onto == Onto::Sum);
                 }
@@ -137,7 +139,7 @@ impl Task for Sweep<'_> {
         });
         let works: Vec<Bound> = works.collect();
         for step in self.steps {
-            let (to, from) = (self.at(step.to), step.from.map(|line| self.at(line).cast_const()));
+            let (to, from) = (self.at(step.to), step.from.map(|grain| self.at(grain).cast_const()));
             // SAFETY: the plan gave the places room for the lengths of the work, and those that it reads are filled; an argument that does not
             // move is a lane.
             unsafe {

@@ -265,6 +265,11 @@ fn products_read_transposed_factors() {
     let row = vec![49.0, 39.0, 29.0];
     assert_eq!(found[0], [vec![33.0, 27.0, 21.0], row.clone(), vec![65.0, 51.0, 37.0]].concat());
     assert_eq!(found[1..], [row, vec![39.0 + 58.0, 147.0 + 156.0 + 145.0]]);
+    // Of an array that is read transposed there are products, and no sums.
+    let read = [view(&x, &[3, 2], &[8, 24]), whole(&[1.0, 10.0])];
+    let by = |call| results(&[(call, SmallVec::from_slice(&[0, 1]))], &read, &[0]);
+    assert_eq!(by(SmallCall::Product), Some(vec![vec![30.0, 41.0, 52.0]]));
+    assert_eq!(by(SmallCall::Fold(None, false, Fold::Sum)), None);
 }
 
 #[test]
@@ -386,5 +391,60 @@ fn arrays_and_numbers_are_joined() {
     // Other extents, and an axis that is not there.
     for odd in [join(1, false, &[0, 1]), join(2, false, &[0, 0]), join(0, false, &[]), join(0, true, &[0, 1])] {
         assert_eq!(results(&[odd], &reads, &[0]), None);
+    }
+}
+
+proptest! {
+    /// Views, joined arrays and sums that share memory have the bits of the calls by themselves.
+    #[test]
+    fn programs_of_parts_have_the_bits_of_their_calls(
+        codes in prop::collection::vec((0..6_usize, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..30),
+        kept in prop::collection::vec(any::<bool>(), 150),
+    ) {
+        const OPS: [Elementwise; 3] = [Elementwise::Multiply, Elementwise::Add, Elementwise::Subtract];
+        let reads: [Vec<f64>; 2] = [0.75, -0.5].map(|scale| counted(11).iter().map(|k| (k - 4.0) * scale).collect());
+        // Positions of vectors of eleven numbers, from which the arguments are taken, and the numbers of all values.
+        let (mut whole_ones, mut values, mut calls) = (vec![0, 1], reads.to_vec(), Vec::new());
+        let push = |value: Vec<f64>, call: Call, values: &mut Vec<Vec<f64>>, calls: &mut Vec<Call>| {
+            calls.push(call);
+            values.push(value);
+            values.len() - 1
+        };
+        for (code, a, b) in codes {
+            let [a, b] = [a, b].map(|index| *index.get(&whole_ones));
+            let binary = |op: Elementwise, values: &[Vec<f64>], [a, b]: [usize; 2]| -> Vec<f64> {
+                let scalars = values[a].iter().zip(&values[b]);
+                scalars.map(|(x, y)| op.on_numbers([*x, *y, 0.0])).collect()
+            };
+            if code < 3 {
+                let value = binary(OPS[code], &values, [a, b]);
+                whole_ones.push(push(value, apply(OPS[code], &[11], &[a, b]), &mut values, &mut calls));
+                continue;
+            }
+            // The first eight numbers of one, the last eight of the other, and what is computed of them.
+            let from = code % 2 * 3;
+            let part = |start: usize, count: usize| elements(&[11], &[start], &[(Some(0), 1, count)]);
+            let head = push(values[a][..8].to_vec(), seen(part(0, 8), &[a]), &mut values, &mut calls);
+            let tail = push(values[b][3..].to_vec(), seen(part(3, 8), &[b]), &mut values, &mut calls);
+            let product = binary(Elementwise::Multiply, &values, [head, tail]);
+            let product = push(product, apply(Elementwise::Multiply, &[8], &[head, tail]), &mut values, &mut calls);
+            let (call, value) = if code == 3 {
+                let rest = push(values[b][..3].to_vec(), seen(part(0, 3), &[b]), &mut values, &mut calls);
+                let joined = [values[rest].clone(), values[product].clone()].concat();
+                ((SmallCall::Join(0, false), SmallVec::from_slice(&[rest, product])), joined)
+            } else {
+                let mut sum = values[a].clone();
+                sum[from..][..8].iter_mut().zip(&values[product]).for_each(|(sum, added)| *sum += added);
+                ((SmallCall::Scatter(part(from, 8), Dtype::F64, true), SmallVec::from_slice(&[a, product])), sum)
+            };
+            whole_ones.push(push(value, call, &mut values, &mut calls));
+        }
+        prop_assume!(values.iter().flatten().all(|number| number.is_finite()));
+        let writes: Vec<usize> = (0..calls.len()).filter(|at| kept[*at] || at + 1 == calls.len()).collect();
+        let found = results(&calls, &[whole(&reads[0]), whole(&reads[1])], &writes).unwrap();
+        let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+        for (at, numbers) in writes.iter().zip(&found) {
+            prop_assert_eq!(bits(numbers), bits(&values[2 + at]));
+        }
     }
 }

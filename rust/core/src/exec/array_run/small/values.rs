@@ -14,6 +14,9 @@ use crate::scalar::{Condition, Precision, Scalar};
 /// Bytes of a line: places are of whole lines, and the widest lane is one.
 pub(super) const LINE: usize = 64;
 
+/// Steps count bytes by the size of the smallest numbers.
+pub(super) const GRAIN: usize = 4;
+
 /// Extents of the axes of an array.
 pub type Extents = SmallVec<[usize; 4]>;
 
@@ -33,6 +36,8 @@ pub enum Layout {
     Contiguous,
     /// The elements lie in the order of their indices, some apart from each other or repeated.
     Strided,
+    /// The elements lie in another order, as in a transposed array: products of the core alone read them.
+    Permuted,
 }
 
 /// A value that a run reads.
@@ -115,7 +120,7 @@ impl View {
     }
 }
 
-/// A step: the number of its work, and the lines at which the places of its result and its arguments begin.
+/// A step: the number of its work, and where its result and its arguments begin, in grains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub work: u32,
@@ -131,7 +136,7 @@ impl Kind {
 }
 
 impl Read {
-    /// The kind of the value; `None` for an array of another dtype, or whose elements do not lie in the order of their indices.
+    /// The kind of the value; `None` for an array of another dtype.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self {
@@ -141,8 +146,12 @@ impl Read {
                 let contiguous = contiguous_strides(extents, dtype.size())?;
                 let mut axes = extents.iter().zip(strides.iter().zip(&contiguous));
                 let is_contiguous = axes.all(|(extent, (stride, its))| *extent < 2 || stride == its);
-                let layout = if is_contiguous { Layout::Contiguous } else { Layout::Strided };
-                is_in_order(extents, strides).then(|| Kind::Array(extents.clone(), dtype, layout))
+                let layout = match (is_contiguous, is_in_order(extents, strides)) {
+                    (true, _) => Layout::Contiguous,
+                    (_, true) => Layout::Strided,
+                    (_, false) => Layout::Permuted,
+                };
+                Some(Kind::Array(extents.clone(), dtype, layout))
             }
         }
     }

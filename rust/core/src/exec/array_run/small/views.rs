@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::nodes::{Elements, Known, Node, Onto, Planner, Work, dtype_of, length, number_or_array};
+use super::nodes::{Draft, Elements, Known, LOOKED_AT, Node, Onto, Planner, Work, dtype_of, length, number_or_array};
 use super::values::{Extents, Kind, Layout, View};
 use crate::array::buffer::Dtype;
 use crate::array::shape::{Strides, broadcast_strides, contiguous_strides};
@@ -28,7 +28,7 @@ impl Planner {
             return None;
         };
         let node = (*node)?;
-        let Node { length, dtype: its } = self.nodes[node as usize];
+        let Node { length, dtype: its, .. } = self.nodes[node as usize];
         broadcast_strides(own, strides, extents)?;
         (length == 1 && its == dtype).then_some(node)
     }
@@ -94,7 +94,7 @@ impl Planner {
         Some(Known { node: Some(node), kind, view: (!is_whole).then_some((first, strides)) })
     }
 
-    /// Values one after the other along an axis, or along a new one: each is written into a copy of those before it.
+    /// Values one after the other along an axis, or along a new one: a result of a step is written there at once, another is copied.
     pub(super) fn join(&mut self, axis: usize, is_new: bool, args: &[usize]) -> Option<Known> {
         let (mut parts, mut joined) = (Vec::new(), None);
         for arg in args {
@@ -118,16 +118,25 @@ impl Planner {
         }
         let (whole, dtype) = joined?;
         let (strides, count) = (contiguous_strides(&whole, 1)?, length(&whole));
-        let mut node = None;
+        let joined = self.new_node(count, dtype);
         for (arg, own, start, extents) in parts {
-            let onto = if node.is_none() { Onto::Zeros } else { Onto::Array };
-            let from = [Some(self.whole(arg, &own, dtype)?), node];
+            let node = self.whole(arg, &own, dtype)?;
             let first = start.cast_signed() * strides[axis];
             let elements = Elements { extents, strides: strides.clone(), first, index: None }.in_bytes(dtype.size());
-            let from: SmallVec<[u32; 2]> = from.into_iter().flatten().collect();
-            node = Some(self.step(Work::Scatter { elements, length: count, onto, dtype }, &from, count));
+            if length(&whole[..axis]) == 1 && self.is_movable(node) {
+                self.nodes[node as usize].part_of = Some((joined, usize::try_from(elements.first).ok()?));
+                continue;
+            }
+            let work = self.work(Work::Scatter { elements, length: count, onto: Onto::Place, dtype });
+            self.drafts.push(Draft { work, to: joined, from: SmallVec::from_elem(node, 1) });
         }
-        Some(Known::new(node, Kind::array(&whole, dtype)))
+        Some(Known::new(Some(joined), Kind::array(&whole, dtype)))
+    }
+
+    /// Whether the result of one of the last steps may lie anywhere: it has more than one number, which would be repeated, and no place yet.
+    fn is_movable(&self, node: u32) -> bool {
+        let Node { length, part_of, .. } = self.nodes[node as usize];
+        length > 1 && part_of.is_none() && self.drafts.iter().rev().take(LOOKED_AT).any(|draft| draft.to == node)
     }
 
     /// The node of an op on values that are repeated to extents.

@@ -1,1 +1,0 @@
-"""Integrals, differential equations and interpolation."""

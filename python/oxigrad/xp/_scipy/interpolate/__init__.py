@@ -1,0 +1,1 @@
+"""Interpolation, which `oxigrad.xp.interpolate` gathers."""

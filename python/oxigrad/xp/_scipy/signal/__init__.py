@@ -1,0 +1,1 @@
+"""Convolutions and linear filters of signals, which `oxigrad.xp.signal` gathers."""

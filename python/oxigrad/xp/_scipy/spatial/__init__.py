@@ -1,0 +1,1 @@
+"""Geometry, which `oxigrad.xp.spatial` gathers."""

@@ -1,0 +1,1 @@
+"""Probability distributions, which `oxigrad.xp.stats` gathers."""
